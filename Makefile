@@ -15,11 +15,11 @@ PROCESS_MARKERS := process or stack or engine or model
 TEST_WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 5 / 2)))
 PYTHON_CODE := client cli verifier services tests benchmarks
 
-# Commands on a running stack: where .venv is not whole, any Python can stop and clean away what it started.
+# Commands on a running stack: any Python can stop and remove what .venv's has started.
 define services
-@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
-	{ echo "no Python >= 3.10 was found, which asks and stops what runs here"; exit $(2); }; \
-PYTHONPATH=client exec "$$python" -m services.up $(1)
+@python=$$(sh services/stack/find_python.sh any) || \
+	{ echo "no Python >= 3.10 was found, which is needed to ask or stop what runs here"; exit $(2); }; \
+PYTHONPATH=client:services/rules exec "$$python" -m services.up $(1)
 endef
 
 .PHONY: help
@@ -27,11 +27,11 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: beforehand setup ## start the stack, wait until it is well, score the shipped samples
+up: preflight setup ## start the stack, wait until it is healthy, score the bundled samples
 	@$(SERVICES) up
 
 .PHONY: plan
-plan: setup ## print what make up would do, and why, without doing it
+plan: setup ## print what make up would do, and why; .env.local as values for Helm
 	@$(SERVICES) plan
 
 .PHONY: status
@@ -164,7 +164,7 @@ lint: setup-dev ## check style, types and import rules
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 .PHONY: settings
-settings: setup-dev ## write .env, docs/settings.md and the compose files anew from the table of settings
+settings: setup-dev ## write .env, docs/settings.md, the compose files and the chart from the table of settings
 	@$(PREPARE) settings
 
 .PHONY: format
@@ -177,13 +177,13 @@ clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
 	@said=$$({ rm -rf .run .models .ray .trainers .venv benchmarks/results .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
-	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
+	{ echo "ERROR: $$(echo "$$said" | head -n 1) — their owner, or root (sudo make clean), can remove them"; exit 1; } >&2
 
-# Nothing is installed before this has looked, with the Python that vLLM would be installed for.
-.PHONY: beforehand
-beforehand:
-	@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
-	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client "$$python" -m services.up beforehand
+# Checks before any Python package is installed.
+.PHONY: preflight
+preflight:
+	@python=$$(sh services/stack/find_python.sh any || sh services/stack/find_python.sh) && \
+	PYTHONPATH=client:services/rules "$$python" -m services.up preflight
 
 .PHONY: setup
 setup:

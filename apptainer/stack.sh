@@ -18,8 +18,7 @@ unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH
 export PYTHONNOUSERSITE=1 STACK=apptainer
 
 fail() {
-    echo "error: $1" >&2
-    echo "  remedy: $2" >&2
+    echo "ERROR: $1 — $2" >&2
     exit 1
 }
 
@@ -31,9 +30,9 @@ from_here() {
     esac
 }
 
-# What .env says of the run folder; not its default, which is in the tree, where that may be shared.
+# What .env.local or .env says of the run folder; not its default, which is in the tree, where that may be shared.
 written_run_dir() {
-    sed -n "s/^[[:space:]]*RUN_DIR=[\"']\{0,1\}\([^\"'#]*[^\"'#[:space:]]\).*/\1/p" .env 2>/dev/null | grep -vx '[.]run' || true
+    sed -n "s/^[[:space:]]*RUN_DIR=[\"']\{0,1\}\([^\"'#]*[^\"'#[:space:]]\).*/\1/p" .env.local .env 2>/dev/null | grep -vx '[.]run' | head -n 1 || true
 }
 
 # A folder of the node: the job's own where Slurm makes one, and short, for the names of sockets are.
@@ -61,14 +60,14 @@ any_python() {
 plain() {
     found=$python
     "$found" -c '' 2>/dev/null || found=$(any_python)
-    PYTHONPATH=client exec "$found" -m services.up "$@"
+    PYTHONPATH=client:services/rules exec "$found" -m services.up "$@"
 }
 
 # A Python without pip, as Debian's is without python3-venv, is lent the one in the image of the reward server.
 lend_pip() {
     found=$(any_python)
     if [ -e .venv/bin/pip ] || "$found" -c 'import ensurepip' 2>/dev/null; then return; fi
-    image=$(PYTHONPATH=client "$found" -m services.up sif --where rules)
+    image=$(PYTHONPATH=client:services/rules "$found" -m services.up sif --where rules)
     [ -f "$image" ] || fail "$found has no pip, and $image is not there to lend its own" "apptainer/stack.sh build rules"
     "$found" -m venv --without-pip .venv
     # Apptainer makes no folder in the home.
@@ -118,7 +117,7 @@ case $command in
     setup) setup ;;
     up | plan)
         [ "$command" = plan ] || (clear_leftovers)
-        (plain beforehand)
+        (plain preflight)
         setup
         exec "$python" -m services.up "$command"
         ;;

@@ -13,6 +13,8 @@ from typing import TypeVar
 import pytest
 
 from rewardstack.core.descriptors import raise_open_files
+from services.stack.dotenv import LOCAL
+from services.stack.rundir import ROOT
 from tests.support.needs import MARKERS, NIGHTLY, is_fast, no_programs
 from tests.support.needs import needs_browser as needs_browser
 from tests.support.needs import needs_compose as needs_compose
@@ -44,6 +46,8 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 def pytest_configure() -> None:
     """Let tests, and what they start, open as many files as this machine allows, as commands do."""
     raise_open_files()
+    if (ROOT / LOCAL).exists():
+        raise pytest.UsageError(f"tests need the shipped settings: move {LOCAL} away")
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups

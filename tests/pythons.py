@@ -93,7 +93,7 @@ def _outcome(version: str, python: str | None, tried: bool) -> str:
     with TemporaryDirectory(prefix="rewardstack-python-") as folder:
         start = time.monotonic()
         subprocess.run([python, "-m", "venv", folder], check=True, stdout=subprocess.DEVNULL)
-        venv.pip_install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *venv.DEVELOPMENT)
+        venv.install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *venv.DEVELOPMENT)
         return f"installed in {time.monotonic() - start:.0f} s, {_tested(Path(folder) / 'bin/python')}"
 
 
@@ -101,7 +101,7 @@ def _alone(python: str, folders: tuple[str, ...], code: str) -> None:
     """Install distributions into an empty environment, and run code there; raises where either fails."""
     with TemporaryDirectory(prefix="rewardstack-alone-") as folder:
         subprocess.run([python, "-m", "venv", folder], check=True, stdout=subprocess.DEVNULL)
-        venv.pip_install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *(f"./{one}" for one in folders))
+        venv.install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *(f"./{one}" for one in folders))
         done = subprocess.run(
             [Path(folder) / "bin/python", "-c", code], cwd=folder, check=False, stdout=subprocess.DEVNULL
         )

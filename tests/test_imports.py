@@ -39,9 +39,7 @@ NAMED = {
         "rewardstack_rules.jobs.health",
         "rewardstack_rules.jobs.worker",
     },
-    "services.stack.rundir": {"services.up.native.supervisord"},  # how a supervisor's process is recognized
     "services.up.native.plan": {"rewardstack_rules.jobs.worker"},
-    "services.up.native.programs": {"rewardstack_rules.http.gunicorn_conf", "rewardstack_rules.jobs.worker"},
     "services.up.native.up": {"rewardstack_rules.functions.catalogue"},
 }
 """Modules that name modules of other packages in strings, for example as programs to start."""

@@ -45,7 +45,7 @@ def run_command_line(_: pytest.MonkeyPatch) -> None:
 
 
 def run_make(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.up.ways.plan", lambda: None)
+    monkeypatch.setattr("services.up.up.show_plan", lambda: None)
     monkeypatch.setattr("sys.argv", ["services.up", "plan"])
     make.main()
 

@@ -14,7 +14,9 @@ from rich.text import Text
 
 from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
+from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
 from rewardstack.scorers.judge import Named
+from rewardstack.scorers.reward_model import VARIABLE
 from rewardstack.settings import Settings
 from rewardstack.transport.http import open_session
 from rewardstack_cli.console import Grid, plain_text, print_json, put, say
@@ -25,6 +27,7 @@ from rewardstack_cli.probes.cache import probe_cache
 from rewardstack_cli.probes.embedding import probe_embedding
 from rewardstack_cli.probes.finding import Finding, Trouble
 from rewardstack_cli.probes.judge import probe_judge, probe_named
+from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
@@ -62,7 +65,21 @@ def _targets(settings: Settings) -> list[Target]:
     Raises:
         RouteError: the file cannot be used.
     """
-    return [*SERVICES, *(_judge(Named(judge)) for judge in route_table(settings).judges.values())]
+    routes = route_table(settings)
+    judges = [_judge(Named(judge)) for judge in routes.judges.values()]
+    return [*SERVICES, *judges, *map(_reward_model, routes.reward_models.values())]
+
+
+def _reward_model(model: RewardModel) -> Target:
+    name, variable = f"reward model {model.name}", f"reward_models.{model.name}.base_url"
+    if not model.base_url:
+        name, variable = name if model.name != REWARD_MODEL else "reward model", VARIABLE
+    return Target(
+        name,
+        variable,
+        lambda settings: model.base_url or settings.reward_model_urls,
+        partial(probe_reward_model, model),
+    )
 
 
 def _judge(named: Named) -> Target:

@@ -19,7 +19,8 @@ from rewardstack.core.event_loop import run_async
 from rewardstack.errors import ConfigError, RewardstackError
 from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import RULE_PREFIX, Leaf, Route, RouteTable
-from rewardstack.routing.syntax import definitions, judge_route, parse_route
+from rewardstack.routing.shaping import FIELDS as SHAPING
+from rewardstack.routing.syntax import definitions, judge_route, parse_route, reward_model_route
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
 
@@ -139,6 +140,9 @@ def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
         return parse_route(pattern, fields)
     if "judge" in fields:
         return judge_route(parse_judge(fields["target"], fields["judge"]))
+    if "reward_model" in fields:
+        shaping = {name: fields[name] for name in (*SHAPING, "floor", "on_error") if name in fields}
+        return reward_model_route(fields["target"], {**fields["reward_model"], **shaping})
     leaf = Leaf(fields["kind"], fields["target"])
     return Route(pattern.removesuffix("*"), leaf, not pattern.endswith("*"), fields.get("on_error"))
 

@@ -10,12 +10,14 @@ from typing import Any
 from rewardstack.client import route_table
 from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
 from rewardstack.routing.judges import NamedJudge
-from rewardstack.routing.routes import Leaf, Route
+from rewardstack.routing.reward_models import RewardModel
+from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
 from rewardstack.scorers.embedded import runs_here
 from rewardstack.scorers.embedding import Embedding
 from rewardstack.scorers.judge import BELOW, Judge
+from rewardstack.scorers.reward_model import VARIABLE, RewardModelScorer
 from rewardstack.scorers.reward_server import RemoteRule
 from rewardstack.settings import Settings
 from rewardstack_cli.console import Grid, plain_text, print_json, put
@@ -24,6 +26,7 @@ LEAVES: dict[str, tuple[str, OnError]] = {
     "rule": ("reward server", RemoteRule.on_error),
     "judge": ("LLM judge", Judge.on_error),
     "embedding": ("embedding server", Embedding.on_error),
+    "reward_model": ("reward model", RewardModelScorer.on_error),
 }
 """For each kind of leaf the service that scores it, and its policy."""
 COMPOSITES: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
@@ -54,39 +57,48 @@ def run(args: argparse.Namespace) -> int:
     routes = route_table(Settings.from_env())
     if args.json:
         chosen = routes if args.data_source is None else [routes.find(args.data_source)]
-        print_json([_record(route) for route in chosen])
+        print_json([_record(route, routes) for route in chosen])
         return 0
     if args.data_source is None:
-        _show(routes)
+        _show(routes, routes)
         return 0
     route = routes.find(args.data_source)
     put(plain_text(f"{args.data_source} is taken by the route {route.pattern}"))
-    _show([route])
+    _show([route], routes)
     return 0
 
 
-def _show(routes: Iterable[Route]) -> None:
+def _show(shown: Iterable[Route], routes: RouteTable) -> None:
     table = Grid("data_source", "kind", "scored by", "without a score")
-    for route in routes:
-        table.add_row(*map(plain_text, (route.pattern, *_target(route))))
+    for route in shown:
+        table.add_row(*map(plain_text, (route.pattern, *_target(route, routes))))
     table.show()
     put(plain_text(CAPTION))
 
 
-def _record(route: Route) -> dict[str, Any]:
+def _record(route: Route, routes: RouteTable) -> dict[str, Any]:
     """A route as JSON: what it takes, its definition, and its policy."""
-    return {"name": route.name, "takes": route.pattern, **definition(route), "on_error": _target(route)[2]}
+    return {"name": route.name, "takes": route.pattern, **definition(route), "on_error": _target(route, routes)[2]}
 
 
-def _target(route: Route) -> tuple[str, str, str]:
-    """Kind, service and policy of a route."""
+def _target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
+    """Return kind, service and policy of a route."""
+    negative: OnError | None = "raise" if routes.bounds(route.name)[0] < 0 else None
     if isinstance(route.target, Leaf):
         service, policy = LEAVES[route.target.kind]
         if route.target.kind == "rule" and runs_here(Settings.from_env()):
             service = "this process"
         who = route.target.target or "*" if route.target.judge is None else _judge(route.target.judge)
-        return route.target.kind, f"{service}: {who}", route.on_error or policy
-    return COMPOSITES[type(route.target)], ", ".join(_parts(route.target)), route.on_error or COMPOSITE_POLICY
+        if route.target.reward_model is not None:
+            who = _reward_model(route.target.reward_model)
+        return route.target.kind, f"{service}: {who}", route.on_error or negative or policy
+    policy = route.on_error or negative or COMPOSITE_POLICY
+    return COMPOSITES[type(route.target)], ", ".join(_parts(route.target)), policy
+
+
+def _reward_model(model: RewardModel) -> str:
+    """Return whom a reward model's route asks, in words."""
+    return "; ".join(filter(None, (", ".join(model.base_url) or VARIABLE, model.model)))
 
 
 def _judge(judge: NamedJudge) -> str:

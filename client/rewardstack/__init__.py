@@ -23,6 +23,7 @@ from rewardstack.api import (
     compute_score,
     compute_score_batched,
     register_judge,
+    register_reward_model,
     register_route,
     score,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "compute_score",
     "compute_score_batched",
     "register_judge",
+    "register_reward_model",
     "register_route",
     "score",
 ]

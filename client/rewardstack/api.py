@@ -226,6 +226,21 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
     client.register_judge(name, table)
 
 
+def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
+    """Add a reward model to this process's table, as a route of its name.
+
+    Args:
+        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        table: as `[reward_models.NAME]` in a routes file (`docs/reward_models.md`).
+
+    Raises:
+        RouteError: it is malformed, or there is a route of that name.
+    """
+    with importing:
+        from rewardstack import client
+    client.register_reward_model(name, table)
+
+
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
     """Return the scores under the settings of this moment; the options are checked."""
     with importing:

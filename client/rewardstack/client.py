@@ -65,7 +65,7 @@ class Client:
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
     """Return a pipeline for the tenant whose key the settings have; raise as `route_table` does."""
     tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
-    return Pipeline(routes, backends.scorers(settings, cache, tenant, routes.judges), cache, tenant)
+    return Pipeline(routes, backends.scorers(settings, cache, tenant, routes), cache, tenant)
 
 
 def register_route(name: str, spec: object) -> None:
@@ -84,6 +84,13 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
     _register(judge_route(judge))
 
 
+def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
+    """Add a reward model to this process's table; `api.register_reward_model` documents it."""
+    with importing:
+        from rewardstack.routing.syntax import reward_model_route
+    _register(reward_model_route(name, table))
+
+
 def _register(route: Route) -> None:
     RouteTable([*builtin_routes(), *_registered.values(), route]).check_judges()
     _registered[route.name] = route
@@ -95,6 +102,7 @@ def route_table(settings: Settings) -> RouteTable:
     routes.check()
     _check_judges(routes.judges.values())
     routes.check_judges()
+    routes.check_policies()
     return routes
 
 

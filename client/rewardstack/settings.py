@@ -34,6 +34,8 @@ SERVERS = {
     "REWARD_SERVER_API_KEY": "reward_server_api_key",
     "LLM_JUDGE_SERVER_URL": "judge_urls",
     "LLM_JUDGE_SERVER_API_KEY": "judge_api_key",
+    "REWARD_MODEL_SERVER_URL": "reward_model_urls",
+    "REWARD_MODEL_SERVER_API_KEY": "reward_model_api_key",
     "EMBEDDING_SERVER_URL": "embedding_urls",
     "EMBEDDING_SERVER_API_KEY": "embedding_api_key",
     "REWARD_CACHE_URL": "cache_url",
@@ -62,6 +64,9 @@ class Settings:
         run_id: of the training run within which a stochastic judge's verdict is remembered; empty for this process.
         max_requests: to judges and embedding servers that a run may send; 0 for any number.
         max_tokens: that it may have them read and write; 0 for any number.
+        reward_model_urls: base URLs of equivalent reward models.
+        reward_model_api_key: sent to those servers only.
+        reward_model_timeout: seconds a sample may wait for a reward model's progress.
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: sent to those servers only.
         embedding_timeout: seconds a sample may wait for an embedding server's progress.
@@ -95,6 +100,9 @@ class Settings:
     run_id: str
     max_requests: int
     max_tokens: int
+    reward_model_urls: tuple[str, ...]
+    reward_model_api_key: str
+    reward_model_timeout: float
     embedding_urls: tuple[str, ...]
     embedding_api_key: str
     embedding_timeout: float
@@ -168,6 +176,7 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         run_id=value["REWARDSTACK_RUN_ID"],
         max_requests=value[MAX_REQUESTS],
         max_tokens=value[MAX_TOKENS],
+        reward_model_timeout=value["REWARD_MODEL_SERVER_TIMEOUT"],
         embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],
         embedding_refused_timeout=value["EMBEDDING_SERVER_REFUSED_TIMEOUT"],
         cache_on=value["REWARD_CACHE"] == "on",
@@ -220,7 +229,7 @@ def key_in(variable: str, environ: Mapping[str, str] = os.environ) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{variable}_FILE: {file} cannot be read: {error}", f"{variable}_FILE") from None
     if not key:
-        raise SettingsError(f"{variable} is not set; the routes file names it for a judge's key", variable)
+        raise SettingsError(f"{variable} is not set; the routes file names it for a key", variable)
     if not (key.isascii() and key.isprintable()):
         raise SettingsError(f"{variable} holds what is no key: it has control characters, or is not ASCII", variable)
     return key

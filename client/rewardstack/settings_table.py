@@ -84,6 +84,15 @@ JUDGE = Section("LLM judge", [
             "so for tokens that these servers read and write, by their own count; 0: any number"),
 ])
 
+REWARD_MODEL = Section("Reward model", [
+    Setting("REWARD_MODEL_SERVER_URL", "", Urls(), ("up", *CLIENT),
+            "base URLs of equivalent reward models ([reward models](reward_models.md)), separated by commas"),
+    Setting("REWARD_MODEL_SERVER_API_KEY", "", Text(), CLIENT,
+            "key that is sent to those servers, and to no other", secret=True),
+    Setting("REWARD_MODEL_SERVER_TIMEOUT", "60", DURATION, CLIENT,
+            "seconds a sample may wait for a reward model without progress"),
+])
+
 EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING_SERVER_URL", "", Urls(), ("up", *CLIENT),
             "base URLs of equivalent embedding servers, separated by commas; for `make up` external ones, empty "
@@ -131,5 +140,5 @@ LAUNCHERS = Section("Launchers", [
 ], place="environment")
 # fmt: on
 
-SECTIONS = (CACHE, RULES, JUDGE, EMBEDDING, TRAINER, LAUNCHERS)
+SECTIONS = (CACHE, RULES, JUDGE, REWARD_MODEL, EMBEDDING, TRAINER, LAUNCHERS)
 TABLE = by_name(SECTIONS)

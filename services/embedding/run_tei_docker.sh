@@ -26,6 +26,10 @@ fi
 if [ -n "$folder" ]; then set -- --volume "$folder:/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then set -- --gpus "device=$gpu" "$@"; fi
 if [ -n "${HF_TOKEN:-}" ]; then set -- --volume "$cache/home:/run/huggingface:ro" --env HF_HOME=/run/huggingface "$@"; fi
+# <launcher embedding> written by `make settings`
+: "${DRAIN_TIMEOUT:=$(from_dotenv DRAIN_TIMEOUT)}"
+set -- --stop-timeout "$((DRAIN_TIMEOUT + 30))" "$@"
+# </launcher>
 set -- --publish "$HOST:$PORT:80" --volume "$cache/models:/data" "$@"
 
 if [ -n "$dry" ]; then

@@ -9,12 +9,15 @@ from types import MappingProxyType
 
 from services.gateway.tls import Tls
 from services.stack.rundir import CHART_FILES
+from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
 from services.stack.template import fill
 
 TEMPLATES = CHART_FILES / "gateway"
 WITH_TLS = " ssl; include tls.conf"
 """What follows the address and port of a server that speaks TLS."""
+PAGE = "page"
+"""The port of the status page, which the reward server serves."""
 TRIES = 2
 """Servers that a request is sent to where the first breaks."""
 AUTH_REQUEST_URIS = {
@@ -45,20 +48,21 @@ def files(
         judges: the service that each named judge is.
     """
     services = [service for service in servers if service in listen]
+    included = [*services, *([PAGE] if "rules" in services else [])]
     values: dict[str, str | Sequence[str]] = {
         **settings,
         # nginx gives up root's rights unless told otherwise, and could then not read a private directory.
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
-        "SERVICES": "\n    ".join(f"include {service}.conf;" for service in services),
+        "SERVICES": "\n    ".join(f"include {name}.conf;" for name in included),
         "TRIES": str(TRIES),
         **auth_request_uris(settings),
         **({"TLS_FOLDER": str(tls.folder), "TLS_VERSION": tls.version} if tls else {}),
-        **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in services},
+        **{f"LISTEN_{name.upper()}": listen[name] + (WITH_TLS if tls else "") for name in included},
         **{variable(service): servers[service] for service in services},
         "JUDGE_UPSTREAM": "judge",
         **named_judges(judges, servers, settings),
     }
-    names = ["nginx", "common", "open", "browsers", *services, *(["tls"] if tls else [])]
+    names = ["nginx", "common", "open", "browsers", "page_root", *included, *(["tls"] if tls else [])]
     if "judge" in services:
         names.append(balancing(settings))
     return {f"{name}.conf": fill(TEMPLATES / f"{name}.conf.template", values) for name in names}
@@ -103,10 +107,10 @@ def servers_file(service: str, settings: Settings) -> str:
 
 
 def command(nginx: str, folder: Path) -> list[str]:
-    """The command that starts the gateway.
+    """Return the command that starts the gateway.
 
     Args:
         nginx: the program.
         folder: that holds its files.
     """
-    return [nginx, "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+    return [nginx, "-p", str(folder), *SERVICES["gateway"].command[1:]]

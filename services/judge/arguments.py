@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 
 from rewardstack_settings.setting import Malformed
-from services.judge.engine import Options
 from services.stack.errors import StackError
 from services.stack.settings import Settings
 from services.stack.settings_table import TABLE
@@ -19,23 +19,26 @@ FROM_ENVIRONMENT = {
     "MAX_MODEL_LEN": "JUDGE_MAX_MODEL_LEN",
     "GPU_MEMORY_UTILIZATION": "JUDGE_GPU_MEMORY_UTILIZATION",
 }
-"""The script's own variables, and the settings of the stack that stand in for those that are not set."""
-
+"""The script's own variables, and the settings of the stack that replace those that are not set."""
+AS_SETTINGS = ("dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
+"""Flags that set what the setting `JUDGE_...` of that name sets in a stack."""
+AS_FLAGS = ("max_num_seqs", "max_num_batched_tokens")
+"""Flags that are passed on to vLLM."""
 EVERY_ADDRESS = "0.0.0.0"
 
 
 def parse(
     arguments: Sequence[str], settings: Settings, environ: Mapping[str, str] = os.environ
-) -> tuple[argparse.Namespace, Options]:
-    """What to start: a flag beats a variable of the script, and that one a setting of the stack.
+) -> tuple[argparse.Namespace, Settings]:
+    """Read what to start: a flag beats a variable of the script, and that one a setting of the stack.
 
     Args:
-        arguments: of the command line; those that are not known here go to vLLM as they are.
+        arguments: of the command line; unknown ones go to vLLM as they are.
         settings: of the stack.
         environ: the environment.
 
     Returns:
-        The namespace with model (may be empty), host, port, replicas and yes; and vLLM's options.
+        The namespace with model (may be empty), host, port, replicas and yes; and the settings with what the flags say.
 
     Raises:
         StackError: a variable is malformed; the message names it.
@@ -47,15 +50,9 @@ def parse(
         except Malformed as error:
             raise StackError(f"environment: {error}", f"unset {name}") from None
     known, further = _parser(values, settings).parse_known_args(arguments)
-    return known, Options(
-        dtype=known.dtype,
-        max_model_len=known.max_model_len,
-        gpu_memory_utilization=known.gpu_memory_utilization,
-        tensor_parallel_size=known.tensor_parallel_size,
-        max_num_seqs=known.max_num_seqs,
-        max_num_batched_tokens=known.max_num_batched_tokens,
-        further=tuple(further),
-    )
+    flags = [part for name in AS_FLAGS if (value := vars(known)[name]) for part in (f"--{_flag(name)}", value)]
+    own = {f"JUDGE_{name.upper()}": str(vars(known)[name]) for name in AS_SETTINGS}
+    return known, Settings({**settings, **own, "JUDGE_VLLM_ARGS": shlex.join([*flags, *further])})
 
 
 def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentParser:
@@ -70,24 +67,24 @@ def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentP
     parser.add_argument("--host", default=EVERY_ADDRESS, help="address to listen on, default %(default)s")
     parser.add_argument("--replicas", type=_count, default=1, help="servers behind one address, each on its own GPUs")
     parser.add_argument("--yes", action="store_true", help="install vLLM without asking where it is missing")
-    _add(parser, "tensor-parallel-size", tensor_parallel, "GPUs that one replica spreads over", _count)
+    memory = "part of a GPU's memory (GPU_MEMORY_UTILIZATION)"
+    _add(parser, "tensor_parallel_size", tensor_parallel, "GPUs that one replica spreads over", _count)
     _add(parser, "dtype", values["DTYPE"], "of weights and activations (DTYPE)")
-    _add(parser, "max-model-len", values["MAX_MODEL_LEN"], "tokens of a prompt and its answer (MAX_MODEL_LEN)")
-    _add(
-        parser,
-        "gpu-memory-utilization",
-        values["GPU_MEMORY_UTILIZATION"],
-        "part of a GPU's memory (GPU_MEMORY_UTILIZATION)",
-    )
-    _add(parser, "max-num-seqs", "", "requests that are worked on at once")
-    _add(parser, "max-num-batched-tokens", "", "tokens of one step")
+    _add(parser, "max_model_len", values["MAX_MODEL_LEN"], "tokens of a prompt and its answer (MAX_MODEL_LEN)")
+    _add(parser, "gpu_memory_utilization", values["GPU_MEMORY_UTILIZATION"], memory)
+    _add(parser, "max_num_seqs", "", "requests that are worked on at once")
+    _add(parser, "max_num_batched_tokens", "", "tokens of one step")
     return parser
 
 
 def _add(parser: argparse.ArgumentParser, name: str, default: object, text: str, kind: type | object = str) -> None:
-    """A flag of vLLM, which people spell with underscores too."""
-    spellings = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
+    """Add a flag of vLLM, which people spell with underscores too."""
+    spellings = dict.fromkeys((f"--{_flag(name)}", f"--{name}"))
     parser.add_argument(*spellings, default=default, help=text, type=kind)  # type: ignore[arg-type]
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _count(text: str) -> int:

@@ -19,18 +19,25 @@ HOST=${HOST:-0.0.0.0}
 cache=${HF_HOME:-$HOME/.cache/huggingface}
 mkdir -p "$cache" "$HOME/.cache/vllm"
 
-# The flags that come first; those of the user come after them and win.
-if [ -n "${MAX_MODEL_LEN:-}" ]; then set -- --max-model-len "$MAX_MODEL_LEN" "$@"; fi
-if [ -n "${DTYPE:-}" ]; then set -- --dtype "$DTYPE" "$@"; fi
 if [ -n "$gpu" ]; then
     image=${VLLM_IMAGE:-$(from_dotenv VLLM_IMAGE)}
     MODEL_ID=${MODEL_ID:-$(from_dotenv JUDGE_GPU_MODEL)}
-    set -- --gpu-memory-utilization "${GPU_MEMORY_UTILIZATION:-0.9}" \
-        --tensor-parallel-size "${TENSOR_PARALLEL_SIZE:-1}" "$@"
 else
     image=${VLLM_CPU_IMAGE:-$(from_dotenv VLLM_CPU_IMAGE)}
     MODEL_ID=${MODEL_ID:-$(from_dotenv JUDGE_CPU_MODEL)}
 fi
+
+# These options come first; the user's come after them and win.
+# <launcher options> written by `make settings`
+: "${DRAIN_TIMEOUT:=$(from_dotenv DRAIN_TIMEOUT)}"
+set -- ${DRAIN_TIMEOUT:+--shutdown-timeout "$DRAIN_TIMEOUT"} "$@"
+set -- ${DTYPE:+--dtype "$DTYPE"} "$@"
+set -- ${MAX_MODEL_LEN:+--max-model-len "$MAX_MODEL_LEN"} "$@"
+: "${TENSOR_PARALLEL_SIZE:=1}"
+[ -z "$gpu" ] || set -- ${TENSOR_PARALLEL_SIZE:+--tensor-parallel-size "$TENSOR_PARALLEL_SIZE"} "$@"
+: "${GPU_MEMORY_UTILIZATION:=0.9}"
+[ -z "$gpu" ] || set -- ${GPU_MEMORY_UTILIZATION:+--gpu-memory-utilization "$GPU_MEMORY_UTILIZATION"} "$@"
+# </launcher>
 
 # The image's entry point is `vllm serve`: its arguments begin with the model. A script starts it where there are secrets.
 keep_secret VLLM_API_KEY "${LLM_JUDGE_SERVER_API_KEY:-}"
@@ -46,6 +53,12 @@ if [ -n "$secret" ]; then
     set -- --entrypoint sh --volume "$root/helm/rewardstack/files/models/with_keys.sh:/with_keys.sh:ro" \
         --volume "$secrets/$name:/run/secrets:ro" "$@"
 fi
+# <launcher container> written by `make settings`
+: "${DRAIN_TIMEOUT:=$(from_dotenv DRAIN_TIMEOUT)}"
+set -- --stop-timeout "$((DRAIN_TIMEOUT + 30))" "$@"
+set -- --env VLLM_NO_USAGE_STATS=1 "$@"
+[ -n "$gpu" ] || set -- --env VLLM_CPU_OMP_THREADS_BIND=nobind "$@"
+# </launcher>
 if [ -d "$MODEL_ID" ]; then set -- --volume "$(cd "$MODEL_ID" && pwd):/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then
     set -- --gpus all --volume "$root/helm/rewardstack/files/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro" "$@"
@@ -58,5 +71,5 @@ fi
 
 echo "==> starting $MODEL_ID with $image"
 run_detached "the judge" --shm-size 8g --publish "$HOST:$PORT:8000" --volume "$cache:/root/.cache/huggingface" \
-    --volume "$HOME/.cache/vllm:/root/.cache/vllm" --env VLLM_NO_USAGE_STATS=1 "$@"
+    --volume "$HOME/.cache/vllm:/root/.cache/vllm" "$@"
 announce LLM_JUDGE_SERVER "${LLM_JUDGE_SERVER_API_KEY:-}"

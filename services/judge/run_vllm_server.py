@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from services.judge import engine, foreground  # noqa: E402 - the root is on the path only now
 from services.judge.arguments import parse  # noqa: E402
-from services.judge.engine import Options, Vllm  # noqa: E402
+from services.judge.engine import Vllm  # noqa: E402
 from services.judge.model import Model, default, resolve  # noqa: E402
 from services.models import environment, machine  # noqa: E402
 from services.models.environment import Models  # noqa: E402
@@ -31,13 +30,11 @@ from services.models.machine import Gpu  # noqa: E402
 from services.stack import ports, venv  # noqa: E402
 from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
-from services.stack.refusal import refusal  # noqa: E402
+from services.stack.os_errors import explain_os_error  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
 from services.stack.settings import Settings, by_name, load  # noqa: E402
 
 WILDCARDS = ("0.0.0.0", "::", "")
-ANY_OTHER_HOST = ("192.0.2.1", 9)
-"""An address of a network for documentation: no packet is sent to it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -46,7 +43,7 @@ def main(arguments: list[str]) -> int:
     try:
         _serve(arguments)
     except (StackError, OSError) as error:
-        print(f"error: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {explain_os_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -54,15 +51,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(arguments: list[str]) -> None:
-    settings = load(ROOT)
-    wanted, options = parse(arguments, settings)
+    wanted, settings = parse(arguments, load(ROOT))
     ports.require_one_free("--port", wanted.host, wanted.port)
     models = Models(Path(settings["MODELS_DIR"]))
     gpus = machine.gpus()
-    shares = machine.shares(gpus, wanted.replicas, options.tensor_parallel_size)
+    shares = machine.shares(gpus, wanted.replicas, wanted.tensor_parallel_size)
     found = _vllm(models, wanted.yes)
     model = resolve(wanted.model or default(gpus), found.python, models)
-    judge = Judge(found, model, options, wanted.host, wanted.port, settings)
+    judge = Judge(found, model, wanted.host, wanted.port, settings)
     say(f"==> vLLM {found.version} on {_devices(found, gpus)}: loading {model.name}")
     if len(shares) == 1:
         judge.serve_here(shares[0])
@@ -76,7 +72,6 @@ class Judge:
 
     vllm: Vllm
     model: Model
-    options: Options
     host: str
     port: int
     settings: Settings
@@ -88,10 +83,11 @@ class Judge:
         if key := self.settings["LLM_JUDGE_SERVER_API_KEY"]:
             given["VLLM_API_KEY"] = key
         foreground.serve(
-            engine.command(self.vllm, self.model, listen, self.options),
+            engine.command(self.vllm, self.model, listen, self.settings),
             given,
             f"{self._here}:{self.port}",
-            self.settings.number("MODEL_UP_TIMEOUT"),
+            self.settings.number(engine.JUDGE.startup_timeout),
+            engine.JUDGE.stop_grace(self.settings),
             lambda: say(self._announcement()),
         )
 
@@ -103,7 +99,7 @@ class Judge:
         names = [engine.replica_name(number) for number in range(1, len(shares) + 1)]
         replicas = [
             {
-                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.options),
+                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.settings),
                 "environment": self._environment(share),
             }
             for name, share in zip(names, shares, strict=True)
@@ -141,7 +137,7 @@ class Judge:
             f"  export LLM_JUDGE_SERVER_URL=http://{on_this}:{self.port}",
         ]
         if self.host in WILDCARDS:
-            lines += ["\nOn other nodes:\n", f"  export LLM_JUDGE_SERVER_URL=http://{_own_address()}:{self.port}"]
+            lines += ["\nOn other nodes:\n", f"  export LLM_JUDGE_SERVER_URL=http://{ports.own_address()}:{self.port}"]
         if self.settings["LLM_JUDGE_SERVER_API_KEY"]:
             lines += ["  export LLM_JUDGE_SERVER_API_KEY=...    # as it is set here"]
         elif self.host in WILDCARDS:
@@ -158,7 +154,7 @@ def _vllm(models: Models, yes: bool) -> Vllm:
     if found := engine.find(sys.executable):
         return found
     if not environment.ready(models):
-        if reason := environment.obstacle(models):
+        if reason := environment.unsupported_reason(models):
             raise StackError(reason)
         question = f"vLLM is not installed here. Install it into {models.venv} (some gigabytes)? [y/N] "
         if not yes and not (sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")):
@@ -167,16 +163,6 @@ def _vllm(models: Models, yes: bool) -> Vllm:
     if found := engine.find(models.python):
         return found
     raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then try again")
-
-
-def _own_address() -> str:
-    """The address by which other machines reach this one, its name where it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(ANY_OTHER_HOST)
-        except OSError:
-            return socket.gethostname()
-        return str(probe.getsockname()[0])
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 
 fail() {
-    echo "error: $1" >&2
-    echo "  remedy: $2" >&2
+    echo "ERROR: $1 — $2" >&2
     exit 1
 }
 
 from_dotenv() {
-    sed -n "s/^$1=//p" "$root/.env"
+    sed -n "s/^$1=//p" "$root/.env.local" "$root/.env" 2>/dev/null | head -n 1
 }
 
 # require_docker SCRIPT: the script to use where there is no engine.

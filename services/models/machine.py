@@ -1,4 +1,4 @@
-"""What this machine has for model servers: GPUs, free memory, and a processor that vLLM runs on."""
+"""Report what this machine has for model servers: GPUs, memory, and a processor that vLLM supports."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ LIMITS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""Of both kinds of control groups: the limit, what is used, and what of that is files which can be read again."""
+"""Files of a control group, version 2 and 1: limit, use, statistics, and the row of the file cache in these."""
 SHARED_MEMORY = Path("/dev/shm")
 NVIDIA_SMI_SECONDS = 20
 X86_FLAGS = ("avx2", "avx512f")
 GPUS = ("--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
 PART = re.compile(r"MIG \S+?\.(\d+)gb\S* +Device +\d+: \(UUID: (MIG-[^)\s]+)\)")
-"""A part of a GPU as `nvidia-smi --list-gpus` has it: memory in GB, and the only name that it has."""
+"""A MIG device in the output of `nvidia-smi --list-gpus`: memory in GB, and UUID."""
 
 
 class Gpu(NamedTuple):
     """One GPU.
 
     Args:
-        name: by which CUDA_VISIBLE_DEVICES knows it: its index, or whatever that variable calls it.
+        name: in CUDA_VISIBLE_DEVICES: its index or UUID.
         memory: bytes.
     """
 
@@ -47,7 +47,7 @@ class Gpu(NamedTuple):
 
 
 def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
-    """The NVIDIA GPUs that this process may use; empty where there is none or CUDA_VISIBLE_DEVICES hides them."""
+    """Return the NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES says."""
     program = shutil.which("nvidia-smi")
     if not program:
         return []
@@ -56,13 +56,13 @@ def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
 
 
 def parts(listed: str) -> str:
-    """The parts of GPUs (MIG) that nvidia-smi lists, as it lists whole ones."""
+    """Return the MIG devices in `nvidia-smi --list-gpus` in the format of `nvidia-smi --query-gpu`."""
     return "".join(f"{uuid}, {uuid}, {int(memory) * 1024}\n" for memory, uuid in PART.findall(listed))
 
 
 @lru_cache
 def _listed(program: str, *query: str) -> str:
-    """What nvidia-smi lists; empty where it fails, or hangs, as it does where a driver does: asked once a process."""
+    """Return the output of nvidia-smi, run once a process; empty if it fails, or hangs because of the driver."""
     try:
         asked = subprocess.Popen([program, *query], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     except OSError:
@@ -70,14 +70,14 @@ def _listed(program: str, *query: str) -> str:
     try:
         listed, _ = asked.communicate(timeout=NVIDIA_SMI_SECONDS)
     except subprocess.TimeoutExpired:
-        asked.kill()  # and nobody waits for it: what a driver holds may never end
+        asked.kill()  # without waiting: it may never end
         say(f"warning: {program} does not answer in {NVIDIA_SMI_SECONDS} s: no GPU is used", sys.stderr)
         return ""
     return listed if asked.returncode == 0 else ""  # no driver, no GPU
 
 
 def visible(listed: str, visible: str | None) -> list[Gpu]:
-    """The GPUs of nvidia-smi's list that a value of CUDA_VISIBLE_DEVICES leaves; all of them for None."""
+    """Return the GPUs in the output of nvidia-smi that CUDA_VISIBLE_DEVICES names; all of them if it is None."""
     rows = [[cell.strip() for cell in row] for row in csv.reader(listed.splitlines()) if len(row) == 3]
     memory = {name: int(mebibytes) * 2**20 for index, uuid, mebibytes in rows for name in (index, uuid)}
     names = [index for index, _, _ in rows] if visible is None else [name.strip() for name in visible.split(",")]
@@ -85,7 +85,7 @@ def visible(listed: str, visible: str | None) -> list[Gpu]:
 
 
 def free_memory() -> int:
-    """Bytes that can be had without swapping: of the machine, or of the container's limit where that is less."""
+    """Return the bytes available without swapping, on the machine or under the limit of the container."""
     for line in MEMINFO.read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return min(int(line.split()[1]) * 1024, _left_in_container())
@@ -105,12 +105,12 @@ def _left_in_container() -> int:
 
 
 def shared_memory() -> int:
-    """Bytes that processes may share in /dev/shm; 0 where there is none. Containers have 64 MiB by default."""
+    """Return the size of /dev/shm in bytes; 0 if there is none. Containers have 64 MiB by default."""
     return shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.is_dir() else 0
 
 
 def runs_vllm() -> bool:
-    """Whether the processor can run vLLM: on x86 it needs AVX2 or AVX-512."""
+    """Return whether vLLM supports the processor: on x86 it needs AVX2 or AVX-512."""
     if platform.machine() != "x86_64":
         return platform.machine() == "aarch64"
     flags = next((line for line in CPUINFO.read_text().splitlines() if line.startswith("flags")), "")
@@ -118,12 +118,12 @@ def runs_vllm() -> bool:
 
 
 def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
-    """The GPUs of each replica, by name; an empty list for each on a machine without any.
+    """Return the names of the GPUs of each replica; an empty list for each on a machine without GPUs.
 
     Args:
-        gpus: of the machine.
-        replicas: that share them.
-        size: GPUs that each of them takes.
+        gpus: those of the machine.
+        replicas: number of replicas.
+        size: GPUs of each replica.
 
     Raises:
         StackError: there are too few.
@@ -135,7 +135,7 @@ def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
 
 
 def require(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
-    """Check that these GPUs are enough; arguments as those of `shares`.
+    """Check that there are enough GPUs; arguments as in `shares`.
 
     Raises:
         StackError: there are too few.

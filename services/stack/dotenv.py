@@ -1,4 +1,4 @@
-"""Reads `.env`, in the syntax that Docker Compose reads too."""
+"""Reads `.env` and `.env.local`, in the syntax of Docker Compose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 
 from services.stack.errors import StackError
+
+LOCAL = ".env.local"
+"""The user's lasting settings, which git ignores and upgrades keep."""
 
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
@@ -34,6 +37,16 @@ def read(path: Path) -> dict[str, str]:
             raise StackError(f"{where}: {name} stands there twice", "keep one of the two lines")
         values[name] = _value(raw.strip(), f"{where}: {name}")
     return values
+
+
+def read_local(root: Path) -> dict[str, str]:
+    """Return what the user's own file says; nothing where there is none.
+
+    Raises:
+        StackError: as `read` does.
+    """
+    path = root / LOCAL
+    return read(path) if path.exists() else {}
 
 
 def _text(path: Path) -> str:

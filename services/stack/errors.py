@@ -1,9 +1,9 @@
-"""The one error of the stack: what is wrong, and what to do about it."""
+"""The error of the stack: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
 COMMAND = "\n      "
-"""Before a command in a remedy: a line of its own, which no terminal's width breaks, so that it can be copied."""
+"""Before a command in a remedy: it has a line to itself, which is not wrapped, so that it can be copied."""
 
 
 class StackError(Exception):
@@ -15,5 +15,5 @@ class StackError(Exception):
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:
-        super().__init__(f"{problem}\n  remedy: {remedy}" if remedy else problem)
+        super().__init__(f"{problem} — {remedy}" if remedy else problem)
         self.problem = problem

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from services.stack.rundir import ROOT, SUPERVISOR
+from services.stack.rundir import MARK, ROOT, SUPERVISOR
 
 PROC = Path("/proc")
 LISTENING = "0A"
@@ -35,10 +35,10 @@ class Listener(NamedTuple):
 
 def listener(port: int) -> Listener:
     """Who listens on a port."""
-    return holder({name: uid for name, uid, _ in _listening(port)})
+    return owner({name: uid for name, uid, _ in _listening(port)})
 
 
-def holder(sockets: Mapping[str, str]) -> Listener:
+def owner(sockets: Mapping[str, str]) -> Listener:
     """Who has one of these sockets, as `answering` names them."""
     for folder in PROC.glob("[0-9]*/fd"):
         with suppress(OSError):  # it is another user's, or has ended
@@ -83,7 +83,7 @@ def _process(folder: Path) -> Listener:
     with suppress(OSError):
         leader = PROC / str(os.getsid(int(folder.name)))
         command = (leader / "cmdline").read_text(errors="replace").split("\0")
-        if SUPERVISOR in command:
+        if SUPERVISOR in command and (Path(command[-2]).parent / MARK).exists():
             run, tree = Path(command[-2]).parent, Path(os.readlink(leader / "cwd"))
             return Listener(f"{who} of the stack in {run}", down=_down(run, tree))
     return Listener(who, DEBIAN.get(name, ""))

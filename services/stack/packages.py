@@ -1,4 +1,4 @@
-"""Finds nginx, redis-server and the libraries of vLLM; on Debian as root, installs what is missing."""
+"""Find nginx, redis-server and the libraries of vLLM; install what is missing with apt-get if INSTALL allows it."""
 
 from __future__ import annotations
 
@@ -11,55 +11,48 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from services.stack.console import step
-from services.stack.errors import StackError
+from services.stack.errors import COMMAND, StackError
+from services.stack.rundir import ROOT
+from services.stack.settings import load
 
-PROGRAMS = {"nginx": "nginx", "redis-server": "redis-server"}
-"""Program to the Debian package that holds it."""
+PROGRAMS = ("nginx", "redis-server")
+"""Programs, and the Debian packages of the same names."""
 
 LIBRARIES = {"libnuma.so.1": "libnuma1"}
-"""Shared library that vLLM on a CPU loads, to the Debian package that holds it."""
+"""Shared libraries that vLLM loads on a CPU, and their Debian packages."""
 
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Where Debian keeps nginx; only root has these on its PATH."""
+"""Folders of nginx on Debian, which only root has on PATH."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-NO_SERVICES = "#!/bin/sh\nexit 101\n"
 
 
 def find() -> dict[str, str]:
-    """The path of each program that is there."""
+    """Return the path of each program that is installed."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
     found = {program: shutil.which(program, path=path) for program in PROGRAMS}
     return {program: where for program, where in found.items() if where}
 
 
 def require() -> dict[str, str]:
-    """The path of every program; installs what is missing where that is possible.
+    """Return the path of every program, installing what is missing.
 
     Raises:
-        StackError: one is missing and cannot be installed; says what to install.
+        StackError: one is missing and cannot be installed here.
     """
-    install(missing_packages)
+    install(missing_programs)
     return find()
 
 
-def require_libraries() -> None:
-    """See that every library can be loaded; installs what is missing where that is possible.
-
-    Raises:
-        StackError: one is missing and cannot be installed; says what to install.
-    """
-    install(missing_libraries)
-
-
-def missing_packages() -> list[str]:
-    """The Debian packages of the programs that are not there."""
-    return sorted({package for program, package in PROGRAMS.items() if program not in find()})
+def missing_programs() -> list[str]:
+    """Return the Debian packages of the programs that are not installed."""
+    found = find()
+    return [program for program in PROGRAMS if program not in found]
 
 
 def missing_libraries() -> list[str]:
-    """The Debian packages of the libraries that cannot be loaded."""
-    return sorted({package for library, package in LIBRARIES.items() if not _loads(library)})
+    """Return the Debian packages of the libraries that cannot be loaded."""
+    return [package for library, package in LIBRARIES.items() if not _loads(library)]
 
 
 def _loads(library: str) -> bool:
@@ -71,62 +64,67 @@ def _loads(library: str) -> bool:
 
 
 def install(missing: Callable[[], list[str]]) -> None:
-    """Install the Debian packages that are missing, without starting or enabling the services they bring.
+    """Install Debian packages, without starting the services in them.
 
     Args:
-        missing: names them, and looks anew each time.
+        missing: returns those that are missing now.
 
     Raises:
-        StackError: this is no Debian, the user is not root, or apt-get failed.
+        StackError: they cannot be installed here, or apt-get failed.
     """
     packages = missing()
     if not packages:
         return
-    require_right(packages)
-    names = " ".join(packages)
-    with step(f"installing {names} with apt-get"), _services_stay_off(packages):
-        # A repository out of reach matters only if it is the one that holds the packages.
+    require_installable(packages)
+    with step(f"installing {', '.join(packages)} (apt-get); INSTALL=never to do it yourself"), _no_services_started():
+        # An unreachable repository matters only if it is the one that has the packages.
         _apt_get("update")
-        if _apt_get("install", "-y", "--no-install-recommends", *packages) != 0 or missing():
-            raise StackError(f"apt-get did not install {names}; its messages stand above", _remedy(packages))
+        done = _apt_get("install", "-y", "--no-install-recommends", *packages) == 0
+    if not done or missing():
+        raise StackError(f"apt-get did not install {', '.join(packages)}", _remedy(packages))
+    for service in filter(PROGRAMS.__contains__, packages):
+        subprocess.run(["update-rc.d", service, "disable"], check=False)
 
 
-def require_right(packages: Sequence[str]) -> None:
-    """See that these packages, of which there may be none, can be installed.
+def require_installable(packages: Sequence[str]) -> None:
+    """Check that these packages, if any, can be installed here.
 
     Raises:
-        StackError: this is no Debian, or the user is not root.
+        StackError: INSTALL is never, the user is not root, or this is not Debian.
     """
-    names = " ".join(packages)
-    if names and not shutil.which("apt-get"):
-        raise StackError(f"missing: {names}; there is no apt-get here to install it", _remedy(packages))
-    if names and os.geteuid() != 0:
-        raise StackError(f"missing: {names}; only root can install it", _remedy(packages))
+    if not packages:
+        return
+    reason = "" if shutil.which("apt-get") else "there is no apt-get here"
+    reason = reason or ("" if os.geteuid() == 0 else "only root can install packages")
+    if load(ROOT)["INSTALL"] == "never":
+        reason = "INSTALL=never"
+    if reason:
+        raise StackError(f"missing packages: {', '.join(packages)} ({reason})", _remedy(packages))
 
 
 def _remedy(packages: Sequence[str]) -> str:
-    names = " ".join(packages)
-    return f"install {names} (Debian: apt-get install {names}; elsewhere with your package manager), then try again"
+    if not shutil.which("apt-get"):
+        return f"install {', '.join(packages)} with the package manager of this system, then try again"
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    return f"run this, then try again:{COMMAND}{sudo}apt-get install {' '.join(packages)}"
 
 
 def _apt_get(*arguments: str) -> int:
-    """Errors are shown, the rest of what apt-get and dpkg say is not."""
+    """Run apt-get, showing only its errors, and return its exit status."""
     command = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", *arguments]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
 
 
 @contextmanager
-def _services_stay_off(packages: list[str]) -> Iterator[None]:
-    """Debian starts and enables a service when its package is installed: it would take the stack's own ports."""
-    ours = not POLICY.exists()
-    if ours:
-        POLICY.write_text(NO_SERVICES, encoding="ascii")
-        POLICY.chmod(0o755)
+def _no_services_started() -> Iterator[None]:
+    """Keep Debian from starting nginx and Redis when it installs them: they could take ports of the stack."""
+    if POLICY.exists():
+        yield
+        return
     try:
+        POLICY.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
+        POLICY.chmod(0o755)
         yield
     finally:
-        if ours:
-            POLICY.unlink()
-    for package in sorted({*packages} & {*PROGRAMS.values()}):
-        subprocess.run(["update-rc.d", package, "disable"], check=False)
+        POLICY.unlink(missing_ok=True)

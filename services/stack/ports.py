@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from services.stack.errors import COMMAND, StackError
 from services.stack.listeners import Listener, listener
-from services.stack.settings import Settings
+from services.stack.settings import Settings, make_up
 
 LOOPBACK = "127.0.0.1"
-GATEWAY = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
+GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
 """The setting of a service's port at the gateway."""
+REWARDS = ("REWARD_PORT", "PAGE_PORT")
+"""Those of the reward server."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
 """Under which the embedding server's own port is kept beside the gateway's; no setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
@@ -28,7 +29,7 @@ def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, 
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
-def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dict[str, tuple[str, int]]:
+def wanted(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
     """Address and port by the name of the setting, where the services are local processes.
 
     Args:
@@ -58,7 +59,7 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         StackError: ports are taken, two settings name one port, or an address is not this machine's. It names every
             port, and one command that starts the stack on free ones.
     """
-    problems, holders, others = list[str](), list[Listener](), dict[str, int]()
+    problems, owners, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
         twin = next((one for one, (_, its) in ports.items() if its == port), name)
         if twin != name:
@@ -66,17 +67,25 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         elif not (error := _refusal(address, 0 if port in held else port)):
             continue
         elif error.errno == errno.EADDRINUSE:
-            holders.append(listener(port))
-            problems.append(f"{name}: port {port} is taken by {holders[-1].who}")
+            owners.append(listener(port))
+            problems.append(f"{name}: port {port} is taken by {owners[-1].who}")
         else:
             raise _refused(name, address, port, error)
         used = {*others.values(), *(its for _, its in ports.values())}
         others[name] = _another(address, port, used)
     if problems:
-        # One that is given with the command is given again: without it a stack that runs would be changed.
-        run_dir = {name: value for name, value in os.environ.items() if name == "RUN_DIR"}
-        choices = " ".join(f"{name}={value}" for name, value in {**run_dir, **others}.items())
-        raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{choices} make up")
+        again = make_up({name: str(port) for name, port in others.items()})
+        raise StackError("\n  ".join(problems), f"{_stop(owners)}choose other ports:{COMMAND}{again}")
+
+
+def own_address() -> str:
+    """Return the address by which other machines reach this one; its name if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for documentation; sends nothing, only finds the route
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
 
 
 def free(address: str = LOOPBACK) -> int:
@@ -101,7 +110,7 @@ def require_one_free(name: str, address: str, port: int) -> None:
         raise _refused(name, address, port, error)
 
 
-def holder(name: str, address: str, port: int) -> str:
+def port_owner(name: str, address: str, port: int) -> str:
     """Who listens on one port already, such as `redis-server (pid 812)`; empty where nobody does.
 
     Args:
@@ -140,10 +149,10 @@ def _another(address: str, port: int, used: Collection[int]) -> int:
     return next((one for one in nearby if one not in used and not _refusal(address, one)), 0) or free()
 
 
-def _stop(holders: Sequence[Listener]) -> str:
+def _stop(owners: Sequence[Listener]) -> str:
     """How those are stopped that are other stacks, or that Debian starts by itself."""
-    downs = sorted({holder.down for holder in holders if holder.down})
-    started = sorted({holder.service for holder in holders if holder.service})
+    downs = sorted({owner.down for owner in owners if owner.down})
+    started = sorted({owner.service for owner in owners if owner.service})
     ways = [f"that stack ends by:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
     ways += [f"Debian's own services end by: systemctl disable --now {' '.join(started)}; or "] if started else []
     return "".join(ways)
@@ -151,10 +160,10 @@ def _stop(holders: Sequence[Listener]) -> str:
 
 def _refused(name: str, address: str, port: int, error: OSError) -> StackError:
     if error.errno == errno.EADDRINUSE:
-        holder = listener(port)
+        owner = listener(port)
         return StackError(
-            f"{name}: port {port} is taken by {holder.who}",
-            f"{_stop([holder]) or 'stop that process, or '}choose another port:"
+            f"{name}: port {port} is taken by {owner.who}",
+            f"{_stop([owner]) or 'stop that process, or '}choose another port:"
             f" {name} {_another(address, port, ())} is free",
         )
     if error.errno in NO_ADDRESS:

@@ -1,4 +1,4 @@
-"""Asks a server whether it is well, in its own protocol: an empty string where it is, else what is wrong."""
+"""Asks a server whether it is healthy, in its own protocol: an empty string where it is, else what is wrong."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ import socket
 import ssl
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 PATIENCE = 2.0
 """Seconds that a server may take to answer."""
 REPLY_BYTES = 512
 
 
-class UnixConnection(HTTPConnection):
-    """HTTP over a Unix socket."""
+class RedisError(Exception):
+    """A Redis does not answer, or refuses a command."""
 
-    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+
+class UnixConnection(HTTPConnection):
+    """HTTP over a Unix socket.
+
+    Args:
+        path: of the socket.
+        patience: seconds that an answer may take; None for any time.
+    """
+
+    def __init__(self, path: Path, patience: float | None = PATIENCE) -> None:
         super().__init__("localhost", timeout=patience)
         self._path = str(path)
 
@@ -25,7 +36,7 @@ class UnixConnection(HTTPConnection):
 
 
 def http(address: str, path: str, patience: float = PATIENCE) -> str:
-    """A server answers a path with 200.
+    """Ask a server for a path, which it should answer with 200.
 
     Args:
         address: host and port, an IPv6 host in brackets.
@@ -36,26 +47,70 @@ def http(address: str, path: str, patience: float = PATIENCE) -> str:
 
 
 def https(address: str, path: str, patience: float = PATIENCE) -> str:
-    """So over TLS; whose certificate it shows is not asked, for it may bear another name than this address."""
-    unasked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    unasked.check_hostname, unasked.verify_mode = False, ssl.CERT_NONE
-    return _get(HTTPSConnection(address, timeout=patience, context=unasked), path)
+    """Ask as `http` does, over TLS; the certificate is not verified, for it may have another name than this address."""
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    return _get(HTTPSConnection(address, timeout=patience, context=unverified), path)
 
 
 def http_socket(listens: Path, path: str, patience: float = PATIENCE) -> str:
-    """A server that listens on a Unix socket answers a path with 200."""
+    """Ask as `http` does, a server that listens on a Unix socket."""
     return _get(UnixConnection(listens, patience), path)
 
 
 def redis(listens: Path, patience: float = PATIENCE) -> str:
-    """A Redis that listens on a Unix socket answers a PING; one that wants a password is well too."""
+    """Ask a Redis that listens on a Unix socket for a PONG; one that asks for a password is healthy too."""
     try:
-        with _connect(str(listens), patience) as connection:
-            connection.sendall(b"PING\r\n")
-            reply = connection.recv(REPLY_BYTES)
-    except OSError as error:
-        return str(error)
-    return "" if reply.startswith((b"+PONG", b"-NOAUTH")) else reply.decode(errors="replace").strip()
+        [reply] = redis_replies(f"unix://{listens}", ["PING"], patience)
+    except RedisError as error:
+        return "" if str(error).startswith("NOAUTH") else str(error)
+    return "" if reply == b"PONG" else repr(reply)
+
+
+def redis_replies(url: str, command: list[str], patience: float = PATIENCE) -> list[Any]:
+    """Send one command to a Redis, and return a list with its reply.
+
+    Args:
+        url: `unix://[[USER]:PASSWORD@]/PATH`.
+        command: and its arguments.
+        patience: seconds that it may take.
+
+    Raises:
+        RedisError: it does not answer, or refuses.
+    """
+    parts = urlsplit(url)
+    login = ["AUTH", *filter(None, [parts.username, parts.password])] if parts.password else []
+    sent = [one for one in (login, command) if one]
+    try:
+        with _connect(parts.path, patience) as connection, connection.makefile("rb") as stream:
+            connection.sendall(b"".join(_encoded(one) for one in sent))
+            return [_reply(stream) for _ in sent][-1:]
+    except (OSError, ValueError) as error:
+        raise RedisError(str(error) or type(error).__name__) from error
+
+
+def _encoded(command: list[str]) -> bytes:
+    parts = [part.encode() for part in command]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def _reply(stream: BinaryIO) -> Any:
+    """Read one reply: bytes, a number, None, or a list of such.
+
+    Raises:
+        RedisError: it is an error, or there is none.
+    """
+    line = stream.readline().rstrip()
+    kind, rest = line[:1], line[1:]
+    if kind == b"+":
+        return rest
+    if kind == b":":
+        return int(rest)
+    if kind == b"$":
+        return stream.read(int(rest) + 2)[:-2] if int(rest) >= 0 else None
+    if kind == b"*":
+        return [_reply(stream) for _ in range(int(rest))]
+    raise RedisError(rest.decode(errors="replace") or "the connection was closed")
 
 
 def _connect(path: str, patience: float | None) -> socket.socket:

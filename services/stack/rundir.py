@@ -29,7 +29,7 @@ TEMPORARY_NAME = len("/vllm_dist_") + 32
 LINKED = "rewardstack-"
 """Begins the name of that folder where it is not in the run directory itself."""
 DEFAULT = ".run"
-SUPERVISOR = "services.up.native.supervisord"
+SUPERVISOR = "supervisor.supervisord"
 """The module that leads the session of a stack's processes; `--configuration` in the run directory ends its command."""
 MOUNTING = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
 """What mounts an image where nobody is root; it outlives a program that is killed, in a process group of its own."""
@@ -48,6 +48,7 @@ WRITTEN = (
     "lock",
     "running.json",
     "samples.jsonl",
+    "settings.json",
     *PUBLISHED,
 )
 """The files that a stack leaves beside its folders."""
@@ -65,8 +66,8 @@ class Running:
         ports: port by the name of its setting.
         services: names of what was started.
         tls: whether the gateway speaks TLS.
-        well: names of those services that were well since they were started.
-        way: the value of STACK that stands for how they run.
+        healthy: names of the services that have been healthy since they were started.
+        backend: the deployment, a value of STACK.
     """
 
     session: int
@@ -76,12 +77,12 @@ class Running:
     ports: dict[str, int]
     services: list[str]
     tls: bool = False
-    well: list[str] = field(default_factory=list)
-    way: str = "native"
+    healthy: list[str] = field(default_factory=list)
+    backend: str = "native"
 
 
 def require_plain(path: Path) -> None:
-    """See that a path can stand in every configuration file.
+    """Check that every configuration file can hold a path.
 
     Raises:
         StackError: it cannot.
@@ -106,13 +107,12 @@ class RunDir:
         path: absolute, or relative to the root of the tree.
 
     Raises:
-        StackError: configuration files or sockets cannot hold this path.
+        StackError: configuration files or sockets cannot hold this path, or another user controls the directory.
     """
 
     def __init__(self, path: str) -> None:
         if path.startswith("~"):
             raise StackError(f"RUN_DIR: {path} begins with ~, which only a shell reads", "write $HOME instead")
-        self._given = path
         self.path = (ROOT / path).resolve()
         self.logs = self.path / "logs"
         self.queue = self.path / "queue"
@@ -120,7 +120,10 @@ class RunDir:
         self.caches = self.path / "caches"
         self.supervisor_socket = self.path / "supervisor.sock"
         self.published = self.path / "published.json"
+        self.settings = self.path / "settings.json"
         self._state = self.path / "running.json"
+        self._tmp = self.path / "tmp"
+        self._programs = self.path / "programs"
         for used in (ROOT, self.path):
             require_plain(used)
         # supervisord binds its socket under this name and its process id first.
@@ -129,44 +132,43 @@ class RunDir:
                 f"RUN_DIR: {self.path} is too long for a Unix socket",
                 "set RUN_DIR to a short path such as /tmp/rewards",
             )
-        self._require_trusted()
+        self._require_trusted(ROOT / path)
 
-    def _require_trusted(self) -> None:
-        """See that nobody else has put files where commands read, and replace, the stack's own.
+    def _require_trusted(self, given: Path) -> None:
+        """Check that no other user has put files where commands read, and replace, the stack's own.
 
-        Whoever owns the tree is trusted, for its code runs here.
+        The owner of the tree is trusted, because its code runs here.
 
-        Raises:
-            StackError: somebody else has, or could.
+        Args:
+            given: the directory, or a link to it.
         """
         trusted = (os.geteuid(), 0, ROOT.stat().st_uid)
         try:
-            # The link, where it is one, and what it leads to.
-            owners = {way: way.lstat().st_uid for way in (ROOT / self._given, self.path)}
+            owners = {path: path.lstat().st_uid for path in (given, self.path)}
             found = self.path.stat()
         except OSError:
-            return  # it is not there, or cannot be seen: who reads it will say so
-        for way, owner in owners.items():
+            return  # it does not exist, or its first reader will report the error
+        for path, owner in owners.items():
             if owner not in trusted:
                 raise StackError(
-                    f"RUN_DIR: {way} belongs to user {owner}, not to you", "name another folder: RUN_DIR=..."
+                    f"RUN_DIR: {path} belongs to user {owner}, not to you", "name another folder: RUN_DIR=..."
                 )
-        open_to_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if self.path.is_dir() and open_to_others and os.access(self.path, os.R_OK) and any(self.path.iterdir()):
+        is_open = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if is_open and self.path.is_dir() and os.access(self.path, os.R_OK) and any(self.path.iterdir()):
             raise StackError(
-                f"RUN_DIR: others may write into {self.path}", f"chmod 700 {self.path}, where what is in it is yours"
+                f"RUN_DIR: others may write into {self.path}", f"chmod 700 {self.path}, if what is in it is yours"
             )
 
     def require_own(self) -> None:
-        """See that what is in the directory, if anything, was put there by a stack.
+        """Check that a stack made the directory, or that it is empty: `clean` would remove files of others.
 
         Raises:
-            StackError: it is no directory, or holds files of others, which `clean` would remove with its own.
+            StackError: it is no directory, or holds files of others.
         """
         if self.path.exists() and not self.path.is_dir():
             raise StackError(f"RUN_DIR: {self.path} is no folder", "name one, or a path where nothing is yet")
-        there = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
-        if there and there.isdisjoint(MARKS) and self.path != ROOT / DEFAULT:
+        names = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
+        if names and names.isdisjoint(MARKS) and self.path != ROOT / DEFAULT:
             raise StackError(
                 f"RUN_DIR: {self.path} holds files of others",
                 f"name a folder that is empty or not there yet, such as {self.path / 'rewardstack'}",
@@ -179,25 +181,25 @@ class RunDir:
             StackError: it holds files of others.
         """
         self.require_own()
-        for directory in (self.path, self.logs, self.queue, self.caches, self.path / "programs"):
+        for directory in (self.path, self.logs, self.queue, self.caches, self._programs):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
         (self.path / MARK).touch()
-        tmp = self.path / "tmp"
-        if not tmp.exists():
-            tmp.unlink(missing_ok=True)  # a link to a folder that is gone
-            if len(str(tmp)) + TEMPORARY_NAME > MAX_SOCKET_PATH:
-                tmp.symlink_to(tempfile.mkdtemp(prefix=LINKED))
-            else:
-                tmp.mkdir(mode=0o700, exist_ok=True)
+        if self._tmp.exists():
+            return
+        self._tmp.unlink(missing_ok=True)  # a link to a folder that is gone
+        if len(str(self._tmp)) + TEMPORARY_NAME > MAX_SOCKET_PATH:
+            self._tmp.symlink_to(tempfile.mkdtemp(prefix=LINKED))
+        else:
+            self._tmp.mkdir(mode=0o700)
 
     @property
     def temporary(self) -> Path:
-        """The folder for temporary files, sockets too: elsewhere, by a link, where the path would be too long."""
-        return (self.path / "tmp").resolve()
+        """The folder for temporary files and sockets; a link leads to a shorter path where this one is too long."""
+        return self._tmp.resolve()
 
     def socket(self, service: str) -> Path:
-        """The Unix socket that a service behind the gateway listens on.
+        """Return the Unix socket that a service behind the gateway listens on.
 
         Raises:
             StackError: its path is too long.
@@ -208,15 +210,15 @@ class RunDir:
         return path
 
     def program(self, service: str) -> Path:
-        """What a service is started with."""
-        return self.path / "programs" / f"{service}.json"
+        """Return the file that says how a service is started."""
+        return self._programs / f"{service}.json"
 
     def log(self, service: str) -> Path:
-        """The log file of a service, or of `supervisord`."""
+        """Return the log file of a service, or of `supervisord`."""
         return self.logs / f"{service}.log"
 
     def log_sizes(self) -> dict[str, int]:
-        """Bytes of each log so far, by the name of its file."""
+        """Return the bytes of each log so far, by the name of its file."""
         return {log.name: log.stat().st_size for log in self.logs.glob("*.log")}
 
     def group_file(self, service: str) -> Path:
@@ -232,25 +234,25 @@ class RunDir:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the stack against another `make up` or `make down`.
+        """Keep another `make up` or `make down` out.
 
         Raises:
-            StackError: another one holds it, or the directory holds files of others.
+            StackError: another one is running, or the directory holds files of others.
         """
         self.require_own()
         with (self.path / "lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise StackError("another make up or make down is at work here", "wait until it ends") from None
+                raise StackError("another make up or make down is running here", "wait until it ends") from None
             yield
 
-    def remember(self, running: Running) -> None:
+    def save(self, running: Running) -> None:
         """Keep what was started."""
         self._state.write_text(json.dumps(asdict(running)), encoding="utf-8")
 
-    def recall(self) -> Running | None:
-        """What was started last in this boot, None where nothing was or `forget` was called since.
+    def load(self) -> Running | None:
+        """Return what was started in this boot; None where nothing was, or `clear` was called since.
 
         Raises:
             OSError: the directory cannot be read.
@@ -261,31 +263,30 @@ class RunDir:
             return None
         return running if running.boot == boot_id() else None
 
+    def clear(self) -> None:
+        """Forget what was started."""
+        self._state.unlink(missing_ok=True)
+
     def remove(self) -> None:
-        """Remove all that the stack has written here, the jobs of its queue too; files of others stay.
+        """Remove everything that the stack has written here, jobs too; files of others stay.
 
         Raises:
             OSError: something cannot be removed.
         """
-        tmp = self.path / "tmp"
-        if tmp.is_symlink() and tmp.exists() and self.temporary.name.startswith(LINKED):
+        if self._tmp.is_symlink() and self._tmp.exists() and self.temporary.name.startswith(LINKED):
             shutil.rmtree(self.temporary)
-        for folder in (self.logs, self.queue, self.caches, self.secrets, self.path / "programs", tmp):
+        for folder in (self.logs, self.queue, self.caches, self.secrets, self._programs, self._tmp):
             if folder.is_symlink():
-                folder.unlink()  # what a link of the user's leads to is none of the stack's
+                folder.unlink()  # the user's own link; its target is not the stack's
             elif folder.exists():
                 shutil.rmtree(folder)
         for pattern in WRITTEN:
             for file in self.path.glob(pattern):
                 file.unlink()
-        with suppress(OSError):  # it is not there, or holds something else
+        with suppress(OSError):  # it does not exist, or holds something else
             self.path.rmdir()
-
-    def forget(self) -> None:
-        """Nothing runs any more."""
-        self._state.unlink(missing_ok=True)
 
 
 def boot_id() -> str:
-    """Tells this boot of the machine from any other."""
+    """Return what tells this boot of the machine from any other."""
     return BOOT_ID.read_text().strip()

@@ -170,7 +170,7 @@ SERVICES = {
         ),
         Service(
             "rules",
-            start_order=20,
+            start_order=30,
             command=("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"),
             port=6000,
             probe=Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck")),
@@ -211,17 +211,17 @@ SERVICES = {
         ),
         Service(
             "worker",
-            start_order=25,
+            start_order=35,
             command=("python", "-m", "rewardstack_rules.jobs.worker"),
             probe=Probe(command=("python", "-m", "rewardstack_rules.jobs.health")),
             stop_margin=15,
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),
         ),
-        # It starts last and stops first, so what is behind it finishes what it has sent there.
+        # It stops before the model servers, which answer what it has sent them, and after what asks them through it.
         Service(
             "gateway",
-            start_order=30,
+            start_order=25,
             command=("nginx", "-c", "nginx.conf", "-e", "stderr"),
             probe=Probe("/gateway/health", "/gateway/health"),
             stop_signal="QUIT",

@@ -1,4 +1,4 @@
-"""The settings of the stack: `.env`, and the variables of the environment that beat it.
+"""The settings of the stack: `.env`, the user's `.env.local` that beats it, and the environment that beats both.
 
 Names, defaults and bounds are those of the table (`rewardstack_settings`), from which `.env` is written.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
+import shlex
 import socket
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.kinds import Files
@@ -18,7 +20,7 @@ from rewardstack_settings.setting import SERVICE_LINK, Malformed
 from services.stack import dotenv
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
 from services.stack.settings_table import TABLE, of
 
@@ -56,6 +58,8 @@ RENAMED = {
 
 OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
 """Other software sets the other old names too, so in the environment they are no mistake."""
+FURTHER = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
+"""Variables that are no settings of the table, and may be in `.env.local`."""
 NEAR = 0.9
 """Of a variable's name to a setting's, from 0 to 1, from which on it was most likely meant."""
 
@@ -143,34 +147,74 @@ def by_name(address: str) -> str:
 
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of the tree at `root`; one that is set to nothing has its default.
+    """Return the settings of the tree at `root`; one that is set to nothing has its default.
 
     Raises:
         StackError: a setting is missing, unknown, renamed or malformed; the message names it.
     """
-    written = dotenv.read(root / ".env")
-    for name in written.keys() - SETTINGS.keys():
-        raise StackError(f".env: {name} is no setting{_renamed(name)}", "docs/settings.md lists all of them")
+    shipped, own = dotenv.read(root / ".env"), local(root)
+    _require_known(shipped, ".env")
     environ = {name: value for name, value in environ.items() if not value.startswith(SERVICE_LINK)}
     for old, new in RENAMED.items():
         if old.startswith(OURS) and old in environ:
             raise StackError(f"environment: {old} is no setting; it is called {new} here", f"set {new} instead")
     for name, setting in IN_DOTENV.items():
-        if name not in written:
+        if name not in shipped:
             raise StackError(f".env: {name} is missing", f"put its line back: {name}={setting.default}")
-    settings = Settings()
+    settings, sources = Settings(), {"environment": environ, dotenv.LOCAL: own, ".env": shipped}
     for name, setting in SETTINGS.items():
-        settings[name] = environ.get(name, written.get(name, "")) or setting.default
+        source = next((source for source, values in sources.items() if name in values), ".env")
+        settings[name] = sources[source].get(name, "") or setting.default
         try:
             setting.read(settings[name])
         except Malformed as error:
-            raise StackError(f"{'environment' if name in environ else '.env'}: {error}") from None
+            raise StackError(f"{source}: {error}") from None
     # The stack itself addresses the gateway by that name.
     settings["ALLOWED_HOSTS"] = ",".join(filter(None, [settings["ALLOWED_HOSTS"], settings["TLS_NAME"]]))
     return settings
 
 
-def misspelt(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def local(root: Path) -> dict[str, str]:
+    """Return what `.env.local` sets.
+
+    Raises:
+        StackError: a name is unknown, or others may read a secret in it.
+    """
+    own = dotenv.read_local(root)
+    _require_known({name: value for name, value in own.items() if name not in FURTHER}, dotenv.LOCAL)
+    secrets = [name for name, value in own.items() if value and (name in SECRETS or name == "HF_TOKEN")]
+    if secrets and (root / dotenv.LOCAL).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise StackError(f"{dotenv.LOCAL}: other users may read {secrets[0]}", f"chmod 600 {dotenv.LOCAL}")
+    return own
+
+
+def export_further(root: Path) -> None:
+    """Put the variables of `.env.local` that are no settings into the environment, unless they are there."""
+    for name in FURTHER:
+        if value := local(root).get(name):
+            os.environ.setdefault(name, value)
+
+
+def _require_known(values: Iterable[str], source: str) -> None:
+    for name in values:
+        if name not in SETTINGS:
+            raise StackError(f"{source}: {name} is no setting{_renamed(name)}", "docs/settings.md lists all of them")
+
+
+def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
+    """Return `make up` with the settings that the user set in the environment, so that it can be typed again.
+
+    Args:
+        values: further settings, which replace the user's.
+        environ: of the command that failed.
+    """
+    given = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
+    given = {name: value for name, value in given.items() if not value.startswith(SERVICE_LINK)}
+    shown = {name: "..." if name in SECRETS else shlex.quote(value) for name, value in {**given, **values}.items()}
+    return " ".join([*(f"{name}={value}" for name, value in shown.items()), "make up"])
+
+
+def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that are most likely meant for settings, and the settings: `JUDGE_REPLICA` for `JUDGE_REPLICAS`.
 
     Only names that begin as ours do are looked at; a client's own variable is none of them.
@@ -189,9 +233,9 @@ def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
         return path
     default = SETTINGS["RUN_DIR"].default
     try:
-        return dotenv.read(root / ".env").get("RUN_DIR") or default
+        return dotenv.read_local(root).get("RUN_DIR") or dotenv.read(root / ".env").get("RUN_DIR") or default
     except (StackError, OSError) as error:
-        problem = refusal(error).problem
+        problem = explain_os_error(error).problem
         say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR says otherwise", sys.stderr)
         return default
 

@@ -83,12 +83,15 @@ STACK = Section("The stack", [
     Setting("RUN_DIR", ".run", PATH, BOTH,
             "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
             "`down` need the same value"),
+    Setting("INSTALL", "auto", OneOf("auto", "never"), UP,
+            "missing system packages (nginx, redis-server, libnuma1, python3-venv): `auto`: on Debian as root, `make "
+            "up` installs them; `never`, or elsewhere: it prints the command that does, and stops"),
     Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
-            "seconds to wait until every service is well, and until the samples are scored"),
+            "seconds to wait until every service is healthy, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
             "seconds to wait until judge and embedding server have loaded their models"),
     Setting("UNHEALTHY_TIMEOUT", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
-            "seconds after which a service that was well, and does not answer any more, is ended and started again; "
+            "seconds after which a service that has been healthy and no longer answers is killed and started again; "
             "0: never"),
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
             "directory of the virtual environment of local model servers and of unpacked models, relative to the "
@@ -109,6 +112,8 @@ GATEWAY = Section("Gateway", [
             "address to listen on; `0.0.0.0` opens the gateway to other machines"),
     Setting("JUDGE_PORT", "8000", PORT, (*BOTH, "vllm-python"), "port of the gateway for the judge"),
     Setting("EMBEDDING_PORT", "8080", PORT, BOTH, "port of the gateway for embeddings"),
+    Setting("PAGE_PORT", "8600", PORT, BOTH,
+            "port of the gateway for the [status page](operations.md#the-status-page); browsers block port 6000"),
     Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
             "seconds a backend may stay silent before the gateway gives up on it"),
     Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
@@ -127,7 +132,7 @@ CACHE = Section("Result cache", [
     Setting("CACHE_PORT", "", Maybe(PORT), BOTH,
             "port at which the cache listens on `BIND_ADDRESS`, for clients that score directly; empty for none. In "
             "containers only with `CACHE_PASSWORD`"),
-    Setting("CACHE_PASSWORD", "", PASSWORD, BOTH,
+    Setting("CACHE_PASSWORD", "", PASSWORD, UP,
             "password for that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
     Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
             "memory for results; past it the least recently used go first"),
@@ -265,6 +270,7 @@ ORDER = (
     "Jobs",
     "Reward server",
     "LLM judge",
+    "Reward model",
     "Embedding server",
     "Monitoring",
     "Containers",

@@ -1,4 +1,4 @@
-"""Whether disks have room for what is put on them."""
+"""Check that disks have enough space."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ GIB = 2**30
 
 
 def free(path: Path) -> int:
-    """Bytes that are free on the disk of a path, which need not be there yet."""
+    """Return the free bytes on the disk of a path, which need not exist."""
     return shutil.disk_usage(existing(path)).free
 
 
 def is_disk(path: Path) -> bool:
-    """Whether a path is on a disk that tells its size: /proc does not, nor does a tmpfs without a limit."""
+    """Return whether a path is on a disk with a known size, unlike /proc and a tmpfs without a limit."""
     return shutil.disk_usage(existing(path)).total > 0
 
 
 def require(needs: Mapping[Path, int]) -> None:
-    """See that every disk has room for what all of these paths on it need together.
+    """Check that every disk has enough space for all of these paths together.
 
     Args:
         needs: bytes by path.
 
     Raises:
-        StackError: one has not; names the paths.
+        StackError: a disk is too small; the message names its paths.
     """
     disks: dict[int, list[Path]] = {}
     for path in filter(is_disk, needs):
@@ -43,5 +43,5 @@ def require(needs: Mapping[Path, int]) -> None:
 
 
 def existing(path: Path) -> Path:
-    """The path itself, or the first folder above it that is there."""
+    """Return the path itself, or the first folder above it that exists."""
     return path if path.exists() else existing(path.parent)

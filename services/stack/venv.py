@@ -1,106 +1,193 @@
-"""Makes `.venv` at the root, with the project's own packages in it and every version as in `constraints.txt`."""
+"""Make virtual environments and install packages into them: with uv, or with pip where uv does not work."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
-from services.stack import pip_errors, refusal, space
+from services.stack import os_errors, space
 from services.stack.console import say, step, tail
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
 from services.stack.rundir import ROOT, require_plain
+from services.stack.signals import defer_signals
 from services.stack.space import GIB
 
 VENV = ROOT / ".venv"
-ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET")
-"""Variables that would have pip install into another place."""
 CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 BYTES, TEMPORARY_BYTES = GIB, GIB // 4
-"""Of packages in place, with the tools of the tests 0.6 GiB, and as they come."""
+"""Disk for `.venv` (0.6 GiB with the tools of the tests), and for temporary files during installation."""
 DISTRIBUTIONS = ("verifier", "client", "cli", "services/rules")
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, *(ROOT / folder / "pyproject.toml" for folder in DISTRIBUTIONS))
+TOOLS = ("psutil>=7", "supervisor>=4.3")
 
-REST = ("psutil>=7", "supervisor>=4.3")
+REDIRECTIONS = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER")
+"""Variables that make pip install into another folder."""
+UV_VARIABLES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "constraint": "UV_CONSTRAINT",
+    "trusted-host": "UV_INSECURE_HOST",
+    "no-cache-dir": "UV_NO_CACHE",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+}
+"""uv's variable for each setting of pip that it supports."""
+NOT_FOR_UV = (
+    *("disable-pip-version-check", "progress-bar", "no-input", "root-user-action", "retries", "cache-dir"),
+    *("prefix", "root", "target", "user"),
+)
+"""Settings of pip that are not about which packages are installed into an environment."""
+UV_LIKE_PIP = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "true", "UV_COMPILE_BYTECODE": "true"}
 
 
 def _editable(*packages: str) -> tuple[str, ...]:
     return tuple(word for package in packages for word in ("--editable", package))
 
 
-RUNTIME = (*_editable("verifier", "client[cache]", "cli", "services/rules[server]"), *REST)
+RUNTIME = (*_editable("verifier", "client[cache]", "cli", "services/rules[server]"), *TOOLS)
 DEVELOPMENT = (
     *_editable("verifier", "client[cache]", "cli[data]", "services/rules[server]"),
-    *REST,
+    *TOOLS,
     *("--requirement", str(DEV_REQUIREMENTS)),
 )
 
 
 def make(dev: bool = False) -> None:
-    """Bring `.venv` up to date; does nothing where it is.
+    """Bring `.venv` up to date; does nothing if it is.
 
     Args:
-        dev: with the tools of the tests and the lint as well.
+        dev: whether the tools of the tests and the lint are installed too.
 
     Raises:
-        StackError: it could not be made here, or a package not installed; the message ends with what pip said.
+        StackError: the path or the disk does not allow it, or the installation failed.
     """
     require_plain(ROOT)
-    space.require(needs())
-    kind = "development" if dev else "runtime"
-    if (VENV / "bin/python").exists() and (_stamp("development").exists() or (not dev and _stamp("runtime").exists())):
+    space.require(disk_bytes())
+    if _is_moved(VENV):
+        with step(f"removing {VENV.name}, which was made for another path"):
+            shutil.rmtree(VENV)
+    kinds = ("development",) if dev else ("runtime", "development")
+    if (VENV / "bin/python").exists() and any(_stamp(kind).exists() for kind in kinds):
         return
     create(VENV)
-    with step("installing Python packages (the first time takes a few minutes)"):
-        pip_install(VENV, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME))
-    _stamp(kind).touch()
+    with step("installing Python packages"):
+        install(VENV, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME))
+    _stamp(kinds[0]).touch()
 
 
-def needs() -> dict[Path, int]:
-    """Bytes by path that making `.venv` takes; none where it is."""
+def disk_bytes() -> dict[Path, int]:
+    """Return the bytes of disk, by path, that making `.venv` takes; empty if it exists."""
     return {} if (VENV / "bin/pip").exists() else {VENV: BYTES, Path(tempfile.gettempdir()): TEMPORARY_BYTES}
 
 
 def create(venv: Path, interpreter: str = sys.executable) -> None:
-    """Make a virtual environment where none is.
+    """Make a virtual environment, unless there is a complete one.
 
     Args:
-        venv: where it is to be.
-        interpreter: whose it is; by default the one that runs this.
+        venv: its folder.
+        interpreter: the Python that it is made with.
 
     Raises:
-        StackError: it could not be made; what was said is printed first. Or its interpreter is gone: it may be another
-            machine's, which shares the folder, so it is not removed here.
+        StackError: it could not be made, or the Python of an existing one is gone. That one may belong to another
+            machine that shares the folder, so it is not removed.
     """
     python = venv / "bin/python"
     if python.is_symlink() and not python.exists():
-        raise StackError(f"{venv}: the Python that it was made with is gone", f"rm -r {venv}, then try again")
-    # pip comes last, so that one whose making was interrupted is made anew.
-    if not (venv / "bin/pip").exists():
-        with step(f"making {_shown(venv)} with {interpreter}"):
-            _run(venv, [interpreter, "-m", "venv", str(venv)])
+        raise StackError(f"{venv}: its Python does not exist any more", f"rm -r {venv}, then try again")
+    # `python -m venv` writes pip last: without it the environment is incomplete.
+    if not (python.exists() and (venv / "bin/pip").exists()):
+        venv.mkdir(parents=True, exist_ok=True)
+        for folder in ("bin", "lib"):
+            shutil.rmtree(venv / folder, ignore_errors=True)
+        name = venv.relative_to(ROOT) if venv.is_relative_to(ROOT) else venv
+        with step(f"making {name} with {interpreter}"), (venv / "install.log").open("w") as log:
+            if not _run([interpreter, "-m", "venv", str(venv)], log):
+                raise _failure(venv)
 
 
-def pip_install(venv: Path, *arguments: str) -> None:
-    """Install packages into a virtual environment; pip's words go into `install.log` there.
+def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
+    """Install packages into a virtual environment: with uv, and with pip if there is no uv or it fails.
+
+    Stamps of earlier installations (`.installed-…`) are removed first.
 
     Args:
-        venv: where to.
-        arguments: of `pip install`; relative paths in them start at the root of the tree.
+        venv: its folder; the output goes to `install.log` there.
+        arguments: those of `pip install`; relative paths start at the root of the tree.
+        cache: folder of uv's cache; None for the user's.
 
     Raises:
-        StackError: pip failed; its last lines are printed first.
+        StackError: the installation failed; its last lines are printed first.
     """
-    _run(venv, [str(venv / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", *arguments])
+    unfinished = venv / ".unfinished"
+    # uv takes a package for installed when some of its files are there.
+    again = ["--reinstall"] if unfinished.exists() else []
+    unfinished.touch()
+    for stamp in venv.glob(".installed-*"):
+        stamp.unlink()
+    python = str(venv / "bin/python")
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+    uv = [python, "-m", "uv", "pip", "install", "--python", str(venv), *again]
+    settings = _uv_settings(python, cache)
+    with (venv / "install.log").open("w") as log:
+        done = (
+            settings is not None
+            and _run([*pip, "--retries", "1", "--constraint", str(CONSTRAINTS), "uv"], log)
+            and _run([*uv, *arguments], log, settings)
+        )
+        if not done:
+            say("    uv cannot do it here; trying pip")
+            done = _run([*pip, *arguments], log)
+    if not done:
+        raise _failure(venv)
+    unfinished.unlink()
+
+
+def _uv_settings(python: str, cache: Path | None) -> dict[str, str] | None:
+    """Return the variables that give uv the settings of pip; None if pip has one that uv does not support."""
+    listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    settings = read_pip_settings(listed.stdout)
+    if listed.returncode != 0 or settings.keys() - {*UV_VARIABLES, *NOT_FOR_UV}:
+        return None
+    if "find-links" in settings:
+        settings["find-links"] = settings["find-links"].replace(" ", ",")
+    translated = {UV_VARIABLES[name]: value for name, value in settings.items() if name in UV_VARIABLES}
+    return {**UV_LIKE_PIP, **translated, **({"UV_CACHE_DIR": str(cache)} if cache else {})}
+
+
+def read_pip_settings(listed: str) -> dict[str, str]:
+    """Return the settings of `pip install` by name.
+
+    Args:
+        listed: what `pip config list` prints: lines such as `global.index-url='…'`, where `install.…` overrides
+            `global.…`, and the environment (`:env:.…`) both.
+    """
+    pairs = [line.partition("=") for line in listed.splitlines() if "=" in line]
+    rows = [(*key.split(".", 1), " ".join(ast.literal_eval(value).split())) for key, _, value in pairs]
+    return {
+        name: value for section in ("global", "install", ":env:") for found, name, value in rows if found == section
+    }
+
+
+def _is_moved(venv: Path) -> bool:
+    """Return whether an environment was made at another path, which its scripts name."""
+    pip = venv / "bin/pip"
+    return pip.exists() and str(venv / "bin") not in pip.read_text(encoding="utf-8", errors="replace")
 
 
 def _stamp(kind: str) -> Path:
-    """A file that is there when `.venv` holds what the sources now ask for."""
+    """Return the file that exists once `.venv` holds the packages that the sources name now."""
     digest = hashlib.sha256()
     for source in SOURCES:
         digest.update(source.read_bytes())
@@ -108,24 +195,24 @@ def _stamp(kind: str) -> Path:
     return VENV / f".installed-{kind}-{digest.hexdigest()[:16]}"
 
 
-def _shown(path: Path) -> Path:
-    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+def _run(command: Sequence[str], log: TextIO, variables: Mapping[str, str] | None = None) -> bool:
+    """Run a command at the root of the tree, append its output to a log, and return whether it succeeded."""
+    environ = {name: value for name, value in os.environ.items() if name not in REDIRECTIONS}
+    environ |= {"PIP_USER": "0", **(variables or {})}
+    # Ctrl-C reaches the command too, which gets the time to clean up.
+    with defer_signals():
+        return subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=log, check=False).returncode == 0
 
 
-def _run(venv: Path, command: list[str]) -> None:
-    venv.mkdir(parents=True, exist_ok=True)
-    said = venv / "install.log"
-    environ = {name: value for name, value in os.environ.items() if name not in ELSEWHERE} | {"PIP_USER": "0"}
-    # The command hears Ctrl-C itself, and is given the time to undo what it has begun.
-    with said.open("w") as log, undisturbed():
-        done = subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT, check=False)
-        if done.returncode == 0:
-            return
-    last = tail(said)
-    say(last)
-    if refusal.is_full(venv):
-        raise refusal.full(venv)  # what was said may not have found room either
-    raise StackError(
-        f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {said}",
-        pip_errors.remedy(last, venv),
+def _failure(venv: Path) -> StackError:
+    """Print the last lines of the log, and return the error: a full disk, or what to check."""
+    log = venv / "install.log"
+    say(tail(log))
+    for folder in (venv, Path(tempfile.gettempdir())):
+        if os_errors.is_full(folder):
+            return os_errors.full(folder)  # the output may not have fit either
+    return StackError(
+        f"cannot install Python packages into {venv}; the lines above are the last ones of {log}",
+        "check that this machine reaches its package index (`python3 -m pip config debug` shows the settings), and that"
+        f" no change of constraints.txt conflicts with Python {sys.version_info.major}.{sys.version_info.minor}",
     )

@@ -1,7 +1,7 @@
-"""Writes what is written from the table of settings: `.env`, tables of `docs/settings.md`, parts of compose files, and
-what the Helm chart has of it.
+"""Writes what follows from the tables of settings and services: `.env`, tables of `docs/settings.md`, parts of compose
+files and of a launcher, and the chart's files.
 
-A written part of a file stands between a line with `<settings NAME>` and one with `</settings>`.
+A written part of a file is between a line with `<KIND NAME>` and one with `</KIND>`, such as `<service judge>`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
-from services.stack import chart
+from services.stack import chart, compose_files
 from services.stack.settings_table import READERS, SECTIONS, of, read_by
 
 COMPOSE_FILES = "compose*.yaml"
@@ -20,7 +20,9 @@ USERS_FILE = "compose.override.yaml"
 DOCUMENT = "docs/settings.md"
 WIDTH = 118
 PART = re.compile(
-    r"^(?P<indent> *)(?P<begin>\S.*<settings (?P<name>.+?)>.*\n)(?:.*\n)*?(?P<end>.*</settings>.*\n)", re.M
+    r"^(?P<indent> *)(?P<begin>\S.*<(?P<name>(?P<kind>settings|service|secrets|launcher) .+?)>.*\n)(?:.*\n)*?"
+    r"(?P<end>.*</(?P=kind)>.*\n)",
+    re.M,
 )
 DEFAULT = re.compile(r"\$\{(?P<name>[A-Z_]+)(?P<dash>:?-)(?P<text>[^{}]*)\}")
 LINK = re.compile(r"\[(.*?)\]\(.*?\)")
@@ -28,7 +30,7 @@ WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 """What a container is given otherwise than it is set: within the stack's network the addresses are others."""
 HEAD = """\
 # Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,
-# ports, models and limits. A variable of the environment beats a line here; keys and passwords belong in it alone.
+# ports, models and limits. Put your lasting settings, keys and passwords into .env.local, which beats this file.
 """
 
 
@@ -45,8 +47,10 @@ def written(root: Path) -> dict[Path, str]:
     """The text that each file of the tree at `root` should have."""
     document = root / DOCUMENT
     made = {root / ".env": dotenv(), document: _with_parts(document, tables())}
+    parts = {**variables(), **compose_files.parts()}
     for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
-        made[path] = DEFAULT.sub(_default, _with_parts(path, variables()))
+        made[path] = DEFAULT.sub(_default, _with_parts(path, parts))
+    made |= {root / name: _with_parts(root / name, parts) for name in compose_files.LAUNCHERS}
     return {**made, **chart.written(root)}
 
 
@@ -73,7 +77,7 @@ def _line(setting: Setting) -> str:
 
 def tables() -> dict[str, list[str]]:
     """The lines of each section's table in the documentation, by its title."""
-    return {section.title: _table(section) for section in SECTIONS if section.place != "compose"}
+    return {f"settings {section.title}": _table(section) for section in SECTIONS if section.place != "compose"}
 
 
 def _table(section: Section) -> list[str]:
@@ -87,7 +91,10 @@ def _table(section: Section) -> list[str]:
 
 def variables() -> dict[str, list[str]]:
     """The variables that a container is given by name, as lines of a compose file, by its service."""
-    return {service: _variables(read_by(service)) for service in ("gateway", "judge", "rules")}
+    return {
+        f"settings {service}": [*_variables(read_by(service)), *compose_files.fixed_environment(service)]
+        for service in ("gateway", "judge", "rules")
+    }
 
 
 def _variables(settings: Mapping[str, Setting]) -> list[str]:

@@ -1,27 +1,27 @@
 """The commands of `python -m services.up`.
 
-A `.venv` that is not whole keeps no stack from being stopped or cleaned away: what needs packages is imported last.
+What needs packages is imported last: with a broken `.venv` a stack can still be asked, stopped and cleaned away.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import load, run_dir
+from services.stack.settings import export_further, load, run_dir
+from services.up import deployment, preflight
 from services.up.apptainer import images, shell
-from services.up.commands import Commands, clean
-from services.up.half_made import HalfMade
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m services.up", description="The stack of this tree.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("beforehand", help="what up looks at before anything is installed, with any Python alone")
+    commands.add_parser("preflight", help="check what up needs, before anything is installed")
     commands.add_parser("up", help="start the services and score the shipped samples")
     commands.add_parser("plan", help="what up would do, and why; changes nothing")
     status = commands.add_parser("status", help="state, uptime and health of each service")
@@ -44,59 +44,46 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Run one command."""
     arguments = _parser().parse_args()
-    if arguments.command == "beforehand":
-        from services.up import beforehand
-
-        return beforehand.look()
-    if arguments.command in ("up", "plan", "images", "models"):
+    command = arguments.command
+    if command in ("up", "plan", "images", "models", "preflight", "sif"):
+        export_further(ROOT)
         _starting(arguments)()
         return
-    if arguments.command == "sif":
-        (images.where if arguments.where else images.build)(load(ROOT), arguments.names)
-        return
+    with suppress(StackError):  # which keeps no stack from being stopped
+        export_further(ROOT)
     folder = run_dir(ROOT)
     # Where nothing was ever started, as in a path that is refused, there is nothing to stop.
-    if arguments.command in ("down", "clean") and not (ROOT / folder).exists():
-        if arguments.command == "down":
+    if command in ("down", "clean") and not (ROOT / folder).exists():
+        if command == "down":
             say("nothing runs here")
         return
     run = RunDir(folder)
-    if arguments.command == "env":
+    if command == "env":
         print(shell.exports(run))
-    elif arguments.command == "status":
-        _acting(run).status(run, arguments.json)
-    elif arguments.command == "logs":
-        _acting(run).logs(run, arguments.service, arguments.follow)
+    elif command == "status":
+        deployment.commands(run).status(run, arguments.json)
+    elif command == "logs":
+        deployment.commands(run).logs(run, arguments.service, arguments.follow)
     else:
         with run.lock():
-            _acting(run).down(run) if arguments.command == "down" else clean(run, _acting(run))
+            deployment.commands(run).down(run) if command == "down" else deployment.clean(run)
 
 
 def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
-    """A command that needs all packages.
+    """Return a command that reads all settings.
 
     Raises:
-        StackError: one cannot be loaded.
+        StackError: it needs packages, and one cannot be loaded.
     """
+    if arguments.command == "preflight":
+        return preflight.check
+    if arguments.command == "sif":
+        return partial(images.where if arguments.where else images.build, load(ROOT), arguments.names)
     try:
         from rewardstack.core.descriptors import raise_open_files
-        from services.up import model_servers, ways
+        from services.up import model_servers, up
     except Exception as error:
-        raise StackError(_why(error), f"rm -r {ROOT / '.venv'}, then try again") from error
+        raise StackError(f"{ROOT / '.venv'} is broken ({error})", f"rm -r {ROOT / '.venv'}, then try again") from error
     raise_open_files()
-    if arguments.command == "images":
-        return partial(ways.images, arguments.registry)
-    return {"up": ways.up, "plan": ways.plan, "models": model_servers.prepare}[arguments.command]
-
-
-def _acting(run: RunDir) -> Commands:
-    """The commands on the stack of this directory, those that need no packages where one cannot be loaded."""
-    try:
-        from services.up import ways
-    except Exception as error:  # noqa: BLE001 - what is half written fails in every way
-        return HalfMade(_why(error))
-    return ways.commands(run)
-
-
-def _why(error: Exception) -> str:
-    return f"{ROOT / '.venv'} is not whole ({error})"
+    commands = {"up": up.up, "plan": up.show_plan, "models": model_servers.prepare}
+    return commands.get(arguments.command) or partial(up.build_image, arguments.registry)

@@ -1,4 +1,4 @@
-"""The judges that the file of routes names: which servers `make up` starts for them, and what their clients need."""
+"""Judges in the files of routes: which servers `make up` starts for them, and the keys of external ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 def servers(settings: Settings, default: str) -> list[ModelServer]:
-    """The model servers of the stack: the two that every stack has, and one for each other model of a named judge.
+    """Return the model servers of the stack: judge, embedding server, and one for each other model of a named judge.
 
     Args:
         settings: of the stack.
@@ -31,42 +31,33 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
         StackError: the file cannot be read, a definition in it is malformed, or a name cannot be a server's.
     """
     shared, own = list[str](), dict[str, ModelServer]()
-    for judge in to_be_started(settings):
+    for judge in _to_start(settings):
         if judge.model in (default, settings["LLM_JUDGE_MODEL"]):
             shared.append(judge.name)
         elif server := own.get(judge.model):
             names, replicas = (*server.judges, judge.name), max(server.replicas, judge.replicas)
             own[judge.model] = replace(server, judges=names, replicas=replicas)
         else:
-            own[judge.model] = replace(
-                JUDGE,
-                name=f"{JUDGE.name}.{judge.name}",
-                model=judge.model,
-                replicas=judge.replicas,
-                judges=(judge.name,),
-            )
+            name, names = f"{JUDGE.name}.{judge.name}", (judge.name,)
+            own[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
     return [replace(JUDGE, judges=tuple(shared)), EMBEDDING, *own.values()]
 
 
-def to_be_started(settings: Settings) -> list[NamedJudge]:
-    """The judges of the file without a `base_url`, in its order.
-
-    Raises:
-        StackError: as `servers` does.
-    """
+def _to_start(settings: Settings) -> list[NamedJudge]:
+    """Return the judges without a `base_url`, in the order of the files."""
     found = [judge for judge in _judges(settings) if not judge.base_url]
     for judge in found:
         if not NAME.fullmatch(judge.name):
             raise StackError(
-                f"judges.{judge.name}: the name of a judge that make up starts is that of a server: up to 63 small "
-                "letters, digits, `_` and `-`, a letter or a digit first",
+                f"judges.{judge.name}: a judge that make up starts is named with up to 63 small letters, digits, "
+                "`_` and `-`, a letter or a digit first",
                 "give it another name, or a base_url",
             )
     return found
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The keys of judges that run elsewhere, by the variables that the file names and no setting holds.
+    """Return the keys of external judges, by the variables that the files name; settings are not among them.
 
     Raises:
         StackError: one is not set or is no key, or as `servers` does.
@@ -86,12 +77,12 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
 
 
 def key_file(variable: str) -> str:
-    """The name of the file that holds the key of a variable."""
+    """Return the name of the file that holds the key of a variable."""
     return f"judge_key_{variable}"
 
 
 def templates(routes: Path) -> list[str]:
-    """The files that judges take their templates from, as a file of routes names them: from its own folder on.
+    """Return the files of prompt templates, as a file of routes names them, relative to its folder.
 
     Raises:
         StackError: as `servers` does.
@@ -101,7 +92,6 @@ def templates(routes: Path) -> list[str]:
 
 
 def _judges(settings: Settings) -> list[NamedJudge]:
-    """Those of every file of routes."""
     return [judge for file in settings.files("REWARDSTACK_ROUTES") for judge in _read(str(file))]
 
 

@@ -100,7 +100,7 @@ def test_built(node: Node) -> None:
     said = node.said("build")
     assert node.status("build") == 0, said[-3000:]
     assert said.count("Running testscript") == said.count("Build complete") == len(node.images)
-    assert node.said("again").count("is there, built from the same") == len(node.images)
+    assert node.said("again").count("is up to date") == len(node.images)
 
 
 def test_up(node: Node) -> None:
@@ -143,7 +143,7 @@ def test_killed(node: Node) -> None:
     """
     assert node.status("up-again") == 0, node.said("up-again")[-3000:]
     assert "6000 is taken by" in node.said("up-again")
-    (port,) = re.findall(r"^==> REWARD_PORT=(\d+): ", node.said("up-again"), re.MULTILINE)
+    (port,) = re.findall(r"^REWARD_PORT=(\d+): ", node.said("up-again"), re.MULTILINE)
     told = json.loads((node.folder / "endpoints-again").read_text())
     assert told["servers"]["REWARD_SERVER_URL"] == f"http://127.0.0.1:{port}"
     assert not (node.folder / "endpoints.json").exists()

@@ -13,7 +13,7 @@ import pytest
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running, boot_id
 from services.up.apptainer import commands, endpoints, shell
-from services.up.native import session
+from services.up.native.supervisor import Supervisor
 from tests.support.snippets import block
 
 SERVERS = {"REWARD_SERVER_URL": "http://n1:6000", "REWARD_SERVER_API_KEY": "it's $HOME; `id`"}
@@ -64,7 +64,7 @@ def test_moved(run: RunDir, file: Path) -> None:
 def test_nothing_runs(run: RunDir, file: Path) -> None:
     """Of a stack whose processes are gone nobody is told, for its port may be another user's by now."""
     endpoints.publish(run, file, SERVERS)
-    run.remember(Running(os.getpid(), boot=boot_id(), gateway="", host="", ports={}, services=[], way="apptainer"))
+    run.save(Running(os.getpid(), boot=boot_id(), gateway="", host="", ports={}, services=[], backend="apptainer"))
     with pytest.raises(StackError, match="no stack is up"):
         shell.exports(run)
 
@@ -79,11 +79,11 @@ def test_another_stack(run: RunDir, file: Path) -> None:
 
 def test_stranger(run: RunDir, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While somebody else has the gateway's port the file is away and no shell is given a key; then it is back."""
-    monkeypatch.setattr(session, "members", lambda run: [1])
+    monkeypatch.setattr(Supervisor, "members", lambda self: [1])
     with socket.create_server(("127.0.0.1", 0)) as server:
         ports = {"REWARD_PORT": server.getsockname()[1]}
-        here = Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports=ports, services=["gateway"], way="apptainer")
-        run.remember(here)
+        here = Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports=ports, services=["gateway"], backend="apptainer")
+        run.save(here)
         with pytest.raises(StackError, match="is taken by"):
             endpoints.publish(run, file, SERVERS)
         assert not file.exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ from services.stack.errors import StackError
 from services.stack.settings import Settings
 from services.stack.settings_table import TABLE
 from services.up.apptainer import images
-from services.up.apptainer.images import BY_DEFAULT, IMAGES
-from services.up.apptainer.plan import outdated
+from services.up.apptainer.images import DEFAULT, IMAGES
+from services.up.apptainer.up import outdated
 
 APPTAINER = """#!/bin/sh
 if [ "$1" = --version ]; then cat "$(dirname "$0")/version"; exit; fi
@@ -44,19 +46,63 @@ def empty(settings: Settings, tmp_path: Path) -> Settings:
 
 @pytest.mark.usefixtures("needs_process")
 def test_built_once(empty: Settings, called: Path) -> None:
-    """What is there is built anew only where its source is another one; those for GPUs are built by default."""
+    """What is there is built again only where its source is another one; those for GPUs are built by default."""
     images.build(empty, [])
     images.build(empty, [])
-    assert [Path(line.split()[-1]).stem for line in called.read_text().splitlines()] == [*BY_DEFAULT]
+    assert [source(line) for line in built(called)] == [
+        *(f"BOOTSTRAP=docker FROM={empty[IMAGES[name].setting]}" for name in DEFAULT)
+    ]
     empty["REDIS_IMAGE"] = "docker-archive:/shared/redis.tar"
     images.build(empty, [])
-    last = called.read_text().splitlines()[len(BY_DEFAULT) :]
-    assert len(last) == 1 and "--build-arg BOOTSTRAP=docker-archive --build-arg FROM=/shared/redis.tar" in last[0]
+    assert [source(line) for line in built(called)[len(DEFAULT) :]] == [
+        "BOOTSTRAP=docker-archive FROM=/shared/redis.tar"
+    ]
+
+
+def built(called: Path) -> list[str]:
+    """The builds that Apptainer was called for."""
+    return called.read_text().splitlines()
+
+
+def source(line: str) -> str:
+    """The agent and the source of a build, by its command line."""
+    pairs = itertools.pairwise(line.split())
+    return " ".join(word for option, word in pairs if option == "--build-arg" and "ROOT" not in word)
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_by_time(empty: Settings, called: Path, tmp_path: Path) -> None:
+    """An image that is older than its definition, its archive or its code is outdated, and built again."""
+    archive = tmp_path / "redis.tar"
+    archive.touch()
+    empty["REDIS_IMAGE"] = f"docker-archive:{archive}"
+    names = ["rules", "redis", "gateway"]
+    images.build(empty, names)
+    assert not any(IMAGES[name].is_outdated(empty) for name in names)
+    os.utime(IMAGES["rules"].file(empty), (0, 0))
+    future = time.time() + 60
+    os.utime(archive, (future, future))
+    assert {name for name in names if IMAGES[name].is_outdated(empty)} == {"rules", "redis"}
+    said = outdated(empty, ["cache", "queue", "gateway", "rules", "worker"])
+    assert [f"make sif t={name}" in line for name, line in zip(["redis", "rules"], said, strict=True)] == [True, True]
+    before = len(built(called))
+    images.build(empty, names)
+    assert len(built(called)) == before + 2
+
+
+@pytest.mark.usefixtures("needs_process", "called")
+def test_brought_by_hand(empty: Settings) -> None:
+    """An image that was copied here is taken for one that was built from what is set now."""
+    folder = Path(empty["SIF_DIR"])
+    folder.mkdir()
+    (folder / "redis.sif").touch()
+    images.build(empty, ["redis"])
+    assert [file.name for file in folder.iterdir()] == ["redis.sif"]
 
 
 @pytest.mark.usefixtures("needs_process")
 def test_half_built(empty: Settings, called: Path) -> None:
-    """A build that fails leaves nothing, and names the setting of its source."""
+    """A build that fails leaves nothing, and the error names the setting of its source."""
     called.with_name("fails").touch()
     with pytest.raises(StackError, match="REDIS_IMAGE"):
         images.build(empty, ["redis"])
@@ -64,43 +110,20 @@ def test_half_built(empty: Settings, called: Path) -> None:
 
 
 @pytest.mark.usefixtures("needs_process", "called")
-def test_outdated(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An image that was built from something else is said before it runs, with what changed.
-
-    One as it should be is not, nor is one that was brought by hand, of which nothing is known.
-    """
-    images.build(empty, ["rules", "redis", "gateway"])
-    services = ["cache", "queue", "gateway", "rules", "worker"]
-    assert outdated(empty, services) == []
-    empty["REDIS_IMAGE"] = "redis:other"
-    monkeypatch.setattr(images, "SOURCES", images.SOURCES[:1])
-    of_redis, of_rules = outdated(empty, services)
-    assert "redis.sif was built before REDIS_IMAGE changed" in of_redis and "make sif t=redis" in of_redis
-    assert "rules.sif was built before the code of this tree changed" in of_rules
-    for record in Path(empty["SIF_DIR"]).glob("*.built-from"):
-        record.unlink()
-    assert outdated(empty, services) == []
-
-
-@pytest.mark.usefixtures("needs_process", "called")
-@pytest.mark.parametrize("shared", [False, True], ids=["disk", "shared"])
-def test_replaced(empty: Settings, monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
-    """On a shared file system an image that is replaced is kept, for stacks run out of it; the one before that goes."""
-    monkeypatch.setattr(images.node, "is_shared", lambda _: shared)
+def test_replaced(empty: Settings) -> None:
+    """An image that is replaced is kept, for stacks run out of it; the one before that goes."""
     folder = Path(empty["SIF_DIR"])
     images.build(empty, ["redis"])
     (folder / "redis.sif").write_text("first")
-    for source, kept in (("second", "first"), ("third", "image\n")):
-        empty["REDIS_IMAGE"] = source
+    for name, kept in (("second", "first"), ("third", "image\n")):
+        empty["REDIS_IMAGE"] = name
         images.build(empty, ["redis"])
-        before = folder / "redis.before"
-        assert (folder / "redis.sif").read_text() == "image\n"
-        assert (before.read_text() if before.exists() else None) == (kept if shared else None)
+        assert ((folder / "redis.sif").read_text(), (folder / "redis.before").read_text()) == ("image\n", kept)
 
 
 @pytest.mark.usefixtures("needs_process", "called")
 def test_killed_build(empty: Settings) -> None:
-    """What a build left that was killed is cleared by a later one; one that another node builds now stays."""
+    """What a build left that was killed is removed by a later one; one that another node builds now stays."""
     folder = Path(empty["SIF_DIR"])
     folder.mkdir()
     left, current = folder / ".redis-n1-7.sif", folder / ".redis-n2-7.sif"
@@ -113,26 +136,18 @@ def test_killed_build(empty: Settings) -> None:
 
 def test_unknown(empty: Settings) -> None:
     """A name that is no image is refused with those that are."""
-    with pytest.raises(StackError, match=r"no image 'judges'\n  remedy: the images are rules, redis"):
+    with pytest.raises(StackError, match=r"no image 'judges' — the images are rules, redis"):
         images.build(empty, ["judges"])
 
 
 def test_definitions() -> None:
     """Every definition says what it is for, is tested, and starts as an instance; its default is the table's."""
     for image in IMAGES.values():
-        text = image.definition_file.read_text()
+        text = image.definition.read_text()
         for section in ("%arguments", "%labels", "%help", "%test", "%startscript"):
             assert f"\n{section}\n" in text, (image.name, section)
         if not image.name.endswith("-cpu"):
             assert f"    FROM={TABLE[image.setting].default}\n" in text
-
-
-def test_code_is_in_the_digest(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The image of the reward server is another one with other code, the others are not."""
-    before = {name: image.wanted(empty) for name, image in IMAGES.items()}
-    monkeypatch.setattr(images, "SOURCES", images.SOURCES[:1])
-    changed = {name for name, image in IMAGES.items() if image.wanted(empty) != before[name]}
-    assert changed == {"rules"}
 
 
 @pytest.mark.usefixtures("needs_process")

@@ -11,7 +11,7 @@ import pytest
 
 from services.stack import processes
 from services.stack.rundir import RunDir, Running, boot_id
-from services.up.native import session
+from services.up.native.supervisor import Supervisor
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -24,9 +24,9 @@ def leader(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     shutil.copy("/bin/sleep", mounting)
     command = ["/bin/sh", "-c", f"{mounting} 1000 & wait"]
     with subprocess.Popen(command, cwd="/", start_new_session=True) as started:
-        eventually(lambda: mounting.name in {one.name() for one in processes.members(started.pid)})
+        eventually(lambda: mounting.name in {one.name for one in processes.members(started.pid)})
         yield started
-        processes.end(lambda: [*processes.members(started.pid)], 0)
+        processes.end(lambda: processes.members(started.pid), 0)
 
 
 def test_abandoned(leader: subprocess.Popen[bytes]) -> None:
@@ -34,14 +34,14 @@ def test_abandoned(leader: subprocess.Popen[bytes]) -> None:
     assert [*processes.abandoned_mounts(leader.pid)] == []
     leader.kill()
     leader.wait()
-    assert [one.name() for one in processes.abandoned_mounts(leader.pid)] == ["squashfuse_ll"]
+    assert [one.name for one in processes.abandoned_mounts(leader.pid)] == ["squashfuse_ll"]
 
 
 def test_part_of_the_stack(leader: subprocess.Popen[bytes], run: RunDir) -> None:
     """Where supervisord was killed, what mounts its images is among what is left of the stack, and stopped with it."""
-    run.remember(Running(leader.pid, boot=boot_id(), gateway="", host="", ports={}, services=[], way="apptainer"))
+    run.save(Running(leader.pid, boot=boot_id(), gateway="", host="", ports={}, services=[], backend="apptainer"))
     leader.kill()
     leader.wait()
-    assert len(session.members(run)) == 1
-    session.end(run)
+    assert len(Supervisor(run).members()) == 1
+    Supervisor(run).stop()
     assert [*processes.members(leader.pid)] == []

@@ -17,7 +17,7 @@ from services.up.apptainer import node
 
 def running(**ports: int) -> Running:
     """A stack with these ports."""
-    return Running(1, boot=boot_id(), gateway="", host="", ports=ports, services=["cache"], way="apptainer")
+    return Running(1, boot=boot_id(), gateway="", host="", ports=ports, services=["cache"], backend="apptainer")
 
 
 def test_ports(settings: Settings) -> None:

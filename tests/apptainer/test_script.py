@@ -48,7 +48,7 @@ def test_run_directory(environment: dict[str, str], expected: str) -> None:
     """It is a short folder of the node, the job's own where there is one, and not in the home."""
     assert said("env", folder=ROOT, script=SCRIPT, **environment) == (
         1,
-        f"error: no stack is up in {expected}\n  remedy: apptainer/stack.sh up\n",
+        f"ERROR: no stack is up in {expected} — apptainer/stack.sh up\n",
     )
 
 
@@ -63,23 +63,23 @@ def test_run_directory_of_the_file(tree: Tree, line: str, expected: str) -> None
     (tree.path / ".env").write_text(re.sub("^RUN_DIR=.*", line, written, flags=re.MULTILINE))
     (tree.path / "apptainer").mkdir()
     shutil.copy(SCRIPT, tree.path / "apptainer")
-    assert f"no stack is up in {expected}\n" in said("env", script=tree.path / "apptainer/stack.sh")[1]
+    assert f"no stack is up in {expected} — " in said("env", script=tree.path / "apptainer/stack.sh")[1]
     given = said("env", script=tree.path / "apptainer/stack.sh", RUN_DIR="/tmp/given")
-    assert "no stack is up in /tmp/given\n" in given[1]
+    assert "no stack is up in /tmp/given — " in given[1]
 
 
 def test_run_option(tmp_path_factory: pytest.TempPathFactory) -> None:
     """--run is meant from where it is typed, and beats RUN_DIR."""
     folder = tmp_path_factory.mktemp("here")
     status, words = said("env", "--run", "own", folder=folder, RUN_DIR="/tmp/other")
-    assert (status, f"no stack is up in {folder}/own\n" in words) == (1, True)
+    assert (status, f"no stack is up in {folder}/own — " in words) == (1, True)
 
 
 @pytest.mark.parametrize("arguments", [["upp"], ["up", "--frre-ports"], []])
 def test_mistyped(arguments: list[str]) -> None:
     """A command or an option that there is not is refused, with those that there are."""
     status, words = said(*arguments)
-    assert (status, "error: there is no" in words, "remedy: " in words) == (1, True, True)
+    assert (status, "ERROR: there is no" in words, " — " in words) == (1, True, True)
 
 
 def test_pythonpath(tmp_path: Path) -> None:

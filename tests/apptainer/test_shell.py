@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from services.stack.rundir import RunDir
-from services.up import consistency
+from services.up import preflight
 from services.up.apptainer import endpoints, shell
-from services.up.model_servers import JUDGE, elsewhere
-from services.up.native import session
+from services.up.model_servers import JUDGE, is_external
+from services.up.native.supervisor import Supervisor
 from tests.native.nginx import load
 
 SERVERS = {
@@ -25,7 +25,7 @@ SERVERS = {
 @pytest.fixture
 def up(run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     """A stack that is up, and has published its servers."""
-    monkeypatch.setattr(session, "members", lambda run: [1])
+    monkeypatch.setattr(Supervisor, "members", lambda self: [1])
     endpoints.publish(run, tmp_path / "shared.json", {**SERVERS, "X=1; echo injected; Y": "1"})
     return run
 
@@ -69,11 +69,11 @@ def test_up_in_that_shell(up: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stack's own addresses, on whatever ports they were, are no servers elsewhere to the next `up`."""
     environ = exported(up)
     given = load(JUDGE="on", **{name: value for name, value in environ.items() if name in SERVERS})
-    assert elsewhere(JUDGE, given)
+    assert is_external(JUDGE, given)
     made, ignored = shell.without_own(given, up, environ)
     assert ignored == {"LLM_JUDGE_SERVER_URL": "http://127.0.0.1:41233"}
-    assert not elsewhere(JUDGE, made)
-    consistency.require(made)
+    assert not is_external(JUDGE, made)
+    preflight.require_consistent(made)
 
 
 def test_other_servers(up: RunDir, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_other_servers(up: RunDir, tmp_path_factory: pytest.TempPathFactory, mon
     environ = exported(up)
     mine = load(LLM_JUDGE_SERVER_URL="http://n9:8000")
     assert shell.without_own(mine, up, {**environ, "LLM_JUDGE_SERVER_URL": "http://n9:8000"})[1] == {}
-    monkeypatch.setattr(session, "members", lambda run: [])
+    monkeypatch.setattr(Supervisor, "members", lambda self: [])
     assert {*shell.without_own(given, other, environ)[1]} == {"LLM_JUDGE_SERVER_URL"}
 
 

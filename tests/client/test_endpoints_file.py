@@ -26,6 +26,8 @@ ALL = {
     "REWARD_SERVER_API_KEY": "hush-rules",
     "LLM_JUDGE_SERVER_URL": "http://n1:8000,http://n2:8000",
     "LLM_JUDGE_SERVER_API_KEY": "hush-judge",
+    "REWARD_MODEL_SERVER_URL": "http://n1:8001",
+    "REWARD_MODEL_SERVER_API_KEY": "hush-model",
     "EMBEDDING_SERVER_URL": "http://n1:8080",
     "EMBEDDING_SERVER_API_KEY": "hush-embedding",
     "REWARD_CACHE_URL": "redis://:hush@n1:6379/0",

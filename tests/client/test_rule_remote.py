@@ -13,6 +13,7 @@ import rewardstack.rule_remote
 from rewardstack import Request, compute_score, score
 from rewardstack.cache.store import ResultCache
 from rewardstack.errors import RequestError, SettingsError, UnknownSourceError
+from rewardstack.routing.routes import RouteTable
 from rewardstack.score import Item
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
@@ -163,7 +164,7 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
     settings = Settings.from_env()
     backends = Backends()
     try:
-        rule = backends.scorers(settings, ResultCache(settings), "", {})["rule"]("math")
+        rule = backends.scorers(settings, ResultCache(settings), "", RouteTable())["rule"]("math")
         sample = rule.prepare(Item("a", ("1",), {"tolerance": 1, "name": object()}))
         assert "ok" == (await rule.score([sample], context(30)))[0].status
     finally:

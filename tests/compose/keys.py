@@ -6,13 +6,14 @@ from pathlib import Path
 
 from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import secrets
+from services.up.compose import mounts
 from tests.support.secret_settings import all_secrets
 
-PASSWORD = "hunter2"
+PASSWORD = "hunter2-of-the-tests"
 """Every key and password."""
 
 
 def write_keys(run_dir: Path) -> None:
     """Write the file of each key into a run directory."""
-    secrets.write(settings.load(ROOT, all_secrets(PASSWORD)), RunDir(str(run_dir)))
+    values = {**all_secrets(PASSWORD), "REWARD_SERVER_API_KEYS": PASSWORD}
+    mounts.write_secrets(settings.load(ROOT, values), RunDir(str(run_dir)))

@@ -17,7 +17,7 @@ import redis
 from services.stack import dotenv
 from services.stack.rundir import ROOT
 from tests.compose.keys import PASSWORD, write_keys
-from tests.support.compose import MODELS, ComposeStack, running
+from tests.support.compose import MODELS, PORTS, ComposeStack, running
 from tests.support.servers import free_port
 
 FILES = "compose.yaml:compose.keys.yaml:compose.cache.yaml"
@@ -103,14 +103,14 @@ def test_from_outside(stack: ComposeStack, port: str) -> None:
 
 
 def test_published(stack: ComposeStack) -> None:
-    """The engine publishes the gateway's three ports and the cache's, on loopback, and no other."""
+    """The engine publishes the gateway's four ports and the cache's, on loopback, and no other."""
     published = {}
     for service in stack.run("ps", "--services").split():
         for container in stack.containers(service):
             for bindings in container.inspect()["NetworkSettings"]["Ports"].values():
                 for binding in bindings or ():
                     published[binding["HostPort"]] = (service, binding["HostIp"])
-    wanted = {stack.environment[port]: ("gateway", "127.0.0.1") for port in ASKED}
+    wanted = {stack.environment[port]: ("gateway", "127.0.0.1") for port in PORTS}
     assert published == {**wanted, stack.environment["CACHE_PORT"]: ("cache", "127.0.0.1")}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import secrets
+from services.up.compose import mounts
 from tests.compose.config import services
 from tests.support.certificates import certificate
 from tests.support.compose import PORTS, ComposeStack
@@ -22,7 +22,7 @@ from tests.support.compose import PORTS, ComposeStack
 def run_dir(needs_openssl: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run directory with a certificate for localhost."""
     folder = tmp_path_factory.mktemp("run")
-    secrets.write(settings.load(ROOT, certificate(folder).settings), RunDir(str(folder)))
+    mounts.write_secrets(settings.load(ROOT, certificate(folder).settings), RunDir(str(folder)))
     return folder
 
 
@@ -32,6 +32,7 @@ def test_published(run_dir: Path) -> None:
     gateway = services("compose.yaml", "compose.tls.yaml", RUN_DIR=str(run_dir))["gateway"]
     assert {(port["published"], port["target"]) for port in gateway["ports"]} == {
         ("6000", 6443),
+        ("8600", 8445),
         ("8000", 8443),
         ("8080", 8444),
     }

@@ -101,7 +101,7 @@ def test_requests_share_passes(server: EmbeddingServer) -> None:
 
 def test_a_client_that_goes_away_is_not_embedded(server: EmbeddingServer) -> None:
     """A request whose connection is closed while it waits is dropped before the model runs."""
-    dropped, done = 'te_request_failure{err="dropped"}', "te_embed_success"
+    dropped, done = 'te_request_failure{err="dropped"}', "te_embed_count"
     before = metric(server, dropped), metric(server, done)
     with ThreadPoolExecutor(1) as other:
         busy = other.submit(embed, server, LONG)
@@ -117,7 +117,7 @@ def test_a_client_that_goes_away_is_not_embedded(server: EmbeddingServer) -> Non
 
 def test_a_deadline_is_kept(server: EmbeddingServer) -> None:
     """A request that says how long its sender waits is refused then, and dropped before the model runs."""
-    dropped, done = 'te_request_failure{err="dropped"}', "te_embed_success"
+    dropped, done = 'te_request_failure{err="dropped"}', "te_embed_count"
     before = metric(server, dropped), metric(server, done)
     with ThreadPoolExecutor(1) as other:
         busy = other.submit(embed, server, LONG)

@@ -34,9 +34,9 @@ def test_a_flag_beats_its_variable() -> None:
 
 
 def test_a_host_name_in_the_environment_is_not_listened_on() -> None:
-    """Shells set HOSTNAME to the machine's name: only an address counts, as in TEI."""
+    """Shells set HOSTNAME to the machine's name: only the flag counts."""
     assert settings.parse([], {"HOSTNAME": "node-17"}).hostname == "0.0.0.0"
-    assert settings.parse([], {"HOSTNAME": "127.0.0.1"}).hostname == "127.0.0.1"
+    assert settings.parse(["--hostname", "127.0.0.1"], {"HOSTNAME": "node-17"}).hostname == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_auto_truncate_may_stand_alone(given: list[str], meant: bool) -> None:
         (["--pooling", "splade"], {}, "--pooling"),
         ([], {"PORT": "http"}, "--port"),
         ([], {"AUTO_TRUNCATE": "maybe"}, "--auto-truncate"),
-        (["--default-prompt", "a", "--default-prompt-name", "b"], {}, "--default-prompt-name"),
+        (["--default-prompt", "a"], {}, "--default-prompt"),
         (["--max-batch-token", "9"], {}, "--max-batch-token"),
     ],
 )

@@ -86,10 +86,6 @@ def check(reply: dict[str, Any], body: bytes) -> None:
         assert reply["shape"] == shape(value)
     if "vectors" in reply:
         assert reply["vectors"] == shape([embedding(row["embedding"]) for row in value["data"]])
-    if "near" in reply:
-        assert pytest.approx(reply["near"], abs=1e-4) == value
-    if "tokens" in reply:
-        assert reply["tokens"] == len(value[0])
 
 
 @pytest.mark.timeout(600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,10 @@ def settings(**values: str) -> Settings:
 
 def test_defaults() -> None:
     """Without anything it is the stack's settings on every address: port 8000, one replica, the machine's model."""
-    known, options = parse([], settings(), {})
+    known, made = parse([], settings(JUDGE_VLLM_ARGS="--of-a-stack"), {})
     assert (known.model, known.host, known.port, known.replicas, known.yes) == ("", "0.0.0.0", 8000, 1, False)
-    assert (options.dtype, options.max_model_len, options.gpu_memory_utilization) == ("", "", "0.9")
-    assert (options.tensor_parallel_size, options.max_num_seqs, options.further) == (1, "", ())
+    assert (made["JUDGE_DTYPE"], made["JUDGE_MAX_MODEL_LEN"], made["JUDGE_GPU_MEMORY_UTILIZATION"]) == ("", "", "0.9")
+    assert (made["JUDGE_TENSOR_PARALLEL_SIZE"], made["JUDGE_VLLM_ARGS"]) == ("1", "")
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,10 @@ def test_precedence(arguments: list[str], environ: dict[str, str], expected: str
 def test_originals_variables() -> None:
     """The original's variables are all taken."""
     environ = {"PORT": "9000", "DTYPE": "bfloat16", "MAX_MODEL_LEN": "4096", "GPU_MEMORY_UTILIZATION": "0.5"}
-    known, options = parse([], settings(), environ)
+    known, made = parse([], settings(), environ)
     assert known.port == 9000
-    assert (options.dtype, options.max_model_len, options.gpu_memory_utilization) == ("bfloat16", "4096", "0.5")
+    own = [made[f"JUDGE_{name}"] for name in ("DTYPE", "MAX_MODEL_LEN", "GPU_MEMORY_UTILIZATION")]
+    assert own == ["bfloat16", "4096", "0.5"]
 
 
 @pytest.mark.parametrize("spell", [lambda flag: flag, lambda flag: "--" + flag[2:].replace("-", "_")])
@@ -57,9 +59,9 @@ def test_spellings(spell: object) -> None:
     flags = ["--max-num-seqs", "--max-num-batched-tokens", "--tensor-parallel-size"]
     arguments = [word for flag, value in zip(flags, "789", strict=True) for word in (spell(flag), value)]
     unknown = ["--reasoning-parser", "qwen3", "--max-logprobs=20", "--model-impl", "vllm"]
-    known, options = parse([*arguments, *unknown], settings(), {})
-    assert (options.max_num_seqs, options.max_num_batched_tokens, options.tensor_parallel_size) == ("7", "8", 9)
-    assert (known.model, options.further) == ("", tuple(unknown))
+    known, made = parse([*arguments, *unknown], settings(), {})
+    assert (known.model, made["JUDGE_TENSOR_PARALLEL_SIZE"]) == ("", "9")
+    assert shlex.split(made["JUDGE_VLLM_ARGS"]) == ["--max-num-seqs", "7", "--max-num-batched-tokens", "8", *unknown]
 
 
 @pytest.mark.parametrize("arguments", [["--replicas", "0"], ["--tensor-parallel-size", "two"], ["--port", "http"]])
@@ -73,5 +75,5 @@ def test_malformed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(("name", "value"), [("PORT", "tcp"), ("GPU_MEMORY_UTILIZATION", "90"), ("DTYPE", "two words")])
 def test_malformed_variable(name: str, value: str) -> None:
     """So is a malformed variable, by the table of settings."""
-    with pytest.raises(StackError, match=f"environment: {name}: '{value}' is not .*\n  remedy: unset {name}"):
+    with pytest.raises(StackError, match=f"environment: {name}: '{value}' is not .* — unset {name}"):
         parse([], settings(), {name: value})

@@ -157,7 +157,7 @@ def test_shares() -> None:
         (environment, "OLDEST_PYTHON", (99, 0), "vLLM needs Python 3.11 or later"),
         (machine, "runs_vllm", lambda: False, "vLLM needs a processor with AVX2"),
         (environment, "DISK_BYTES", {"cpu": 2**60, "gpu": 2**60}, "on the disk of MODELS_DIR"),
-        (packages, "missing_libraries", lambda: ["libnuma1"], "missing: libnuma1; only root can install it"),
+        (packages, "missing_libraries", lambda: ["libnuma1"], r"missing packages: libnuma1 \(only root can"),
     ],
 )
 def test_obstacles(
@@ -168,7 +168,7 @@ def test_obstacles(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}" if name == "apt-get" else None)
     monkeypatch.setattr(packages, "missing_libraries", list)
-    assert environment.obstacle(Models(tmp_path / "models")) == ""
+    assert environment.unsupported_reason(Models(tmp_path / "models")) == ""
     monkeypatch.setattr(what, name, value)
     with pytest.raises(StackError, match=words):
         environment.make(Models(tmp_path / "models"))

@@ -15,7 +15,7 @@ from services.stack import dotenv
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/judge/run_vllm_docker.sh"
 SHIPPED = dotenv.read(ROOT / ".env")
-NEEDED = ("sh", "sed", "grep", "cut", "dirname", "mkdir", "hostname", "sleep", "python3")
+NEEDED = ("sh", "sed", "grep", "head", "cut", "dirname", "mkdir", "hostname", "sleep", "python3")
 DOCKER = """
 printf '%s\\n' "$*" >>"$HERE/docker.log"
 case "$1" in
@@ -148,7 +148,7 @@ def test_does_not_start(machine: Machine) -> None:
     machine.program("curl", "exit 7")
     status, said = machine.run(RESTARTS="1")
     assert status == 1
-    assert "the container is out of memory" in said and "error: the judge did not start" in said
+    assert "the container is out of memory" in said and "ERROR: the judge did not start" in said
     assert "stop vllm-server" in (machine.folder / "docker.log").read_text()
 
 
@@ -169,10 +169,10 @@ def test_a_container_of_an_earlier_run_is_replaced(machine: Machine) -> None:
 def test_no_engine(machine: Machine) -> None:
     """Without docker, or without its engine, the other script is named."""
     machine.program("docker", "exit 1")
-    assert "error: the Docker engine does not answer" in machine.run()[1]
+    assert "ERROR: the Docker engine does not answer" in machine.run()[1]
     (machine.folder / "docker").unlink()
     status, said = machine.run()
-    assert (status, "error: docker is not installed" in said, "run_vllm_server.py" in said) == (1, True, True)
+    assert (status, "ERROR: docker is not installed" in said, "run_vllm_server.py" in said) == (1, True, True)
 
 
 def test_shellcheck(needs_shellcheck: None) -> None:

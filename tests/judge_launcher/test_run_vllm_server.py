@@ -18,7 +18,6 @@ from typing import Any
 import psutil
 import pytest
 
-from services.stack import processes
 from services.stack.settings import SETTINGS
 from tests.support.servers import free_port
 from tests.support.waiting import eventually
@@ -122,7 +121,7 @@ def test_one(folder: Path, model: str) -> None:
     assert serve[:2] == ["serve", str(folder / "model")]
     flags = {name: serve[serve.index(name) + 1] for name in ("--max-num-seqs", "--seed", "--served-model-name")}
     assert flags == {"--max-num-seqs": "7", "--seed": "3", "--served-model-name": "model"}
-    assert json.loads(serve[serve.index("--default-chat-template-kwargs") + 1]) == {"enable_thinking": False}
+    assert Path(serve[serve.index("--config") + 1]).read_text().endswith('kwargs: {"enable_thinking": false}\n')
     assert (told["environment"]["HF_TOKEN"], told["environment"]["HF_HUB_OFFLINE"]) == ("hub", "1")
     assert len(left_in(folder)) == 3
     status, said = launched.stop()
@@ -140,7 +139,7 @@ def test_replicas(folder: Path, model: str) -> None:
     pids = {tell["pid"] for tell in told}
     assert len(pids) == 2
     assert {tell["environment"]["VLLM_API_KEY"] for tell in told} == {"secret-key"}
-    assert "secret-key" not in str([processes.command(process) for process in left_in(folder)])
+    assert "secret-key" not in str([process.cmdline() for process in left_in(folder)])
     os.kill(min(pids), signal.SIGKILL)
     eventually(lambda: len({launched.ask()["pid"] for _ in range(4)} - {min(pids)}) == 2)
     launched.process.send_signal(signal.SIGTERM)
@@ -154,7 +153,7 @@ def test_dies(folder: Path, model: str, replicas: int, logs: list[str]) -> None:
     """A vLLM that dies while it loads ends the script at once, with what it said last; the logs of several stay."""
     status, said = Launched(folder, "--model", model, "--replicas", str(replicas), STUB_VLLM="die").end()
     assert (status, "the stub is out of memory" in said) == (1, True)
-    assert re.search("error: judge(-2)?: it end(s|ed) while it (was|is) starting", said)
+    assert re.search("ERROR: judge(-2)?: it end(s|ed) while it (was|is) starting", said)
     left = {path.name for path in (folder / "tmp").glob("judge-*/logs/*")}
     assert sorted(name for name in left if name.startswith("judge")) == logs
 
@@ -162,7 +161,7 @@ def test_dies(folder: Path, model: str, replicas: int, logs: list[str]) -> None:
 def test_never_well(folder: Path, model: str) -> None:
     """One that never answers ends it after MODEL_UP_TIMEOUT seconds, and leaves no process."""
     status, said = Launched(folder, "--model", model, STUB_VLLM="hang", MODEL_UP_TIMEOUT="2").end()
-    assert (status, "not well after 2 s (MODEL_UP_TIMEOUT)" in said) == (1, True)
+    assert (status, "not healthy after 2 s (MODEL_UP_TIMEOUT)" in said) == (1, True)
 
 
 def test_stopped_while_loading(folder: Path, model: str) -> None:
@@ -184,5 +183,5 @@ def test_not_installed(folder: Path, model: str) -> None:
     """Without vLLM, and nobody to ask, it says what to do rather than install gigabytes."""
     launched = Launched(folder, "--model", model, PYTHONPATH="", MODELS_DIR=str(folder / "none"))
     status, said = launched.end()
-    assert (status, "error: vLLM is not installed here" in said, "--yes" in said) == (1, True, True)
+    assert (status, "ERROR: vLLM is not installed here" in said, "--yes" in said) == (1, True, True)
     assert not (folder / "none").exists()

@@ -81,7 +81,7 @@ def test_launch(code: str) -> None:
         elif words[0] == "python":
             assert (folder / words[1]).is_file()
             wanted, options = parse(words[2:], load(ROOT, {}), {})
-            assert (wanted.model, wanted.port, options.further) == (words[3], 8000, ())
+            assert (wanted.model, wanted.port, options["JUDGE_VLLM_ARGS"]) == (words[3], 8000, "")
         else:
             assert os.access(folder / words[0], os.X_OK)
 

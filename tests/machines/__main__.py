@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write there what each situation's steps showed")
     given = parser.parse_args()
     if lack := _lacks():
-        print(f"error: {lack}", file=sys.stderr)
+        print(f"ERROR: {lack}", file=sys.stderr)
         return 1
     try:
         chosen = situation.choose(situation.load(), given.names, given.smoke)

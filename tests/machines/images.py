@@ -5,7 +5,6 @@ Everything that says where packages come from is read from this machine when an 
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import re
@@ -15,6 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from services.stack.venv import read_pip_settings
 
 REPOSITORY = "rewardstack-machine"
 SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
@@ -65,13 +66,6 @@ def mirror() -> str:
 def pip_settings() -> dict[str, str]:
     """What pip is told on this machine, in files and by the environment: `cert`, `find-links`, `extra-index-url` …"""
     return read_pip_settings(said([sys.executable, "-m", "pip", "config", "list"]))
-
-
-def read_pip_settings(listed: str) -> dict[str, str]:
-    """The settings in what `pip config list` prints; those of the environment come first there, and beat the others."""
-    pairs = [line.split("=", 1) for line in listed.splitlines() if re.match(r"(:env:|global)\.[a-z-]+=", line)]
-    ordered = sorted(pairs, key=lambda pair: pair[0].startswith(":env:"))
-    return {name.rpartition(".")[2]: str(ast.literal_eval(value)) for name, value in ordered}
 
 
 def named_paths(settings: dict[str, str]) -> list[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.stack.rundir import ROOT
+from services.stack.venv import read_pip_settings
 from tests.machines import images, situation
 from tests.machines.situation import Step
 
@@ -81,7 +82,7 @@ global.extra-index-url='file://{tmp_path}/index/simple file:///nowhere/simple'
 global.find-links='/nowhere'
 install.user='true'
 """
-    settings = images.read_pip_settings(listed)
+    settings = read_pip_settings(listed)
     assert images.named_paths(settings) == [tmp_path / "index", tmp_path / "limits.txt", tmp_path / "wheels"]
     assert images.pip_file(settings, "/there.crt").splitlines() == [
         "[global]",
@@ -89,5 +90,6 @@ install.user='true'
         f"constraint = {tmp_path}/limits.txt",
         f"extra-index-url = file://{tmp_path}/index/simple file:///nowhere/simple",
         f"find-links = {tmp_path}/wheels",
+        "user = true",
         "default-timeout = 180",
     ]

@@ -7,11 +7,11 @@ import pytest
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.settings import Settings, load
-from services.up import ways
-from services.up.compose import engine, record
+from services.up import deployment
+from services.up.compose import engine
 from services.up.compose.engine import Engine
-from services.up.compose.plan import plan
-from services.up.compose.record import Composed
+from services.up.compose.project import Composed
+from services.up.compose.up import plan
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_first_start(
 ) -> None:
     """Containers where an engine answers, else local processes; STACK insists."""
     answering(monkeypatch, engine_answers)
-    assert ways.choose(asked(stack), run)[0] == expected
+    assert deployment.choose(asked(stack), run)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_first_start(
 def test_says_why(run: RunDir, monkeypatch: pytest.MonkeyPatch, stack: str, engine_answers: bool, reason: str) -> None:
     """It says why it chose what it did."""
     answering(monkeypatch, engine_answers)
-    assert reason in ways.choose(asked(stack), run)[1]
+    assert reason in deployment.choose(asked(stack), run)[1]
 
 
 def test_no_engine(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """STACK=compose without an engine is an error that says why, and the way out."""
     answering(monkeypatch, answers=False)
-    with pytest.raises(StackError, match=r"no container engine: docker is not installed\n  remedy: .*STACK=native"):
+    with pytest.raises(StackError, match=r"no container engine: docker is not installed — .*STACK=native"):
         plan(asked("compose"), run, "STACK=compose")
 
 
@@ -72,17 +72,17 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
     """A stack that runs keeps its way, whatever the engine does now; STACK cannot change it under way."""
     answering(monkeypatch, answers=way == "native")
     if way == "native":
-        run.remember(native())
+        run.save(native())
     else:
-        record.remember(run, Composed("rewardstack", ["rules"]))
-    assert ways.running_way(run) == ways.choose(asked(), run)[0] == way
+        Composed("rewardstack", ["rules"]).save(run)
+    assert deployment.running(run) == deployment.choose(asked(), run)[0] == way
     other = {"compose": "native", "native": "compose"}[way]
     with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
-        ways.choose(asked(other), run)
+        deployment.choose(asked(other), run)
 
 
 def test_stopped(run: RunDir) -> None:
     """A stack that was stopped runs no way, and its project is remembered for its volumes."""
-    record.remember(run, Composed("mine", ["rules"], up=False))
-    assert ways.running_way(run) == ""
-    assert (last := record.recall(run)) and last.project == "mine"
+    Composed("mine", ["rules"], up=False).save(run)
+    assert deployment.running(run) == ""
+    assert (last := Composed.load(run)) and last.project == "mine"

@@ -12,7 +12,7 @@ import pytest
 
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
-from services.up.compose.publish import host_of
+from services.up.compose.images import host_of
 
 DOCKER = """#!/bin/sh
 echo "$*" >> "{log}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +13,34 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load
 from services.up import named_judges
-from services.up.compose import composition, override, secrets, users_files
+from services.up.compose import composition, mounts
+from services.up.compose.composition import gpus_of
 from services.up.compose.engine import Engine
-from services.up.compose.named_judges import gpus_of
-from services.up.compose.project import Project, steered
+from services.up.compose.project import Project
 from services.up.model_servers import EMBEDDING
 from tests.native.test_named_judges import ELSEWHERE, KEY, TWO, routes
 
 MODEL = "org/default"
 
 
-def described(folder: Path, text: str = TWO, gpus: bool = False, **values: str) -> tuple[composition.Composition, Path]:
-    """What Compose is handed for the judges of a file of routes, as it reads it, and the file that is written."""
+def described(folder: Path, text: str = TWO, gpus: bool = False, **values: str) -> tuple[dict[str, Any], str]:
+    """The services as Compose reads them from the file that is written for a file of routes, and its text."""
     run = RunDir(str(folder / "run"))
     run.make()
     settings = load(ROOT, {"REWARDSTACK_ROUTES": routes(folder, text), "JUDGE_MODEL": MODEL, **values})
     chosen = [server for server in named_judges.servers(settings, MODEL) if server != EMBEDDING]
-    secrets.write(settings, run)
-    made = composition.describe(settings, run, Project(Engine("docker", gpus), "mine"), chosen).read()
-    return made, override.write(run, made.configured, users_files.mounts(settings), made.further)
-
-
-def read(made: composition.Composition, *files: Path) -> dict[str, Any]:
-    """The services as Compose reads them from the tree's files and these."""
-    named = [part for file in (*made.files, *files) for part in ("--file", str(file))]
-    done = subprocess.run(
-        ["docker", "compose", "--project-directory", str(ROOT), *named, "config", "--format", "json"],
-        env=steered(made.environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["services"]
-    return found
+    mounts.write_secrets(settings, run)
+    project = Project(Engine("docker", gpus), "mine")
+    file = composition.describe(settings, run, project, chosen).write(run)
+    found: dict[str, Any] = project.config([file], {})["services"]
+    return found, file.read_text()
 
 
 @pytest.mark.usefixtures("needs_compose")
 def test_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each further model is a service like the default judge, confined as it is, with its own model and replicas."""
     monkeypatch.setattr(machine, "gpus", list)
-    made, file = described(tmp_path, JUDGE_VLLM_ARGS="--seed $x", LLM_JUDGE_SERVER_API_KEY="sesame")
-    found = read(made, file)
+    found, text = described(tmp_path, JUDGE_VLLM_ARGS="--seed $x", LLM_JUDGE_SERVER_API_KEY="sesame")
     assert {name for name in found if name.startswith("judge")} == {"judge", "judge.small", "judge.small-2"}
     default = found["judge"]
     for name, model, replicas in (("judge.small", "org/small", 2), ("judge.small-2", "org/other", 1)):
@@ -64,23 +48,22 @@ def test_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (own["command"], own["scale"]) == ([model, *default["command"][1:]], replicas)
         for part in ("image", "cap_drop", "security_opt", "healthcheck", "volumes", "secrets", "networks", "restart"):
             assert (name, part, own[part]) == (name, part, default[part])
-    assert "--seed $$x" in " ".join(default["command"])
-    assert "sesame" not in file.read_text()
+    assert "--seed $x" in " ".join(default["command"])
+    assert "sesame" not in text
 
 
 @pytest.mark.usefixtures("needs_compose")
 def test_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateway is told of each path and of each service, by the balancing that is set; without names of none."""
     monkeypatch.setattr(machine, "gpus", list)
-    made, file = described(tmp_path, JUDGE_BALANCING="affinity")
-    variables = read(made, file)["gateway"]["environment"]
+    variables = described(tmp_path, JUDGE_BALANCING="affinity")[0]["gateway"]["environment"]
     rows = [line.strip() for line in variables["NAMED_JUDGES"].splitlines()]
     assert rows == ["/judges/exact judge;", "/judges/small judge.small;", "/judges/small-2 judge.small-2;"]
     assert "upstream judge.small {" in variables["NAMED_JUDGE_UPSTREAMS"]
     assert "server judge.small:8000 resolve max_conns=1024" in variables["NAMED_JUDGE_UPSTREAMS"]
-    assert "hash $$http_x_prompt_affinity;" in variables["NAMED_JUDGE_UPSTREAMS"]
-    plain, written = described(tmp_path, "[routes]")
-    assert read(plain, written)["gateway"]["environment"] == read(plain)["gateway"]["environment"]
+    assert "hash $http_x_prompt_affinity;" in variables["NAMED_JUDGE_UPSTREAMS"]
+    plain = described(tmp_path, "[routes]")[0]["gateway"]["environment"]
+    assert (plain["NAMED_JUDGES"], plain["NAMED_JUDGE_UPSTREAMS"]) == ("", "")
 
 
 @pytest.mark.usefixtures("needs_compose")
@@ -90,9 +73,8 @@ def test_key_and_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("HOSTED_KEY", KEY)
     (tmp_path / "wording").mkdir()
     (tmp_path / "wording/strict.txt").write_text("strict")
-    made, file = described(tmp_path, ELSEWHERE)
-    assert KEY not in file.read_text() + "".join(made.environment.values())
-    found = read(made, file)
+    found, text = described(tmp_path, ELSEWHERE)
+    assert KEY not in text
     for service in (found["rules"], found["worker"]):
         inside = service["environment"]["REWARDSTACK_ROUTES"]
         mounted = {mount["target"]: mount["source"] for mount in service["volumes"]}
@@ -128,8 +110,7 @@ def test_gpus_are_handed_out_once(tmp_path: Path, values: dict[str, str], expect
 def test_on_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On GPUs a named judge's replicas are vLLM's own, in one container, as the default one's are."""
     monkeypatch.setattr(machine, "gpus", lambda: [Gpu(str(number), 80 * GIB) for number in range(4)])
-    made, file = described(tmp_path, gpus=True)
-    found = read(made, file)
+    found, _ = described(tmp_path, gpus=True)
     for name, gpus, replicas in (("judge", "0", "1"), ("judge.small", "1,2", "2"), ("judge.small-2", "3", "1")):
         command = found[name]["command"]
         assert (found[name]["scale"], command[command.index("--data-parallel-size") + 1]) == (1, replicas)

@@ -11,7 +11,7 @@ from services.models import machine
 from services.models.machine import GIB
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load
-from services.up import ways
+from services.up import up
 from services.up.plan import Plan
 from tests.native.tree import Tree
 
@@ -27,7 +27,7 @@ def a_small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned(folder: Path, way: str, **values: str) -> Plan:
     """The plan for a stack with these settings, which nobody carries out."""
-    return ways.PLAN[way](load(ROOT, values), RunDir(str(folder / "run")), "it was asked for")
+    return up.PLAN[way](load(ROOT, values), RunDir(str(folder / "run")), "it was asked for")
 
 
 def require_right(plan: Plan) -> None:
@@ -57,8 +57,8 @@ def test_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It prints the way and the reason, a line a service, the ports by their settings, and what is left out."""
     planned(tmp_path, "native", REWARD_PORT="7000", BIND_ADDRESS="0.0.0.0", MONITORING="on").show()
     said = capsys.readouterr().out
-    assert "==> local processes: it was asked for\n" in said
-    assert "==> no judge: it needs 4.0 GiB" in said and "==> no monitoring: " in said
+    assert "deployment: local processes (it was asked for)\n" in said
+    assert "no judge: it needs 4.0 GiB" in said and "no monitoring: " in said
     assert "REWARD_PORT=0.0.0.0:7000" in said
     assert "to be started" in said and "free memory: 3.0 GiB" in said
 
@@ -71,7 +71,7 @@ def test_nothing_is_done(tmp_path: Path) -> None:
     result = tree.run("plan")
     assert (result.returncode, "rules " in result.stdout) == (0, True), result.stdout
     assert written(tree.path) == before
-    assert tree.run("status").stdout.startswith("error: nothing runs here")
+    assert tree.run("status").stdout.startswith("ERROR: nothing runs here")
 
 
 def written(path: Path) -> set[Path]:

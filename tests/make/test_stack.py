@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from services.up.compose import engine, images
+from services.up.compose import engine
+from services.up.compose.composition import Composition, use_entry_points
+from services.up.compose.project import Project
 from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
 from tests.native.tree import Tree
 from tests.support.servers import free_port
@@ -75,7 +77,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
     try:
         result = tree.run("up")
         assert (result.returncode, statuses(result.stdout)) == (0, [("ok", "no")] * SAMPLES), result.stdout
-        assert "==> containers" in result.stdout
+        assert "deployment: containers" in result.stdout
         yield tree
     finally:
         tree.run("clean")
@@ -99,7 +101,7 @@ def test_status(stack: Containers) -> None:
     assert [line.split()[0] for line in shown.stdout.splitlines() if "(healthy)" in line] == list(SERVICES)
     docker("stop", stack.ids()["worker"])
     shown = stack.run("status")
-    assert (shown.returncode, "error: not well: worker" in shown.stdout) == (1, True)
+    assert (shown.returncode, "ERROR: unhealthy: worker" in shown.stdout) == (1, True)
     assert (again := stack.run("up")).returncode == 0, again.stdout
 
 
@@ -204,10 +206,10 @@ def test_named_judges(stack: Containers) -> None:
 def test_judge_that_does_not_come_up(stack: Containers) -> None:
     """A judge that ends while it starts is left out with its cause and remedy where it may be, and is an error else."""
     insisted = stack.run("up", JUDGE="on", VLLM_CPU_KVCACHE_SPACE="9")
-    assert (insisted.returncode, "error: judge: it ends while it is starting" in insisted.stdout) == (1, True)
+    assert (insisted.returncode, "ERROR: judge: it ends while it is starting" in insisted.stdout) == (1, True)
     result = stack.run("up", JUDGE="auto", VLLM_CPU_KVCACHE_SPACE="9")
     assert result.returncode == 0, result.stdout
-    assert "==> no judge: it ends while it is starting: RuntimeError: no memory for the cache" in result.stdout
+    assert "no judge: it ends while it is starting: RuntimeError: no memory for the cache" in result.stdout
     assert "JUDGE=off leaves the judge out" in result.stdout
     assert tuple(sorted(stack.ids())) == SERVICES
     assert stack.run("status").returncode == 0
@@ -242,12 +244,18 @@ def test_settings_that_became_wrong(stack: Containers) -> None:
 
 
 def test_programs_of_images(stack: Containers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the judge's image starts is read from it, unless the environment says so."""
+    """The script that sets a judge's keys starts what the judge's image starts, unless the environment names it."""
     image = docker("inspect", "--format", "{{.Config.Image}}", stack.ids()["cache"]).strip()
-    entrypoint = json.loads(docker("image", "inspect", "--format", "{{json .Config.Entrypoint}}", image))
-    assert images.programs(engine.require(), {"judge": {"image": image}}) == {"VLLM_PROGRAM": " ".join(entrypoint)}
-    monkeypatch.setenv("VLLM_PROGRAM", "mine")
-    assert images.programs(engine.require(), {"judge": {"image": image}}) == {}
+    entry_point = json.loads(docker("image", "inspect", "--format", "{{json .Config.Entrypoint}}", image))
+    given = ["sh", "/with_keys.sh", "KEY=/run/secrets/key"]
+    judge = {"image": image, "entrypoint": [*given, "vllm", "serve"]}
+    made = Composition(Project(engine.require(), "mine"), {"services": {"judge": judge}}, {}, {}, [])
+    monkeypatch.setenv("VLLM_PROGRAM", "vllm serve")
+    use_entry_points(made)
+    assert judge["entrypoint"] == [*given, "vllm", "serve"]
+    monkeypatch.delenv("VLLM_PROGRAM")
+    use_entry_points(made)
+    assert judge["entrypoint"] == [*given, *entry_point]
 
 
 def test_down_and_clean(stack: Containers) -> None:
@@ -256,7 +264,7 @@ def test_down_and_clean(stack: Containers) -> None:
     assert [name for name in stack.left() if not name.startswith(f"{stack.project}_")] == []
     assert f"{stack.project}_queue" in stack.left()
     assert not (stack.path / ".run/secrets").exists()
-    assert stack.run("status").stdout.startswith("error: nothing runs here")
+    assert stack.run("status").stdout.startswith("ERROR: nothing runs here")
     assert (clean := stack.run("clean")).returncode == 0, clean.stdout
     assert (stack.left(), (stack.path / ".run").exists()) == ([], False)
 

@@ -14,21 +14,21 @@ from services.stack.rundir import RunDir
 from services.up.compose import commands as compose
 from services.up.compose.project import Container
 from services.up.native import commands as native
-from services.up.native.supervision import State
+from services.up.native.supervisor import State
 
 
 def test_local_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each service has state, process, uptime in seconds and health; one that is not well makes it fail."""
+    """Each service has state, process, uptime in seconds and health; one that is not healthy makes it fail."""
     states = [State("rules", "RUNNING", 17, 60), State("gateway", "FATAL", 0, 0)]
-    running = SimpleNamespace(services=["rules", "gateway", "judge"], ports={"REWARD_PORT": 6000}, way="apptainer")
-    monkeypatch.setattr(native, "Supervision", lambda run: SimpleNamespace(states=lambda: states))
-    monkeypatch.setattr(native, "probe", lambda name, run, running: "" if name == "rules" else "it is gone")
-    monkeypatch.setattr(RunDir, "recall", lambda self: running)
-    with pytest.raises(StackError, match="not well: gateway, judge"):
+    running = SimpleNamespace(services=["rules", "gateway", "judge"], ports={"REWARD_PORT": 6000}, backend="apptainer")
+    monkeypatch.setattr(native, "Supervisor", lambda run: SimpleNamespace(states=lambda: states))
+    monkeypatch.setattr(native.health, "problem", lambda name, run, running: "" if name == "rules" else "it is gone")
+    monkeypatch.setattr(RunDir, "load", lambda self: running)
+    with pytest.raises(StackError, match="unhealthy: gateway, judge"):
         native.status(RunDir(str(tmp_path)), True)
     said: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert said == {
-        "way": "apptainer",
+        "deployment": "apptainer",
         "services": [
             {"service": "rules", "state": "running", "pid": 17, "uptime": 60, "health": "ok"},
             {"service": "gateway", "state": "fatal", "pid": None, "uptime": 0, "health": "it is gone"},
@@ -42,8 +42,8 @@ def test_local_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
 def test_killed_supervisor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Services that outlive their supervisord are not taken for nothing."""
     supervision = SimpleNamespace(states=list, members=lambda: [4711])
-    monkeypatch.setattr(native, "Supervision", lambda run: supervision)
-    with pytest.raises(StackError, match="services run here, and their supervisord does not answer\n  remedy: make up"):
+    monkeypatch.setattr(native, "Supervisor", lambda run: supervision)
+    with pytest.raises(StackError, match="services run here, and their supervisord does not answer — make up"):
         native.status(RunDir(str(tmp_path)))
 
 

@@ -10,7 +10,7 @@ from services.gateway import tls
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.stack.settings import Settings, load
-from services.up import consistency
+from services.up import preflight
 from tests.support.certificates import Certificate, certificate
 
 pytestmark = pytest.mark.usefixtures("needs_openssl")
@@ -39,17 +39,17 @@ def settings(**values: object) -> Settings:
     return load(ROOT, {name: str(value) for name, value in values.items()})
 
 
-def refusal(**values: object) -> str:
+def explain_os_error(**values: object) -> str:
     """What is said of settings that are refused."""
     with pytest.raises(StackError) as caught:
-        consistency.require(settings(**values))
+        preflight.require_consistent(settings(**values))
     return f"{caught.value}"
 
 
 def test_own_certificate(own: Certificate) -> None:
     """One that signs itself is what clients must trust, and addresses begin with https; without one nothing is."""
     given = settings(**own.settings)
-    consistency.require(given)
+    preflight.require_consistent(given)
     assert (tls.trusted(given), given.url()) == (str(own.certificate), "https://localhost:6000")
     assert (tls.trusted(settings()), settings().url()) == ("", "http://localhost:6000")
 
@@ -57,17 +57,17 @@ def test_own_certificate(own: Certificate) -> None:
 def test_certificate_of_an_authority(own: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that another signed is taken where that one is trusted, which is then what clients must trust."""
     signed = certificate(tmp_path, authority=own)
-    assert "unable to get" in refusal(**signed.settings)
+    assert "unable to get" in explain_os_error(**signed.settings)
     monkeypatch.setenv(tls.TRUST, str(own.certificate))
     assert tls.trusted(settings(**signed.settings)) == str(own.certificate)
 
 
 def test_name(other: Certificate) -> None:
     """A certificate for another name takes TLS_NAME, which addresses then have."""
-    said = refusal(**other.settings)
+    said = explain_os_error(**other.settings)
     assert "TLS_CERTIFICATE" in said and "'localhost'" in said and "set TLS_NAME to a name in it" in said
     given = settings(**other.settings, TLS_NAME="rewards.example")
-    consistency.require(given)
+    preflight.require_consistent(given)
     assert given.url("JUDGE_PORT") == "https://rewards.example:8000"
 
 
@@ -75,14 +75,14 @@ def test_name(other: Certificate) -> None:
 def test_both_or_none(own: Certificate, alone: str) -> None:
     """One without the other is refused, and the missing one is named."""
     missing = "TLS_KEY" if alone == "TLS_CERTIFICATE" else "TLS_CERTIFICATE"
-    assert f"{alone} is set and {missing} is not" in refusal(**{alone: own.settings[alone]})
+    assert f"{alone} is set and {missing} is not" in explain_os_error(**{alone: own.settings[alone]})
 
 
 def test_files(own: Certificate, other: Certificate, tmp_path: Path) -> None:
     """A file that is not there, a key of another certificate, and what is no PEM are refused."""
-    assert "TLS_KEY: there is no file" in refusal(**{**own.settings, "TLS_KEY": tmp_path / "gone"})
-    assert "belong together" in refusal(**{**own.settings, "TLS_KEY": other.key})
-    assert "TLS_KEY" in refusal(**{**own.settings, "TLS_KEY": own.certificate})
+    assert "TLS_KEY: there is no file" in explain_os_error(**{**own.settings, "TLS_KEY": tmp_path / "gone"})
+    assert "belong together" in explain_os_error(**{**own.settings, "TLS_KEY": other.key})
+    assert "TLS_KEY" in explain_os_error(**{**own.settings, "TLS_KEY": own.certificate})
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff")
-    assert "TLS_KEY" in refusal(**{**own.settings, "TLS_KEY": garbage})
+    assert "TLS_KEY" in explain_os_error(**{**own.settings, "TLS_KEY": garbage})

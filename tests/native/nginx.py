@@ -18,7 +18,7 @@ STOP_SECONDS = 10.0
 
 
 class Gateway:
-    """A gateway with a port for each service.
+    """A gateway with a port for each service, and for the status page where there is a reward server.
 
     Args:
         folder: its prefix.
@@ -37,7 +37,8 @@ class Gateway:
         run = RunDir(str(folder))
         run.make()
         # Named judges have no ports of their own.
-        self.ports = {service: free_port() for service in servers if "." not in service}
+        services = [service for service in servers if "." not in service]
+        self.ports = {name: free_port() for name in (*services, *(["page"] if "rules" in services else []))}
         listen = {service: f"127.0.0.1:{port}" for service, port in self.ports.items()}
         template.write(gateway.files(servers, configured, listen, judges=judges), folder)
         self.log = folder / "gateway.log"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.stack.console import CAUSE_CHARACTERS, error_in, first_error
-from services.up.native.waiting import NeverWell
+from services.up.native.up import StartupTimeout
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/first_errors.json").read_text())
 
@@ -47,5 +47,5 @@ def test_of_this_start(tmp_path: Path) -> None:
 )
 def test_remedy(cause: str, helps: str) -> None:
     """A service that was refused a process is helped by a higher limit, and not by its settings."""
-    [said] = str(NeverWell("worker-2", f"it ends while it is starting: {cause}", [])).splitlines()[1:]
+    said = str(StartupTimeout("worker-2", f"it ends while it is starting: {cause}", [])).partition(" — ")[2]
     assert helps in said

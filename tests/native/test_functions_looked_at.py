@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from services.stack import processes
@@ -33,7 +32,7 @@ def test_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started, communicate = tmp_path / "started", subprocess.Popen.communicate
 
     def communicate_briefly(process: subprocess.Popen[str], input: None = None, timeout: float = 0) -> tuple[str, str]:
-        assert timeout == up.LOADING_SECONDS
+        assert timeout == up.FUNCTIONS_SECONDS
         eventually(started.exists)
         return communicate(process, input, 0.1)
 
@@ -42,13 +41,13 @@ def test_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow.py").write_text(CHILD.format(seconds=seconds))
     up.require_functions(load(REWARD_FUNCTIONS=tmp_path / "slow.py"), [RULES])
     assert started.exists()
-    left = [process for process in psutil.process_iter() if seconds in " ".join(processes.command(process))]
+    left = [process for process in processes.every() if seconds in " ".join(process.command)]
     assert left == []
 
 
 def test_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that cannot be loaded is an error with its reason."""
-    monkeypatch.setattr(up, "LOADING_SECONDS", 100.0)
+    monkeypatch.setattr(up, "FUNCTIONS_SECONDS", 100.0)
     (tmp_path / "wrong.py").write_text("import no_such_module\n")
     with pytest.raises(StackError, match="REWARD_FUNCTIONS: .*no_such_module"):
         up.require_functions(load(REWARD_FUNCTIONS=tmp_path / "wrong.py"), [RULES])

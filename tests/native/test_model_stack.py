@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from services.models.environment import Models
-from tests.native.test_stack import pids, statuses, wait_for_another, wait_until_well, working_in
+from tests.native.test_stack import pids, statuses, wait_for_another, wait_until_healthy, working_in
 from tests.native.tree import ROOT, Tree
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
@@ -95,7 +95,7 @@ def test_key_is_on_no_command_line(stack: Tree) -> None:
 
 def test_killed_judge_comes_back(stack: Tree) -> None:
     """A judge whose main process is killed is started again; what it left behind is ended."""
-    wait_until_well(stack, LOADING_SECONDS)
+    wait_until_healthy(stack, LOADING_SECONDS)
     before = pids(stack, ("judge", "embedding"))
     os.kill(before["judge"], signal.SIGKILL)
     wait_for_another(stack, "judge", before["judge"], LOADING_SECONDS)

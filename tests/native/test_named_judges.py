@@ -16,11 +16,12 @@ from services.models.machine import GIB, Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load as load_settings
-from services.up import model_servers, named_judges, ways
+from services.up import model_servers, named_judges
 from services.up.model_servers import EMBEDDING, ModelServer
-from services.up.native import stack
+from services.up.native import config, stack
 from services.up.native.stack import Stack
 from services.up.services import kind_of, service_of
+from services.up.up import PLAN
 from tests.native.nginx import load
 from tests.native.test_programs import FOUND, sections, write
 from tests.support.snippets import block
@@ -56,7 +57,7 @@ def run(tmp_path: Path) -> RunDir:
 @pytest.fixture(autouse=True)
 def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vLLM for GPUs, a hub that has every model, and a machine without GPUs; no process is started."""
-    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0", template_defaults=True))
+    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0"))
     monkeypatch.setattr(model, "_where", lambda asked, python: "reachable")
     monkeypatch.setattr(machine, "gpus", list)
 
@@ -67,7 +68,7 @@ def test_the_document(run: RunDir, tmp_path: Path) -> None:
     [name] = set(re.findall(r"^REWARDSTACK_ROUTES=(\S+) make (?:plan|up)\b", commands, re.MULTILINE))
     (tmp_path / name).write_text(block("docs/judge.md", "toml", f"# {name}"))
     settings = load_settings(ROOT, {"REWARDSTACK_ROUTES": str(tmp_path / name), "JUDGE": "on"})
-    [small] = [one for one in ways.PLAN["native"](settings, run, "").services if one.name == "judge.small"]
+    [small] = [one for one in PLAN["native"](settings, run, "").services if one.name == "judge.small"]
     assert (small.copies, small.runs.split()[-1]) == (2, "Qwen/Qwen3-4B") and small.memory
 
 
@@ -87,7 +88,7 @@ def table(name: str, judge: str, replicas: int) -> str:
 def test_choice(case: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case starts the servers that it names, with models, replicas and names, and says why not the others."""
     monkeypatch.setattr(machine, "free_memory", lambda: case.get("free_gib", 64) * GIB)
-    monkeypatch.setattr(environment, "obstacle", lambda models: "")
+    monkeypatch.setattr(environment, "unsupported_reason", lambda models: "")
     text = "".join(table(name, *judge) for name, judge in case["judges"].items())
     settings = load(REWARDSTACK_ROUTES=routes(tmp_path, text), **case.get("settings", {}))
     choice = model_servers.choose(settings, (), named_judges.servers(settings, "org/default"))
@@ -161,7 +162,7 @@ def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path for path in run.path.rglob("*") if path.is_file() and KEY in path.read_text()] == [file]
     template.write_text("second")
     monkeypatch.setenv("HOSTED_KEY", "another")
-    changes = {program.name: program.changes(run) for program in described(run, ELSEWHERE)[0].programs}
+    changes = {program.name: config.changes(program, run) for program in described(run, ELSEWHERE)[0].programs}
     assert changes["rules"] == changes["worker"] == sorted([str(template), "HOSTED_KEY"])
 
 
@@ -181,9 +182,9 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (table("Small", "org/a", 1), "judges.Small: the name of a judge that make up starts"),
-        (table('"a.b"', "org/a", 1), "judges.a.b: the name"),
-        (table("a" * 64, "org/a", 1), "the name of a judge"),
+        (table("Small", "org/a", 1), "judges.Small: a judge that make up starts is named"),
+        (table('"a.b"', "org/a", 1), "judges.a.b: a judge that"),
+        (table("a" * 64, "org/a", 1), "a judge that make up starts is named"),
         ("[judges.small]\nreplicas = 1", "judges.small: needs address, or model"),
         ("[judges.small", "routes.toml"),
         (ELSEWHERE.replace("template_path", "# "), "judges.hosted.api_key_env: HOSTED_KEY is not set"),

@@ -9,6 +9,7 @@ import pytest
 
 from services.stack import packages
 from services.stack.errors import StackError
+from tests.support.table import Table
 
 
 @pytest.fixture
@@ -26,55 +27,76 @@ def program(directory: Path, name: str, script: str = "") -> None:
     (directory / name).chmod(0o755)
 
 
-def test_no_apt_get(bare: Path) -> None:
-    """Where there is no apt-get, the error names every missing package and what to run."""
-    program(bare, "nginx")
-    with pytest.raises(
-        StackError, match=r"missing: redis-server; there is no apt-get here(.|\n)*apt-get install redis"
-    ):
-        packages.require()
-
-
-def test_not_root(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ordinary user is told what root can install; nothing is tried."""
-    program(bare, "apt-get", "exit 99")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(StackError, match=r"missing: nginx redis-server; only root can install it"):
-        packages.require()
-
-
-def test_installs_without_starting_services(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While apt-get works, Debian's policy hook refuses to start services; afterwards it is gone and they are off."""
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user is root."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
+def test_what_cannot_be_installed(bare: Path, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """Without apt-get, without root or with INSTALL=never, nothing is run and the error names the command."""
+    missing = "missing packages: nginx, redis-server"
+    by_root = "run this, then try again:\n      apt-get install nginx redis-server"
+    by_user = by_root.replace("apt-get", "sudo apt-get")
+    rows = [
+        ("no apt-get", 0, "auto", "there is no apt-get here", "install nginx, redis-server with the package manager"),
+        ("no root", 1000, "auto", "only root can install packages", by_user),
+        ("never", 0, "never", "INSTALL=never", by_root),
+        ("never, no root", 1000, "never", "INSTALL=never", by_user),
+    ]
+    for name, user, setting, reason, remedy in rows:
+        with table.case(name):
+            if name != "no apt-get":
+                program(bare, "apt-get", "exit 99")
+            monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+            monkeypatch.setenv("INSTALL", setting)
+            with pytest.raises(StackError) as error:
+                packages.require()
+            assert str(error.value).startswith(f"{missing} ({reason}) — {remedy}")
+
+
+@pytest.mark.usefixtures("root")
+def test_installs_without_starting_services(bare: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A line says what is installed; Debian's policy hook keeps it from being started, then and at the next boot."""
     copies = "".join(f"echo >{bare}/{name}; /bin/chmod +x {bare}/{name};" for name in packages.PROGRAMS)
-    program(bare, "apt-get", f'case "$*" in *install*) /bin/cp {packages.POLICY} {bare}/policy-seen; {copies} esac')
+    program(bare, "apt-get", f'case "$*" in *install*) {packages.POLICY}; echo $? >{bare}/policy; {copies} esac')
     program(bare, "update-rc.d", f'echo "$@" >>{bare}/disabled')
     assert packages.require() == {name: str(bare / name) for name in packages.PROGRAMS}
-    assert (bare / "policy-seen").read_text() == packages.NO_SERVICES
+    line = "installing nginx, redis-server (apt-get); INSTALL=never to do it yourself\n"
+    assert capfd.readouterr().out.startswith(line)
+    assert (bare / "policy").read_text() == "101\n"
     assert not packages.POLICY.exists()
     assert (bare / "disabled").read_text() == "nginx disable\nredis-server disable\n"
 
 
-def test_apt_get_fails(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An apt-get that installs nothing is an error with a remedy, and its hook is gone."""
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+@pytest.mark.usefixtures("root")
+def test_a_policy_of_the_machine(bare: Path) -> None:
+    """A policy hook that is there stays as it is."""
+    packages.POLICY.write_text("theirs")
     program(bare, "apt-get", "exit 100")
-    with pytest.raises(StackError, match="apt-get did not install nginx redis-server"):
+    with pytest.raises(StackError):
+        packages.require()
+    assert packages.POLICY.read_text() == "theirs"
+
+
+@pytest.mark.usefixtures("root")
+def test_apt_get_fails(bare: Path) -> None:
+    """An apt-get that installs nothing is an error with a remedy, and the policy hook is removed."""
+    program(bare, "apt-get", "exit 100")
+    with pytest.raises(StackError, match=r"apt-get did not install nginx, redis-server — run this"):
         packages.require()
     assert not packages.POLICY.exists()
 
 
+@pytest.mark.usefixtures("root")
 def test_library(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library that cannot be loaded is named with its package, and installed where that is possible."""
+    """The package of a library that cannot be loaded is installed, and no service is disabled."""
     monkeypatch.setattr(packages, "LIBRARIES", {"libc.so.6": "libc6"})
-    packages.require_libraries()
+    packages.install(packages.missing_libraries)
     monkeypatch.setattr(packages, "LIBRARIES", {"libnuma.so.99": "libnuma1"})
-    with pytest.raises(StackError, match="missing: libnuma1; there is no apt-get here"):
-        packages.require_libraries()
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     program(bare, "apt-get", f'echo "$@" >>{bare}/asked')
     program(bare, "update-rc.d", f"echo >{bare}/disabled")
     with pytest.raises(StackError, match="apt-get did not install libnuma1"):
-        packages.require_libraries()
+        packages.install(packages.missing_libraries)
     assert "install -y --no-install-recommends libnuma1" in (bare / "asked").read_text()
     assert not (bare / "disabled").exists()

@@ -29,7 +29,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-GATEWAY = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
+GATEWAY = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 NAMES = (*GATEWAY, "CACHE_PORT", "QUEUE_PORT")
 """Every setting of a port that the native stack can have."""
 
@@ -57,15 +57,15 @@ def test_all_at_once(taken: int) -> None:
         second = other.getsockname()[1]
         with pytest.raises(StackError) as caught:
             ports.require_free(stack(REWARD_PORT=taken, JUDGE_PORT=second, EMBEDDING_PORT=taken))
-    *problems, remedy, command = str(caught.value).splitlines()
-    assert [line.split(" is taken")[0].strip() for line in problems[:2]] == [
+    first, second_line, third, command = str(caught.value).splitlines()
+    assert [line.split(" is taken")[0].strip() for line in (first, second_line)] == [
         f"REWARD_PORT: port {taken}",
         f"JUDGE_PORT: port {second}",
     ]
-    assert problems[2].strip() == f"REWARD_PORT and EMBEDDING_PORT are both {taken}"
-    assert remedy.endswith("choose other ports:") and f"\n{command}".startswith(COMMAND)
+    assert third.strip() == f"REWARD_PORT and EMBEDDING_PORT are both {taken} — choose other ports:"
+    assert f"\n{command}".startswith(COMMAND) and command.endswith(" make up")
     chosen = dict(word.split("=") for word in command.split()[:-2])
-    assert list(chosen) == ["REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT"] and command.endswith(" make up")
+    assert {"REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT"} <= {*chosen}
     ports.require_free(stack(**chosen))
 
 
@@ -75,7 +75,7 @@ def test_suggested_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_refusal", lambda _, port: OSError(errno.EADDRINUSE, "") if port in busy else None)
     monkeypatch.setattr(ports, "listener", lambda port: Listener("redis-server (pid 812)", "redis-server"))
     wanted = {"REWARD_PORT": ("127.0.0.1", 6000), "JUDGE_PORT": ("127.0.0.1", 7002)}
-    with pytest.raises(StackError, match=r"choose other ports:\n +REWARD_PORT=7003 make up") as caught:
+    with pytest.raises(StackError, match=r"choose other ports:\n +.*REWARD_PORT=7003 make up") as caught:
         ports.require_free(wanted)
     assert "Debian's own services end by: systemctl disable --now redis-server; or" in str(caught.value)
 
@@ -96,7 +96,7 @@ def test_holder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_ports_of_containers() -> None:
     """Containers publish the gateway's ports, the cache's with its password alone, and those of monitoring."""
     plain = ports.composed(settings.load(ROOT, {"CACHE_PORT": "6379", "BIND_ADDRESS": "0.0.0.0"}))
-    assert plain == {name: ("0.0.0.0", port) for name, port in zip(GATEWAY, (6000, 8000, 8080), strict=True)}
+    assert plain == {name: ("0.0.0.0", port) for name, port in zip(GATEWAY, (6000, 8600, 8000, 8080), strict=True)}
     values = {"CACHE_PORT": "6379", "CACHE_PASSWORD": "sesame", "MONITORING": "on"}
     assert {*ports.composed(settings.load(ROOT, values))} - {*GATEWAY} == {"CACHE_PORT", *ports.MONITORING}
 
@@ -149,4 +149,16 @@ def test_make_up_names_the_holder(tree: Tree, taken: int) -> None:
     result = tree.run("up", CACHE_PORT=str(taken))
     assert result.returncode == 1
     assert f"CACHE_PORT: port {taken} is taken by" in result.stdout
-    assert tree.run("status").stdout.startswith("error: nothing runs here")
+    assert tree.run("status").stdout.startswith("ERROR: nothing runs here")
+
+
+def test_remedy_repeats_the_users_settings(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that a remedy names has the settings that the user gave, and shows no secret."""
+    given = {"STACK": "native", "JUDGE_VLLM_ARGS": "--a b", "REWARD_SERVER_API_KEYS": "sesame-of-the-tests-1"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StackError) as caught:
+        ports.require_free(stack(REWARD_PORT=taken))
+    command = str(caught.value).splitlines()[-1]
+    assert "STACK=native" in command and "JUDGE_VLLM_ARGS='--a b'" in command and command.endswith(" make up")
+    assert "REWARD_SERVER_API_KEYS=..." in command and "sesame" not in command

@@ -17,19 +17,21 @@ from supervisor.options import ServerOptions
 
 from services.gateway import config as gateway
 from services.judge import engine
-from services.judge.engine import Options, Vllm
+from services.judge.engine import Vllm
 from services.judge.model import Model
 from services.stack import ports, template
 from services.stack.rundir import RunDir
+from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.native import stack
+from services.up.native import config, stack
 from services.up.native.programs import Program
-from services.up.native.stack import Place, Stack
-from services.up.native.supervision import LISTENERS
-from services.up.native.up import bring_up
+from services.up.native.replicas import DISCOVERY
+from services.up.native.stack import Runtime, Stack
+from services.up.native.supervisor import WATCH
+from services.up.native.up import apply
 from tests.native.nginx import load
 
-FOUND = Place({"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"})
+FOUND = Runtime({"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"})
 FLAGS = ["--override-generation-config", '{"top_p": 0.8}', "--note", 'it\'s 100 % "fine" ; # \\']
 SECRETS = {
     "REWARD_SERVER_API_KEYS": "sesame-one-of-the-tests",
@@ -65,7 +67,7 @@ def sections(run: RunDir) -> dict[str, Any]:
     options = ServerOptions()
     options.realize(["-c", str(run.path / "supervisord.conf")])
     found = (process for group in options.process_group_configs for process in group.process_configs)
-    return {process.name: process for process in found if process.name not in LISTENERS}
+    return {process.name: process for process in found if process.name != WATCH}
 
 
 def digests(run: RunDir) -> Mapping[str, str]:
@@ -75,8 +77,8 @@ def digests(run: RunDir) -> Mapping[str, str]:
 
 def test_round_trip(run: RunDir) -> None:
     """Quotes, spaces, braces, per cent signs and comment signs in flags and variables arrive as they were."""
-    vllm = Vllm(sys.executable, "0.32.0+cpu", template_defaults=True)
-    command = engine.command(vllm, Model("org/m", "m", local=False), [], Options(further=tuple(FLAGS)))
+    vllm, settings = Vllm(sys.executable, "0.32.0+cpu"), Settings({**load(), "JUDGE_VLLM_ARGS": shlex.join(FLAGS)})
+    command = engine.command(vllm, Model("org/m", "m", local=False), [], settings)
     own = {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "NOTE": FLAGS[-1]}
     plain = described(run, WORKERS=2)
     write(replace(plain, programs=[*plain.programs, Program("judge-2", command, 20, environment=own)]), run)
@@ -109,10 +111,12 @@ def test_a_setting_changes_what_it_concerns(run: RunDir, values: dict[str, objec
     write(described(run, **SECRETS), run)
     before = digests(run)
     made = described(run, **{**SECRETS, **values})
-    named = {program.name: program.changes(run) for program in made.programs}
+    named = {program.name: config.changes(program, run) for program in made.programs}
     write(made, run)
     assert [name for name, digest in sorted(digests(run).items()) if before[name] != digest] == expected
-    assert [name for name in expected if not {*values, "cache.conf", "REWARD_CACHE_URL"} & {*named[name]}] == []
+    assert [
+        name for name in expected if not {*values, "cache.conf", "its command", "REWARD_CACHE_URL"} & {*named[name]}
+    ] == []
 
 
 def test_secrets_stand_in_their_files_alone(run: RunDir) -> None:
@@ -157,10 +161,10 @@ def test_redis_listens_beside_the_gateway(run: RunDir, address: str, expected: s
 
 
 def test_prefix(run: RunDir) -> None:
-    """A place has each program begin with a command of its own, which reads keys where the program runs."""
+    """A runtime has each program begin with a command of its own, which reads keys where the program runs."""
     prefix = ["/bin/env", "--ignore-environment"]
-    place = replace(FOUND, inside=lambda program: replace(program, prefix=prefix, keys={"KEY": run.path / "key"}))
-    made = stack.describe(load(), run, place, [], None)
+    runtime = replace(FOUND, wrap=lambda program: replace(program, prefix=prefix, keys={"KEY": run.path / "key"}))
+    made = stack.describe(load(), run, runtime, [], None)
     for program in made.programs:
         assert program.description["command"][:3] == [*prefix, "sh"]
         assert program.description["path"] == "/bin"
@@ -180,29 +184,29 @@ def test_gateway_before_replicas() -> None:
 @pytest.mark.parametrize("own", ["off", "on"])
 def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch, own: str) -> None:
     """A folder of replicas opens their service's port, first to the stack's own servers or to nobody."""
-    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0", template_defaults=True))
+    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0"))
     folders = {"JUDGE_REPLICAS_DIR": "/shared/judges", "EMBEDDING_REPLICAS_DIR": "/shared/embeddings"}
     settings = load(RULES="off", JUDGE=own, EMBEDDING="off", JUDGE_MODEL=run.path, **folders)
     chosen = model_servers.choose(settings, (), [model_servers.JUDGE, model_servers.EMBEDDING]).chosen
     made = stack.describe(settings, run, FOUND, chosen, None)
     assert [*made.ports] == ["JUDGE_PORT", "EMBEDDING_PORT"] and "REWARD_SERVER_URL" not in made.urls
     listed = {"judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NOBODY, "embedding": gateway.NOBODY}
-    for followed, (service, server) in zip(made.following, listed.items(), strict=True):
+    discovery = json.loads(made.configuration[DISCOVERY])
+    for followed, (service, server) in zip(discovery, listed.items(), strict=True):
         assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (server != gateway.NOBODY)
         assert f"server {server} max_fails=0" in made.gateway[str(followed["file"])]
         assert f"server ${{{service.upper()}_SERVER}} max_fails=0" in str(followed["text"])
-    assert "eventlistener:following" in made.files(run)["supervisord.conf"]
 
 
 def test_interrupted_while_it_restarts(run: RunDir) -> None:
-    """A service that an interrupted `make up` was to restart has not been well since; the others have."""
+    """A service that an interrupted `make up` was to restart has not been healthy since; the others have."""
     made = described(run)
-    run.remember(replace(made.running(1), well=["rules", "worker"]))
+    run.save(replace(made.running(1), healthy=["rules", "worker"]))
 
-    def interrupted(name: str) -> None:
+    def interrupted(name: str, healthy: list[str]) -> None:
         raise KeyboardInterrupt
 
-    supervision = SimpleNamespace(states=lambda: ["rules"], reread=lambda: ([], ["rules"], []), remove=interrupted)
+    supervisor = SimpleNamespace(states=lambda: ["rules"], reread=lambda: ([], ["rules"], []), remove=interrupted)
     with pytest.raises(KeyboardInterrupt):
-        bring_up(supervision, run, made, {})  # type: ignore[arg-type]
-    assert run.recall() == replace(made.running(1), well=["worker"])
+        apply(supervisor, run, made, {})  # type: ignore[arg-type]
+    assert run.load() == replace(made.running(1), healthy=["worker"])

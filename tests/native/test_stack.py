@@ -13,15 +13,14 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import redis
 
 from services.stack import processes
 from services.stack.errors import COMMAND
+from services.stack.processes import Process
 from services.stack.rundir import RunDir
-from services.up.native.session import directory
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from tests.native.test_jobs import submit, write_rows
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import free_port
@@ -50,7 +49,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         assert (first.returncode, statuses(first.stdout)) == (0, [("ok", "no")] * SAMPLES), first.stdout
         assert f"export REWARD_SERVER_URL={tree.url.replace('127.0.0.1', 'localhost')}\n" in first.stdout
         assert f"export REWARD_CACHE_URL=unix://{tree.path}/.run/cache.sock\n" in first.stdout
-        assert f"Logs are in {tree.path}/.run/logs" in first.stdout
+        assert f"make logs, in {tree.path}/.run/logs" in first.stdout
         assert (tree.path / ".run").stat().st_mode & 0o777 == 0o700
         yield tree
     finally:
@@ -72,24 +71,24 @@ def statuses(table: str) -> list[tuple[str, str]]:
 
 def pids(stack: Tree, services: tuple[str, ...] = SERVICES) -> dict[str, int]:
     """Return the process id of each service that has a process."""
-    states = Supervision(RunDir(str(stack.path / ".run"))).states()
+    states = Supervisor(RunDir(str(stack.path / ".run"))).states()
     return {state.name: state.pid for state in states if state.name in services and state.pid}
 
 
-def wait_until_well(stack: Tree, seconds: float = SECONDS) -> None:
-    """Returns when `make status` finds every service well."""
+def wait_until_healthy(stack: Tree, seconds: float = SECONDS) -> None:
+    """Returns when `make status` finds every service healthy."""
     eventually(lambda: stack.run("status").returncode == 0, lambda: stack.run("status").stdout, seconds)
 
 
 def wait_for_another(stack: Tree, service: str, process: int, seconds: float = SECONDS) -> None:
-    """Returns when a service that ran as `process` runs as another one, and every service is well."""
+    """Returns when a service that ran as `process` runs as another one, and every service is healthy."""
     eventually(lambda: process not in pids(stack, (service,)).values(), seconds=seconds)
-    wait_until_well(stack, seconds)
+    wait_until_healthy(stack, seconds)
 
 
-def working_in(tree: Tree) -> list[psutil.Process]:
+def working_in(tree: Tree) -> list[Process]:
     """The processes whose working directory is in the tree."""
-    directories = ((process, directory(process.pid)) for process in psutil.process_iter())
+    directories = ((process, process.directory) for process in processes.every())
     return [process for process, at in directories if at and at.is_relative_to(tree.path)]
 
 
@@ -127,18 +126,18 @@ def test_a_job_comes_back(stack: Tree, tmp_path: Path) -> None:
 )
 def test_killed_service_comes_back(stack: Tree, service: str) -> None:
     """A service whose main process is killed is started again, and the children it left are ended."""
-    wait_until_well(stack)
+    wait_until_healthy(stack)
     before, session = pids(stack), int((stack.path / ".run/supervisord.pid").read_text())
     os.kill(before[service], signal.SIGKILL)
     wait_for_another(stack, service, before[service])
-    assert list(processes.members(session, before[service])) == []
+    assert processes.members(session, before[service]) == []
     assert before.items() - pids(stack).items() == {(service, before[service])}
 
 
 @pytest.mark.nightly
 def test_killed_supervisor(stack: Tree) -> None:
     """`make up` ends what a killed supervisord left behind, and starts anew on the same ports."""
-    wait_until_well(stack)
+    wait_until_healthy(stack)
     leader = int((stack.path / ".run/supervisord.pid").read_text())
     orphans = [process for process in working_in(stack) if process.pid != leader]
     os.kill(leader, signal.SIGKILL)
@@ -154,7 +153,7 @@ def test_changed_setting(stack: Tree) -> None:
     said = up(stack, CACHE_MAX_MEMORY="64mb", JUDGE_TIMEOUT="500")
     after = pids(stack)
     assert [name for name in SERVICES if after[name] != before[name]] == ["cache"]
-    assert "==> restarting cache (changed: cache.conf)\n" in said
+    assert "restarting cache (changed: its command) (" in said
 
 
 def test_changed_port(stack: Tree) -> None:
@@ -216,7 +215,8 @@ def test_a_plan_of_another_stack(stack: Tree, tmp_path: Path) -> None:
     assert f") of the stack in {stack.path}/.run\n" in said and "Debian" not in said
     assert f"{COMMAND}RUN_DIR={stack.path}/.run make down\n" in said
     chosen = dict(word.split("=") for word in said.splitlines()[-1].split()[:-2])
-    assert [*chosen] == ["RUN_DIR", "REWARD_PORT"] and chosen["RUN_DIR"] == beside
+    assert chosen["RUN_DIR"] == beside and chosen["STACK"] == "native"
+    assert chosen["REWARD_PORT"] != stack.environment["REWARD_PORT"]
     assert stack.run("plan", **chosen).returncode == 0
 
 
@@ -225,7 +225,7 @@ def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
     before = pids(stack)
     (stack.path / "broken.py").write_text("\ndef broken(response:\n")
     result = stack.run("up", REWARD_FUNCTIONS="broken.py")
-    assert (result.returncode, "error: REWARD_FUNCTIONS: " in result.stdout) == (1, True), result.stdout
+    assert (result.returncode, "ERROR: REWARD_FUNCTIONS: " in result.stdout) == (1, True), result.stdout
     assert "SyntaxError" in result.stdout and "(broken.py, line 2)" in result.stdout
     assert "Traceback" not in result.stdout and pids(stack) == before
     (stack.path / "broken.py").write_text("NOTHING = 1\n")
@@ -238,7 +238,7 @@ def test_two_at_once(stack: Tree) -> None:
     with (stack.path / ".run/lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = stack.run("down")
-    assert (result.returncode, "another make up or make down is at work here" in result.stdout) == (1, True)
+    assert (result.returncode, "another make up or make down is running here" in result.stdout) == (1, True)
 
 
 def test_logs(stack: Tree) -> None:
@@ -266,7 +266,7 @@ def test_secrets(stack: Tree) -> None:
     assert "export REWARD_CACHE_SECRET=" in said
     assert post(stack.environment["REWARD_PORT"], b"{}") == 401
     shown = said + stack.run("status").stdout + stack.run("logs").stdout
-    lines = [" ".join(processes.command(process)) for process in working_in(stack)]
+    lines = [" ".join(process.command) for process in working_in(stack)]
     assert len(lines) >= 7 and "sesame" not in shown + "".join(lines)
     exported = next(line for line in said.splitlines() if "export REWARD_CACHE_URL" in line)
     shell = ["sh", "-c", f"{exported}\necho $REWARD_CACHE_URL"]
@@ -285,7 +285,7 @@ def test_service_that_does_not_come_up(stack: Tree) -> None:
     broken.write_text("no JSON\n")
     result = stack.run("up", DATASET_PATH=str(broken))
     assert result.returncode == 1
-    ended = r"error: (rules|worker): it ends while it is starting: .*DATASET_PATH: (.|\n)*remedy: .*REWARD_FUNCTIONS"
+    ended = r"ERROR: (rules|worker): it ends while it is starting: .*DATASET_PATH: (.|\n)* — .*REWARD_FUNCTIONS"
     assert re.search(ended, result.stdout) and "--- last lines of " in result.stdout
 
 
@@ -296,17 +296,17 @@ def test_service_that_takes_too_long(stack: Tree) -> None:
     slow.write_text("import time\ntime.sleep(60)\n")
     result = stack.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="8")
     assert result.returncode == 1
-    assert "error: rules: not well after 8 s (UP_TIMEOUT)" in result.stdout, result.stdout
+    assert "ERROR: rules: not healthy after 8 s (UP_TIMEOUT)" in result.stdout, result.stdout
 
 
 def test_interrupted(tree: Tree) -> None:
     """Ctrl-C while `make up` waits says what to do, and `make down` then stops everything."""
     with tree.start("up") as process:
         assert process.stdout is not None
-        line = next(line for line in process.stdout if line.startswith("==> waiting"))
+        line = next(line for line in process.stdout if " healthy (" in line)
         process.send_signal(signal.SIGINT)
         shown = line + process.stdout.read()
-    assert (process.returncode, "interrupted; make down stops whatever runs" in shown) == (130, True)
+    assert (process.returncode, "interrupted; make down stops what runs" in shown) == (130, True)
     assert tree.run("down").returncode == 0
     assert working_in(tree) == []
     assert tree.run("down").stdout == "nothing runs here\n"

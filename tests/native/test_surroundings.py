@@ -10,19 +10,12 @@ from pathlib import Path
 import pytest
 
 from services.models import machine
-from services.stack import settings, venv
+from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up import choice
+from services.up import deployment
 from services.up.compose import engine
-from tests.native.test_half_made import make
+from tests.native.test_any_python import make
 from tests.native.tree import Tree
-
-SAYING_WHERE_TO = """
-import os
-named = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER")
-print({name: os.environ[name] for name in named if name in os.environ})
-"""
-"""Instead of pip."""
 
 
 @pytest.fixture
@@ -55,21 +48,8 @@ def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> No
     (elsewhere / "argparse.py").write_text("raise RuntimeError('another module')\n")
     (elsewhere / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
     tree.environment[name] = str(elsewhere)
-    done = make(tree, "beforehand")
+    done = make(tree, "preflight")
     assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_pip_installs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that have a user's pip install into another place do not have the stack's do so."""
-    (tmp_path / "bin").mkdir()
-    pip = tmp_path / "bin/python"
-    pip.write_text(f"#!{sys.executable}\n{SAYING_WHERE_TO}")
-    pip.chmod(0o755)
-    for name in ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET"):
-        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
-    monkeypatch.setenv("PIP_USER", "1")
-    venv.pip_install(tmp_path, "anything")
-    assert (tmp_path / "install.log").read_text() == "{'PIP_USER': '0'}\n"
 
 
 @pytest.mark.usefixtures("needs_process", "asked_anew")
@@ -93,14 +73,14 @@ def test_a_driver_that_hangs(
 def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A docker that does not answer is passed over, and the reason for local processes says so."""
     program("docker")
-    monkeypatch.setattr(engine, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "FIRST_ANSWER_SECONDS", 0.2)
     asked = settings.load(ROOT, {"RUN_DIR": str(tmp_path / "run")})
-    assert choice.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
+    assert deployment.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
 
 
 def test_no_more_than_is_bearable() -> None:
     """A program that hangs is waited for 20 seconds at most."""
-    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_SECONDS) <= 20
+    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_ANSWER_SECONDS) <= 20
 
 
 @pytest.mark.parametrize(

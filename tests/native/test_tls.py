@@ -18,10 +18,9 @@ import pytest
 
 from services.stack import packages, template
 from services.stack.rundir import RunDir
-from services.up.native import stack
-from services.up.native.health import probe
+from services.up.native import health, stack
 from services.up.native.stack import Stack
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from tests.native.nginx import load
 from tests.native.test_stack import pids
 from tests.native.tree import Tree
@@ -50,32 +49,32 @@ def refuses_plain_http(port: int) -> None:
 
 
 @pytest.fixture
-def supervision(tmp_path: Path) -> Iterator[tuple[RunDir, Supervision]]:
+def supervisor(tmp_path: Path) -> Iterator[tuple[RunDir, Supervisor]]:
     """A run directory, and what starts a stack there; the stack is gone at the end."""
     run = RunDir(str(tmp_path / "run"))
     run.make()
-    made = Supervision(run)
+    made = Supervisor(run)
     yield run, made
     made.stop()
 
 
 def write(run: RunDir, port: int, shows: Certificate) -> Stack:
     """Write the files of a stack of nothing but a gateway that shows a certificate."""
-    described = stack.describe(load(REWARD_PORT=port, **shows.settings), run, stack.Place(packages.find()), [], None)
+    described = stack.describe(load(REWARD_PORT=port, **shows.settings), run, stack.Runtime(packages.find()), [], None)
     described = replace(described, programs=[one for one in described.programs if one.name == "gateway"])
     described.secrets.write()
     template.write(described.files(run), run.path)
     return described
 
 
-def test_renewal(supervision: tuple[RunDir, Supervision], tmp_path: Path) -> None:
+def test_renewal(supervisor: tuple[RunDir, Supervisor], tmp_path: Path) -> None:
     """The gateway shows its certificate, refuses plain HTTP with a sentence, and shows the certificate that follows."""
-    (run, supervised), port = supervision, free_port()
+    (run, supervised), port = supervisor, free_port()
     first = certificate(tmp_path)
     supervised.start(dict(os.environ), write(run, port, first).running)
-    running = run.recall()
+    running = run.load()
     assert running
-    eventually(lambda: not probe("gateway", run, running))
+    eventually(lambda: not health.problem("gateway", run, running))
     assert shown(port) == first.certificate.read_text()
     refuses_plain_http(port)
 
@@ -97,13 +96,13 @@ def handshake(port: int, ciphers: str) -> str:
     return chosen[0]
 
 
-def test_ciphers(supervision: tuple[RunDir, Supervision], tmp_path: Path, table: Table) -> None:
+def test_ciphers(supervisor: tuple[RunDir, Supervisor], tmp_path: Path, table: Table) -> None:
     """In TLS 1.2 the gateway takes ciphers with forward secrecy and authenticated encryption, and no others."""
-    (run, supervised), port = supervision, free_port()
+    (run, supervised), port = supervisor, free_port()
     supervised.start(dict(os.environ), write(run, port, certificate(tmp_path)).running)
-    running = run.recall()
+    running = run.load()
     assert running
-    eventually(lambda: not probe("gateway", run, running))
+    eventually(lambda: not health.problem("gateway", run, running))
     for name in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"):
         with table.case(name):
             assert handshake(port, name) == name

@@ -15,12 +15,12 @@ from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
-    *(".env", "Makefile", "client", "cli", "verifier", "constraints.txt", "examples", "services"),
+    *(".env", "Makefile", "client", "cli", "verifier", "constraints.txt", "examples", "helm", "services"),
     *(path.name for path in ROOT.glob("compose*.yaml")),
 )
 NOT_COPIED = shutil.ignore_patterns("__pycache__")
 COMMAND_SECONDS = 280
-PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
+PORTS = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 
 
 class Tree:

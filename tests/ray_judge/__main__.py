@@ -62,7 +62,7 @@ def _prepare(others: list[Path]) -> str:
     (_packages(ENVIRONMENT) / "others.pth").write_text("".join(ALSO.format(str(one)) for one in also))
     if not stamp.exists():
         with step(f"installing {constraint} into {ENVIRONMENT}"):
-            venv.pip_install(ENVIRONMENT, "--constraint", str(venv.CONSTRAINTS), constraint)
+            venv.install(ENVIRONMENT, "--constraint", str(venv.CONSTRAINTS), constraint)
         stamp.touch()
     return str(ENVIRONMENT / "bin/python")
 

@@ -39,6 +39,21 @@ def test_unscored_is_zero(server: RewardServer) -> None:
     assert (reply.status_code, *reply.json().values()) == (200, [0.0] * 4, ["unscored"] * 4)
 
 
+def test_zero_is_no_reward_below_zero(server: RewardServer) -> None:
+    """A sample without a score of a function that goes below 0 is refused in every protocol of numbers alone."""
+    nemo = {"responses_create_params": {"input": "p"}, "response": {"output": []}, "reward_type": "overlong"}
+    asked = {
+        "/get_reward": {"prompts": ["p"], "responses": ["x"], "reward_type": "overlong"},
+        "/get_reward?reward_type=overlong": {"query": ["px"], "prompts": ["p"], "labels": [""]},
+        "/verify": nemo,
+        "/roll/submit": {"prompt": "p", "response": "x", "reward_type": "overlong"},
+    }
+    replies = {path: server.post(path, body) for path, body in asked.items()}
+    assert dict.fromkeys(asked, (400, True)) == {
+        path: (reply.status_code, "completion_tokens" in reply.json()["error"]) for path, reply in replies.items()
+    }
+
+
 def test_prompts_of_any_kind(server: RewardServer) -> None:
     """A prompt that is no string stops no reward function that does not read it."""
     body = {"prompts": [None, [{"role": "user", "content": "p"}]], "responses": ["a 1+1", "b"]}

@@ -20,6 +20,8 @@ OF_THE_SYSTEM = {
     "COLUMNS",
     "CUDA_VISIBLE_DEVICES",
     "GOMP_SPINCOUNT",
+    "NO_COLOR",
+    "TERM",
     "HF_HOME",
     "HF_HUB_OFFLINE",
     "HF_TOKEN",

@@ -12,7 +12,7 @@ import pytest
 from services.stack import settings
 from services.stack.errors import StackError
 from services.stack.settings_table import TABLE
-from services.up import consistency
+from services.up import preflight
 from tests.settings.conftest import Copy
 from tests.support.table import Table
 
@@ -42,7 +42,7 @@ def test_missing(tmp_path: Path, table: Table) -> None:
     for name in settings.IN_DOTENV:
         with table.case(name):
             text = re.sub(rf"^{name}=.*\n", "", SHIPPED, flags=re.MULTILINE)
-            with pytest.raises(StackError, match=rf"\.env: {name} is missing\n  remedy: put its line back: {name}="):
+            with pytest.raises(StackError, match=rf"\.env: {name} is missing — put its line back: {name}="):
                 load(tmp_path, text, **{name: "1"})
 
 
@@ -77,7 +77,7 @@ def test_make_up_stops_at_once(copy: Copy) -> None:
     """`make up` ends with the name of the malformed variable, before it starts anything."""
     assert copy.python("-m", "services.up", "up", REWARD_PORT="six") == (
         1,
-        "error: environment: REWARD_PORT: 'six' is not a whole number from 1 to 65535\n",
+        "ERROR: environment: REWARD_PORT: 'six' is not a whole number from 1 to 65535\n",
     )
     assert not (copy.path / ".run").exists()
 
@@ -94,7 +94,7 @@ def test_make_up_stops_at_once(copy: Copy) -> None:
 def test_contradictory(tmp_path: Path, values: dict[str, str], both: tuple[str, str]) -> None:
     """Two settings that contradict each other are both named."""
     with pytest.raises(StackError) as caught:
-        consistency.require(load(tmp_path, **values))
+        preflight.require_consistent(load(tmp_path, **values))
     assert [name in str(caught.value) for name in both] == [True, True]
 
 
@@ -109,16 +109,16 @@ def test_the_name_of_the_certificate_is_known(tmp_path: Path) -> None:
 def test_short_keys_of_model_servers(tmp_path: Path, name: str) -> None:
     """A short key is refused where the stack runs the server, and left alone where it runs a remote one."""
     server = name.removesuffix("_API_KEY")
-    consistency.require(load(tmp_path, **{name: "short", f"{server}_URL": "http://node-7:8000"}))
+    preflight.require_consistent(load(tmp_path, **{name: "short", f"{server}_URL": "http://node-7:8000"}))
     with pytest.raises(StackError, match=f"^{name}: its value has fewer than 16 characters"):
-        consistency.require(load(tmp_path, **{name: "short"}))
+        preflight.require_consistent(load(tmp_path, **{name: "short"}))
 
 
 @pytest.mark.parametrize("name", ["REWARD_FUNCTIONS", "REWARDSTACK_ROUTES", "DATASET_PATH"])
 def test_files_are_looked_for(tmp_path: Path, name: str) -> None:
     """A file that a setting names and that is not there is refused before anything starts."""
     with pytest.raises(StackError, match=f"^{name}: there is no file nowhere.py; correct the path, or unset {name}"):
-        consistency.require(load(tmp_path, **{name: "nowhere.py"}))
+        preflight.require_consistent(load(tmp_path, **{name: "nowhere.py"}))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_files_are_looked_for(tmp_path: Path, name: str) -> None:
 )
 def test_not_contradictory(tmp_path: Path, values: dict[str, str]) -> None:
     """What goes together is taken: the stack's own address in the user's shell is no second judge."""
-    consistency.require(load(tmp_path, **values))
+    preflight.require_consistent(load(tmp_path, **values))
 
 
 def test_down_with_broken_settings(copy: Copy) -> None:
@@ -164,7 +164,7 @@ def test_misspelt() -> None:
         ),
         "EMBEDDING_PORTS": "tcp://10.0.0.1:80",
     }
-    assert settings.misspelt({**dict.fromkeys(meant, "2"), **others}) == meant
+    assert settings.misspelled({**dict.fromkeys(meant, "2"), **others}) == meant
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ BEFORE = '    Setting("VERIFY_PROCESSES"'
 SERVER = ("-m", "rewardstack_rules.run_reward_server")
 WORKER = ("-m", "rewardstack_rules.jobs.worker")
 UP = ("-m", "services.up", "up")
-GIVEN = "from services.stack.given import GIVEN_TO; print([name for name, own in GIVEN_TO.items() if '{}' in own])"
+GIVEN = "from services.stack.service_env import READ_BY; print([name for name, own in READ_BY.items() if '{}' in own])"
 
 
 def test_up_to_date() -> None:

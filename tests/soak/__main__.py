@@ -106,7 +106,7 @@ def soak(stack: SoakStack, size: Size) -> Iterator[str]:
         rounds.append(rows)
         hostile.burst(size.burst)
         yield from hostile.faults([])
-        stack.supervision.reload_gateway()  # closes the connections that it keeps for later
+        stack.supervisor.reload_gateway()  # closes the connections that it keeps for later
         measured.append(usage.settled(stack))
         total = measured[-1][TOTAL]
         print(

@@ -42,7 +42,7 @@ def plan(stack: SoakStack, seconds: float, stopped: float) -> list[Disturbance]:
         "kill a worker": partial(restart, "worker-2"),
         "restart cache": partial(restart, "cache"),
         "restart queue": partial(restart, "queue"),
-        "reload gateway": stack.supervision.reload_gateway,
+        "reload gateway": stack.supervisor.reload_gateway,
     }
     return [Disturbance(name, seconds / len(done), do, excused=name.startswith("stop")) for name, do in done.items()]
 

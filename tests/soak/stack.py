@@ -13,8 +13,7 @@ import psutil
 from benchmarks.judge_load import slow_judge
 from services.stack import processes
 from services.stack.rundir import RunDir
-from services.up.native.session import directory
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from tests.native.tree import Tree
 from tests.support.hostile.attack import RIGHT, Attack, message, send
 from tests.support.hostile.protocols import laborious
@@ -50,7 +49,7 @@ class SoakStack:
         self._tree = Tree(folder / "tree")
         self._tree.environment |= {**SETTINGS, "LLM_JUDGE_SERVER_URL": judge}
         self.url = self._tree.url
-        self.supervision = Supervision(RunDir(str(self._tree.path / ".run")))
+        self.supervisor = Supervisor(RunDir(str(self._tree.path / ".run")))
 
     def start(self) -> None:
         """Starts it; returns when it is well.
@@ -68,7 +67,7 @@ class SoakStack:
 
     def pid(self, service: str) -> int:
         """The id of a service's main process, 0 where there is none."""
-        return next((state.pid for state in self.supervision.states() if state.name == service), 0)
+        return next((state.pid for state in self.supervisor.states() if state.name == service), 0)
 
     def server(self) -> psutil.Process:
         """The youngest of the processes that answer requests."""
@@ -101,19 +100,20 @@ class SoakStack:
 
     def members(self) -> Iterator[tuple[psutil.Process, str]]:
         """Every process of the stack, and the service that it belongs to."""
-        services = {state.pid: state.name for state in self.supervision.states()}
-        for process in psutil.process_iter():
-            place = directory(process.pid)
+        services = {state.pid: state.name for state in self.supervisor.states()}
+        for process in processes.every():
+            directory = process.directory
             with suppress(psutil.Error):
-                if place is not None and place.is_relative_to(self._tree.path):
-                    yield process, _service(process, services)
+                if directory is not None and directory.is_relative_to(self._tree.path):
+                    own = psutil.Process(process.pid)
+                    yield own, _service(own, services)
 
     def recover(self) -> None:
         """Returns when every service runs, and a sample that needs a verifier is scored."""
         eventually(self._is_well)
 
     def _is_well(self) -> bool:
-        states = self.supervision.states()
+        states = self.supervisor.states()
         if not states or any(state.state != "RUNNING" for state in states):
             return False
         body = json.dumps({"items": [laborious()]}).encode()
@@ -142,7 +142,8 @@ def _log_of(pid: int) -> str:
 
 
 def _is(module: str, process: psutil.Process) -> bool:
-    return module in processes.command(process)
+    found = processes.find(process.pid)
+    return found is not None and module in found.command
 
 
 @contextmanager

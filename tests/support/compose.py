@@ -21,7 +21,7 @@ from services.up.compose import engine
 from tests.support.servers import free_port
 
 FILE = ROOT / "compose.yaml"
-PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
+PORTS = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 """The settings of the ports that the gateway publishes."""
 MODELS = ("judge", "embedding")
 """The services that load a model, each with a profile of its name."""

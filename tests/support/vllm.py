@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -48,7 +49,8 @@ class VllmServer:
         found = engine.find(models().python)
         assert found is not None, "models() has a vLLM"
         listen = ["--host", "127.0.0.1", "--port", str(port)]
-        command = engine.command(found, model, listen, engine.Options(dtype=DTYPE, further=flags))
+        own = settings.load(ROOT, {"JUDGE_DTYPE": DTYPE, "JUDGE_VLLM_ARGS": shlex.join(flags)})
+        command = engine.command(found, model, listen, own)
         variables = {**os.environ, **engine.environment(found, model, [], CACHE_GIB), **environment}
         beside = str(Path(found.python).parent)
         variables["PATH"] = os.pathsep.join([beside, variables.get("PATH", os.defpath)])

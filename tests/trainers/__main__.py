@@ -136,9 +136,9 @@ def _prepare(trainer: Trainer, *, newest: bool) -> str:
         venv.create(environment, own)
         with step(f"installing {', '.join(trainer.versions)} into {environment.relative_to(ROOT)}"):
             if pinned:
-                venv.pip_install(environment, *pinned)
+                venv.install(environment, *pinned)
             if alone:
-                venv.pip_install(environment, "--no-deps", *alone)
+                venv.install(environment, "--no-deps", *alone)
         stamp.touch()
     if not trainer.python:
         packages = next(environment.glob("lib/python*/site-packages"))

@@ -45,6 +45,11 @@ def last_text(conversation: Any, role: str) -> str | None:
     return None if last is None else _text(last.get("content"))
 
 
+def message_text(message: Mapping[str, Any]) -> str:
+    """Return the text of one message; empty if it has none, such as a call of a tool."""
+    return _text(message.get("content")) or ""
+
+
 def _last(conversation: Any, role: str) -> dict[str, Any] | None:
     value = plain(conversation)
     messages = [value] if isinstance(value, dict) else value if isinstance(value, list) else []

@@ -11,6 +11,7 @@ each calls the next one; what differs between a trainer and a server is the scor
 - `Batch` shares equal samples in flight, and forms batches (`core.batching`).
 - `Keep` asks the scorer, and writes scores to the cache as they come, even if nobody waits any more.
 - `Compose` stands in place of the chain for a composite route; its parts are such stages, too.
+- `Shape` is around either where a route says `scale`, `shift` or `clip`.
 
 `Context` carries the deadline, the tenant, the budget and the trace. To explain a sample is to score it with a trace:
 every stage notes its step there, nothing is shared with others' calls and nothing new is kept.
@@ -36,7 +37,7 @@ from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
 from rewardstack.pipeline.items import raise_if_all_wrong, read_request, request_facts
 from rewardstack.pipeline.scorer import Context, MakeScorer
-from rewardstack.pipeline.stages import Chain, Compose, Stage, milliseconds, score_facts, warn_of_missing
+from rewardstack.pipeline.stages import Chain, Compose, Shape, Stage, milliseconds, score_facts, warn_of_missing
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
@@ -227,15 +228,23 @@ class Pipeline:
         common: Context,
     ) -> tuple[Stage, Context]:
         """Return the stage of a group and its context; raise ConfigError if its source or a setting is wrong."""
+        if on_error == "zero" and self._goes_below_zero(source):
+            why = f"route {route.name!r} can go below 0, so zero would be a good score; choose raise or none"
+            raise ConfigError(f"on_error: {why}", "on_error")
         lexical = (on_error or self._policy(route, source)) == "lexical"
         own = None if on_error or route.on_error else refused
         return self._stage(route, source), replace(common, timeout=timeout, lexical=lexical, refused=own)
 
     def _stage(self, route: Route, source: str) -> Stage:
+        stage: Stage
         if isinstance(route.target, Leaf):
-            return self._chain(route, route.target, source)
-        parts = {part: self.routes.find(part) for part in routes_of(route.target)}
-        return Compose(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})
+            stage = chain = self._chain(route, route.target, source)
+            if chain.scorer.is_shaped:
+                return stage
+        else:
+            parts = {part: self.routes.find(part) for part in routes_of(route.target)}
+            stage = Compose(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})
+        return stage if route.shaping is None else Shape(route.shaping, stage)
 
     def _chain(self, route: Route, leaf: Leaf, source: str) -> Chain[Any]:
         target = leaf.target or source[len(route.name) :]
@@ -259,7 +268,7 @@ class Pipeline:
                 continue
             source = requests[at].data_source
             policy = on_error or self._policy(self.routes.find(source), source)
-            if policy == "raise":
+            if policy == "raise" or (policy == "lexical" and self._goes_below_zero(source)):
                 lost.append(at)
             else:
                 scores[at] = replace(score, value=None if policy == "none" else 0.0)
@@ -272,11 +281,10 @@ class Pipeline:
     def _policy(self, route: Route, source: str) -> OnError:
         if route.on_error is not None:
             return route.on_error
-        return self._default_policy(route, source)
+        if self._goes_below_zero(source):
+            return "raise"
+        return self._chain(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"
 
-    def _default_policy(self, route: Route, source: str) -> OnError:
-        """Return the scorer's policy; a composite raises if a part does, for its value may be below 0 as well."""
-        if isinstance(route.target, Leaf):
-            return self._chain(route, route.target, source).scorer.on_error
-        parts = (self._default_policy(self.routes.find(part), part) for part in routes_of(route.target))
-        return "raise" if "raise" in parts else "zero"
+    def _goes_below_zero(self, source: str) -> bool:
+        """Return whether a route has values below 0, so that 0 is no low score."""
+        return self.routes.bounds(source)[0] < 0

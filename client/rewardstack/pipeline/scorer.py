@@ -66,6 +66,7 @@ class Scorer(ABC, Generic[P]):
         on_error: the policy for samples without a score, unless the route or the call says otherwise.
         inline: returns the score of a prepared sample if it is found in microseconds, for less than a lookup in Redis;
             else the sample with all that was found out for `score`.
+        is_shaped: whether its scores have the route's shape already, which a reward server gave them.
         fallback: returns the substitute, with status `fallback`, for an item that its service did not score; it may
             take a tenth of a second and is called in a thread.
         batch: the batch key of a prepared sample; None if the scorer takes a caller's samples as they come, and
@@ -78,6 +79,7 @@ class Scorer(ABC, Generic[P]):
     source: str
     timeout: float
     on_error: OnError = "zero"
+    is_shaped: bool = False
     inline: Callable[[P], Score | P] | None = None
     fallback: Callable[[Item], Score] | None = None
     batch: Callable[[P], BatchKey] | None = None

@@ -27,6 +27,7 @@ from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.routing.composite import Composite
 from rewardstack.routing.routes import Route
+from rewardstack.routing.shaping import Shaping
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, Score, Usage
 
@@ -143,6 +144,23 @@ class Compose:
         scores = await stage(items, context)
         if context.batch and has_same_option(context.batch, scores[0].field):
             raise_if_all_wrong(scores)
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Shapes the values of a route; the cache keeps the unshaped ones, and samples without a value stay as they are."""
+
+    shaping: Shaping
+    stage: Stage
+
+    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
+        scores = await self.stage(items, context)
+        for score in scores:
+            if score.value is not None:
+                score.value = self.shaping.apply(score.value)
+        if context.trace is not None and scores[0].value is not None:
+            context.trace.note("shaped", {**self.shaping.definition, "value": scores[0].value})
         return scores
 
 

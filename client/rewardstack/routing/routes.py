@@ -12,12 +12,14 @@ from rewardstack.core.imports import importing
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.reward_models import DEFAULT_FLOOR, REWARD_MODEL, RewardModel
+from rewardstack.routing.shaping import BELOW_ZERO, NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
 from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
 from rewardstack.score import OnError
 
 RULES = (
     *("exact_match", "gsm8k", "math", "math_verifier", "multiple_choice"),
-    *("json_schema", "length", "regex_format", "repetition"),
+    *("json_schema", "length", "overlong", "regex_format", "repetition"),
     *("example_coding", "example_math", "example_safety"),
 )
 """The reward functions every reward server has; a test holds this list to its registry."""
@@ -25,6 +27,7 @@ RULE_OPTIONS = (
     *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
     *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
     *("extraction", "tolerance", "simplified"),
+    *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
 )
 """The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
 REMEMBERED = 4096
@@ -39,11 +42,13 @@ class Leaf:
         kind: of the scorer, such as `rule`.
         target: what the scorer is asked for, such as a reward function's name.
         judge: the judge that a routes file names; None for the environment's, and where the kind is another.
+        reward_model: the reward model; None where the kind is another.
     """
 
     kind: str
     target: str
     judge: NamedJudge | None = None
+    reward_model: RewardModel | None = None
 
     @property
     def asked(self) -> tuple[object, ...]:
@@ -61,6 +66,7 @@ class Route:
         target: what scores.
         on_error: what a sample without a score is worth; None for the scorer's own.
         gives_way: to another route of that name, which then takes its place.
+        shaping: of its values; None for none.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Route:
     exact: bool = True
     on_error: OnError | None = None
     gives_way: bool = False
+    shaping: Shaping | None = None
 
     @property
     def pattern(self) -> str:
@@ -114,6 +121,12 @@ class RouteTable:
         leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
         return {leaf.target: leaf.judge for leaf in leaves if leaf.judge is not None}
 
+    @property
+    def reward_models(self) -> dict[str, RewardModel]:
+        """The reward models by name."""
+        leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
+        return {leaf.target: leaf.reward_model for leaf in leaves if leaf.reward_model is not None}
+
     def check_judges(self) -> None:
         """Returns where parts that ask judges can do what their composites are for.
 
@@ -122,29 +135,10 @@ class RouteTable:
                 cast; names the route, and the parts.
         """
         for route in self:
-            if route.on_error == "zero" and self._may_be_negative(route):
-                why = "its judge's values can be below 0, and zero would be better than those; say raise or none"
-                raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
             if not isinstance(route.target, Leaf):
                 self._check_twins(route.name, routes_of(route.target))
             if isinstance(route.target, Cascade):
                 self._check_votes(route.name, route.target)
-
-    def _may_be_negative(self, route: Route) -> bool:
-        """Whether a judge of the route, or of a part of it, gives values below 0."""
-        seen: dict[str, Route] = {}
-        routes = [route]
-        while routes:
-            one = routes.pop()
-            if one.name in seen:
-                continue
-            seen[one.name] = one
-            if isinstance(one.target, Leaf):
-                if one.target.judge is not None and one.target.judge.may_be_negative:
-                    return True
-            else:
-                routes += filter(None, map(self._taking, routes_of(one.target)))
-        return False
 
     def _check_twins(self, name: str, parts: Sequence[str]) -> None:
         asked = [(part, leaf.asked) for part in parts if (leaf := self._leaf(part)) and leaf.kind == "judge"]
@@ -202,6 +196,22 @@ class RouteTable:
             except UnknownSourceError as error:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
+    def bounds(self, source: str) -> Bounds:
+        """Return the lowest and the highest value that the route of `source` can give; raise as `find` does."""
+        route = self.find(source)
+        if isinstance(route.target, Leaf):
+            found = _leaf_bounds(route.target, source[len(route.name) :])
+        else:
+            found = composite_bounds(route.target, map(self.bounds, routes_of(route.target)))
+        return found if route.shaping is None else route.shaping.bounds(found)
+
+    def check_policies(self) -> None:
+        """Raise RouteError if a route that can go below 0 has the policy `zero`, which would be no low score there."""
+        for route in self:
+            if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
+                why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
+                raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
+
     def _check(self, route: Route, above: tuple[str, ...]) -> None:
         """Every part of a composite has a route, and none leads back to it."""
         if route.name in above:
@@ -236,6 +246,15 @@ class RouteTable:
         return max(taking, key=lambda route: len(route.name), default=None)
 
 
+def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
+    """Return the bounds of what one scorer gives; `suffix` is what follows the route's name."""
+    if leaf.kind == "rule":
+        return RULE_BOUNDS.get(leaf.target or suffix, NOT_NEGATIVE)
+    if leaf.reward_model is not None:
+        return leaf.reward_model.bounds
+    return BELOW_ZERO if leaf.judge is not None and leaf.judge.may_be_negative else UNIT
+
+
 def builtin_routes() -> list[Route]:
     """The routes that every client and every reward server has; those for verl's data sets give way to a user's own."""
     names = [Route(name, Leaf("rule", rule), gives_way=True) for name, rule in NAMES.items()]
@@ -245,4 +264,10 @@ def builtin_routes() -> list[Route]:
         Route(RULE_PREFIX, Leaf("rule", ""), exact=False),
         Route(JUDGE, Leaf("judge", JUDGE), exact=False),
         Route(EMBEDDING, Leaf("embedding", EMBEDDING), exact=False),
+        Route(
+            REWARD_MODEL,
+            Leaf("reward_model", REWARD_MODEL, reward_model=RewardModel(REWARD_MODEL)),
+            gives_way=True,
+            shaping=Shaping(floor=DEFAULT_FLOOR),
+        ),
     ]

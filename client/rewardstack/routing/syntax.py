@@ -13,7 +13,10 @@ from rewardstack.core.json_types import is_finite
 from rewardstack.errors import RouteError
 from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
 from rewardstack.routing.judges import NamedJudge, parse_judge
+from rewardstack.routing.reward_models import RewardModel, parse_reward_model
 from rewardstack.routing.routes import Leaf, Route, RouteTable
+from rewardstack.routing.shaping import FIELDS as SHAPING
+from rewardstack.routing.shaping import read_bounds, read_shaping
 from rewardstack.score import ON_ERROR
 
 if sys.version_info >= (3, 11):
@@ -21,6 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+TABLES = ("routes", "judges", "reward_models")
 KINDS = ("route", "sum", "majority", "gate", "cascade")
 OPTIONS = {
     "route": (),
@@ -44,14 +48,15 @@ def load_routes(path: str) -> list[Route]:
     """The routes of a file.
 
     Args:
-        path: a TOML or JSON file with a table `routes` or a table `judges`, or both.
+        path: a TOML or JSON file with tables `routes`, `judges` or `reward_models`.
 
     Raises:
         RouteError: it cannot be read, or a definition in it is malformed; names the file and the route.
     """
-    routes, judges = _read(path)
+    routes, judges, models = _read(path)
     try:
         own = [judge_route(parse_judge(name, table, Path(path).parent)) for name, table in judges.items()]
+        own += [reward_model_route(name, table) for name, table in models.items()]
         return [*own, *(parse_route(name, spec) for name, spec in routes.items())]
     except RouteError as error:
         raise RouteError(f"{path}: {error}", error.field) from error
@@ -77,24 +82,36 @@ def template_files(path: str) -> list[str]:
     return [table["template_path"] for table in tables if isinstance(table.get("template_path"), str)]
 
 
+def load_reward_models(path: str) -> list[RewardModel]:
+    """Return the reward models of a routes file, in its order; raise as `load_routes` does."""
+    leaves = [route.target for route in load_routes(path) if isinstance(route.target, Leaf)]
+    return [leaf.reward_model for leaf in leaves if leaf.reward_model is not None]
+
+
 def judge_route(judge: NamedJudge) -> Route:
     """The route of a judge's name."""
     return Route(judge.name, Leaf("judge", judge.name, judge))
 
 
-def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables `routes` and `judges` of a file."""
+def reward_model_route(name: str, table: object) -> Route:
+    """Return the route of a reward model; raise as `parse_reward_model` does."""
+    model, shaping, on_error = parse_reward_model(name, table)
+    return Route(name, Leaf("reward_model", name, reward_model=model), on_error=on_error, shaping=shaping)
+
+
+def _read(path: str) -> list[dict[str, Any]]:
+    """Return the tables of a file, by the order of `TABLES`."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = json.loads(text, object_pairs_hook=_unique) if path.endswith(".json") else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
-    routes, judges = tables.get("routes", {}), tables.get("judges", {})
-    if not tables.keys() & {"routes", "judges"} or not isinstance(routes, dict) or not isinstance(judges, dict):
-        why = f"{path} has no table `routes` or `judges`"
+    found = [tables.get(name, {}) for name in TABLES]
+    if not tables.keys() & {*TABLES} or not all(isinstance(table, dict) for table in found):
+        why = f"{path} has no table `routes`, `judges` or `reward_models`"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES")
-    return routes, judges
+    return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -110,7 +127,7 @@ def parse_route(name: str, spec: object) -> Route:
 
     Args:
         name: the `data_source`, or its beginning before an underscore.
-        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error`.
+        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error` and `SHAPING`.
 
     Raises:
         RouteError: the definition is malformed; names the field.
@@ -125,7 +142,8 @@ def parse_route(name: str, spec: object) -> Route:
     on_error = fields.pop("on_error", None)
     if on_error is not None and on_error not in ON_ERROR:
         raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
-    return Route(name, parse_composite(name, fields), on_error=on_error)
+    shaping = read_shaping({field: fields.pop(field) for field in SHAPING if field in fields}, _Parser(name, {}).error)
+    return Route(name, parse_composite(name, fields), on_error=on_error, shaping=shaping)
 
 
 def definition(route: Route) -> dict[str, Any]:
@@ -136,6 +154,8 @@ def definition(route: Route) -> dict[str, Any]:
         written = {"kind": target.kind, "target": target.target}
         if target.judge is not None:
             written["judge"] = target.judge.definition
+        if target.reward_model is not None:
+            written["reward_model"] = target.reward_model.definition
     elif isinstance(target, Gate):
         check = {"route": target.check.route, "at_least": target.check.at_least}
         written = {"gate": check, "then": target.then.route, "else": target.otherwise}
@@ -147,6 +167,8 @@ def definition(route: Route) -> dict[str, Any]:
         written = {"cascade": [_written(part) for part in target.parts]}
     if not isinstance(target, Leaf):
         written["failed_part"] = target.failed_part
+    if route.shaping is not None:
+        written |= route.shaping.definition
     return written if route.on_error is None else {**written, "on_error": route.on_error}
 
 
@@ -176,6 +198,8 @@ def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[st
                 waiting += routes_of(route.target)
             elif route.target.judge is not None:
                 found[source]["judge"] = route.target.judge.keyed
+            elif route.target.reward_model is not None:
+                found[source]["reward_model"] = route.target.reward_model.keyed
     return found
 
 
@@ -202,10 +226,10 @@ class _Parser:
     def composite(self) -> Composite:
         failed_part = self._fields.pop("failed_part", "fail")
         if failed_part not in FAILED_PART:
-            raise self._error("failed_part", f"must be one of {', '.join(FAILED_PART)}")
+            raise self.error("failed_part", f"must be one of {', '.join(FAILED_PART)}")
         kinds = [kind for kind in KINDS if kind in self._fields]
         if len(kinds) != 1:
-            raise self._error("", f"needs exactly one of {', '.join(KINDS)}")
+            raise self.error("", f"needs exactly one of {', '.join(KINDS)}")
         kind = kinds[0]
         value = self._fields.pop(kind)
         made: Composite
@@ -220,53 +244,45 @@ class _Parser:
             parts = self._parts(kind, [value] if kind == "route" else value)
             made = LISTS[kind](parts, failed_part)
             if kind == "sum" and failed_part == "skip" and (least := min(part.weight for part in parts)) < 0:
-                raise self._error("sum.weight", f"must not be negative where failed_part is skip, got {least:g}")
+                raise self.error("sum.weight", f"must not be negative where failed_part is skip, got {least:g}")
         if self._fields:
-            raise self._error(next(iter(self._fields)), "is not known")
+            raise self.error(next(iter(self._fields)), "is not known")
         return made
 
     def _parts(self, field: str, value: Any) -> tuple[Part, ...]:
         if not isinstance(value, (list, tuple)) or not value:
-            raise self._error(field, "must be a non-empty list of routes")
+            raise self.error(field, "must be a non-empty list of routes")
         return tuple(self._part(field, part) for part in value)
 
     def _part(self, field: str, value: Any) -> Part:
         table = self._table(field, value)
         route = table.pop("route", None)
         if not isinstance(route, str) or not route:
-            raise self._error(field, "needs a route's name under `route`")
+            raise self.error(field, "needs a route's name under `route`")
         if unknown := set(table) - set(OPTIONS[field]):
-            raise self._error(f"{field}.{min(unknown)}", "is not known")
+            raise self.error(f"{field}.{min(unknown)}", "is not known")
         return Part(route, **{name: self._option(f"{field}.{name}", given) for name, given in table.items()})
 
     def _option(self, field: str, value: Any) -> Any:
         if field == "cascade.unsure":
-            return self._bounds(field, value)
+            return read_bounds(value, lambda complaint: self.error(field, complaint))
         number = self._number(field, value)
         if field == "cascade.agreement" and not 0 < number <= 1:
-            raise self._error(field, f"must be a share of votes, above 0 and at most 1, got {value!r}")
+            raise self.error(field, f"must be a share of votes, above 0 and at most 1, got {value!r}")
         return number
-
-    def _bounds(self, field: str, value: Any) -> tuple[float, float]:
-        if not isinstance(value, (list, tuple)) or len(value) != 2:
-            raise self._error(field, "must be two numbers, such as [0.2, 0.8]")
-        low, high = (self._number(field, one) for one in value)
-        if low >= high:
-            raise self._error(field, f"must begin with the lower bound, got {list(value)!r}")
-        return low, high
 
     def _table(self, field: str, value: Any) -> dict[str, Any]:
         if isinstance(value, str):
             return {"route": value}
         if not isinstance(value, Mapping):
-            raise self._error(field, "must be a route's name or a table with `route`")
+            raise self.error(field, "must be a route's name or a table with `route`")
         return dict(value)
 
     def _number(self, field: str, value: Any) -> float:
         if not is_finite(value):
-            raise self._error(field, f"must be a finite number, got {value!r}")
+            raise self.error(field, f"must be a finite number, got {value!r}")
         return float(value)
 
-    def _error(self, field: str, complaint: str) -> RouteError:
+    def error(self, field: str, complaint: str) -> RouteError:
         where = f"route {self._name!r}" + (f", {field}" if field else "")
         return RouteError(f"{where} {complaint}", field or self._name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from functools import cache as cache_calls
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
 from rewardstack.core.imports import importing
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
-from rewardstack.routing.judges import NamedJudge
-from rewardstack.routing.routes import EMBEDDING
+from rewardstack.routing.routes import EMBEDDING, RouteTable
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
@@ -57,17 +56,16 @@ class Backends:
         self._budgets: dict[tuple[ResultCache, str], Budget] = {} if within is None else within._budgets
         self._rates: dict[tuple[str, int, int], RateLimit] = {} if within is None else within._rates
 
-    def scorers(
-        self, settings: Settings, cache: ResultCache, tenant: str, judges: Mapping[str, NamedJudge]
-    ) -> dict[str, MakeScorer]:
+    def scorers(self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable) -> dict[str, MakeScorer]:
         """Return the makers of scorers, by kind of leaf.
 
         Args:
             settings: the servers, their keys, how long to wait for them.
             cache: whose Redis keeps vectors as well, and what a run has spent.
             tenant: separates those who may not see what vectors others have had made.
-            judges: those that have a name, by it.
+            routes: name judges and reward models.
         """
+        judges, models = routes.judges, routes.reward_models
         servers = self._reward_servers(settings)
         is_relayed = bool(settings.reward_server_urls)
 
@@ -94,7 +92,18 @@ class Backends:
                 return embedding
             return _relay(settings, embedding, EMBEDDING, EMBEDDING_FIELDS, servers, movable=True)
 
-        return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
+        def make_reward_model(name: str) -> Scorer[Any]:
+            with importing:
+                from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer
+            find_model = self._finder(settings, f"reward_model:{name}", _place_of_reward_models, None)
+            scorer = RewardModelScorer(models[name], settings, find_model, self._new_meter(cache, settings))
+            if models[name].base_url or settings.reward_model_urls or not is_relayed:
+                return scorer
+            relay = _relay(settings, scorer, name, INPUTS, servers, movable=False)
+            relay.is_shaped = True  # by the server's own route of that name
+            return relay
+
+        return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding, "reward_model": make_reward_model}
 
     def _reward_servers(self, settings: Settings) -> RewardServers:
         find = self._finder(
@@ -196,6 +205,11 @@ class Backends:
         for service in self._services.values():
             service.close()
         await self._session.close()
+
+
+def _place_of_reward_models(settings: Settings) -> Place:
+    """Return where the environment has its reward model."""
+    return settings.reward_model_urls, settings.reward_model_api_key
 
 
 def _place_of_judge(named: Named | None, settings: Settings) -> Place:

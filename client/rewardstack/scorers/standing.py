@@ -11,12 +11,13 @@ import aiohttp
 from rewardstack.core.addresses import shown_url
 from rewardstack.core.event_loop import within
 from rewardstack.errors import RejectedError, RewardstackError, SettingsError
-from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.routes import RouteTable
 from rewardstack.scorers.destination import KEY_REFUSED
 from rewardstack.scorers.embedding.protocol import INFO, read_info
 from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
 from rewardstack.scorers.judge.models import read_models
 from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.reward_model import key_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, open_session, send
 from rewardstack.transport.ray_actor import is_actor
@@ -53,25 +54,29 @@ class _Asked(NamedTuple):
     model: str
 
 
-async def standings(settings: Settings, judges: Mapping[str, NamedJudge]) -> list[Standing]:
-    """Asks every address of the judges and of the embedding server what it serves, all at once.
+async def standings(settings: Settings, routes: RouteTable) -> list[Standing]:
+    """Ask every address of judges, reward models and the embedding server what it serves, all at the same time.
 
     Args:
         settings: of the environment.
-        judges: those that have a name, by it.
+        routes: name judges and reward models.
     """
     async with open_session() as session:
-        found = await asyncio.gather(*(_ask(session, one) for one in _services(settings, judges)))
+        found = await asyncio.gather(*(_ask(session, one) for one in _services(settings, routes)))
     return list(found)
 
 
-def _services(settings: Settings, judges: Mapping[str, NamedJudge]) -> Sequence[_Asked]:
+def _services(settings: Settings, routes: RouteTable) -> Sequence[_Asked]:
     found = _judge("LLM judge", settings)
-    for named in map(Named, judges.values()):
+    for named in map(Named, routes.judges.values()):
         try:
             found += _judge(f"judge {named.name}", named.settings(settings))
         except SettingsError:  # the server does not start so; its scorer says it
             continue
+    for model in routes.reward_models.values():
+        urls, headers = model.base_url or settings.reward_model_urls, authorization(key_of_model(model, settings))
+        path = below(urls, MODELS) if urls else ""
+        found += [_Asked(f"reward model {model.name}", url, path, headers, model.model) for url in urls]
     key = authorization(settings.embedding_api_key)
     return found + [_Asked("embedding server", url, INFO, key, "") for url in settings.embedding_urls]
 

@@ -8,13 +8,15 @@ from typing import Any
 
 from rewardstack.core.fields import is_missing
 from rewardstack.core.imports import importing
-from rewardstack.core.messages import last_text
+from rewardstack.core.messages import is_conversation, last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_REFERENCE, NOTHING, Request, Score
 from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
 """Columns of verl's data sets, which the other integrations read as well."""
+TOKENS = "completion_tokens"
+"""The field of `extra_info` with the number of tokens that the policy wrote, by the trainer's own count."""
 REMEDIES = {
     SOURCE: "name a route as the first argument, or give the data set such a column",
     "reference": "name the column with the references, or give reference=None if the route needs none",
@@ -124,7 +126,11 @@ class Columns:
     remedy: str = ""
 
     def requests(
-        self, prompts: Sequence[Any], completions: Sequence[Any], given: Mapping[str, Sequence[Any]]
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        given: Mapping[str, Sequence[Any]],
+        token_ids: Sequence[Any] | None = None,
     ) -> list[Request]:
         """Return a request for each row.
 
@@ -135,6 +141,7 @@ class Columns:
             prompts: strings or chat messages.
             completions: strings or chat messages.
             given: the columns by name.
+            token_ids: those of each completion, which are counted as `completion_tokens`; None if nobody says.
 
         Raises:
             RequestError: a column is missing or has another length.
@@ -144,6 +151,8 @@ class Columns:
         truths = self._column(given, self.reference, count, "reference") if self.reference else [None] * count
         extras = column_of(given.get(EXTRA), count, EXTRA)
         fields = {name: self._column(given, name, count, "columns") for name in self.fields}
+        if token_ids is not None:
+            fields[TOKENS] = [None if ids is None else len(ids) for ids in column_of(token_ids, count, "token ids")]
         rows = zip(sources, completions, truths, column_of(prompts, count, "prompts"), extras, strict=True)
         return [
             Request(source, completion, truth, self._extra(prompt, extra, {name: fields[name][at] for name in fields}))
@@ -152,7 +161,9 @@ class Columns:
 
     def _extra(self, prompt: Any, extra: Any, fields: Mapping[str, Any]) -> Any:
         question = prompt if isinstance(prompt, str) else last_text(prompt, "user")
-        options = options_of(extra, {"question": question, **self.extra_info})
+        has_task = isinstance(extra, Mapping) and any(not is_missing(extra.get(name)) for name in TASKS)
+        conversation = {"messages": prompt} if _has_more(prompt) and not has_task else {}
+        options = options_of(extra, {"question": question, **conversation, **self.extra_info})
         return options_of(fields, options) if isinstance(options, Mapping) else options
 
     def _column(self, given: Mapping[str, Sequence[Any]], name: str, count: int, argument: str) -> Sequence[Any]:
@@ -163,3 +174,10 @@ class Columns:
         end = f"; {self.remedy}" if self.remedy else ""
         message = f"{argument}: there is no column {name!r}; {suggestion(name, given)}{REMEDIES[argument]}{end}"
         raise RequestError(message, argument)
+
+
+def _has_more(prompt: Any) -> bool:
+    """Whether a prompt in messages says more than its last user message, such as a system message or an image."""
+    if not is_conversation(prompt) or isinstance(prompt, Mapping):
+        return False
+    return len(prompt) > 1 or not isinstance(prompt[0].get("content"), str)

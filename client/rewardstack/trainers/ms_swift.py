@@ -71,7 +71,7 @@ def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None
         raise RequestError(f"on_error: {COUNTS_AS_ZERO}; give raise, lexical or zero", "on_error")
 
     async def rewards(completions: Sequence[str], messages: Sequence[Any], **given: Any) -> list[float | None]:
-        requests = columns.requests(messages, completions, given)
+        requests = columns.requests(messages, completions, given, given.get("response_token_ids"))
         try:
             return [one.value for one in await api.ascore(requests, on_error=on_error, timeout=timeout)]
         except ScoringError as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 from rewardstack import api
 from rewardstack.score import Request
-from rewardstack.trainers.columns import options_of, rewards_of, source_of, with_task
+from rewardstack.trainers.columns import TOKENS, options_of, rewards_of, source_of, with_task
 
 REMEDY = "it is the sample's `label`, the column of the data that --label-key names"
 
@@ -44,4 +44,6 @@ async def reward(args: Any, sample: Any, **_: Any) -> Any:
 def _request(args: Any, sample: Any) -> Request:
     metadata = sample.metadata if isinstance(sample.metadata, Mapping) else {}
     source = source_of(metadata.get("data_source"), metadata.get("rm_type"), args.rm_type)
-    return Request(source, sample.response, sample.label, with_task(options_of(metadata), sample.prompt))
+    length = getattr(sample, "response_length", None)  # 0 before the rollout has counted
+    options = options_of({TOKENS: length or None}, options_of(metadata))
+    return Request(source, sample.response, sample.label, with_task(options, sample.prompt))

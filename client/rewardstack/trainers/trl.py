@@ -88,7 +88,7 @@ class AsyncRewardFunc(RewardFunc):
             ScoringError: a sample has no score and `on_error` is "raise".
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
         """
-        requests = self._columns.requests(prompts, completions, given)
+        requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
         return self._rewards(await api.ascore(requests, on_error=self._on_error, timeout=self._timeout), given)
 
     # TRL below 1.14 only awaits what `inspect.iscoroutinefunction` accepts. That does not look at `__call__`, but
@@ -101,5 +101,5 @@ class BlockingRewardFunc(RewardFunc):
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
         """Return what `AsyncRewardFunc` does."""
-        requests = self._columns.requests(prompts, completions, given)
+        requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
         return self._rewards(api.score(requests, on_error=self._on_error, timeout=self._timeout), given)

@@ -134,7 +134,7 @@ will do. */}}
 
 {{/* The ports of the gateway that clients are served at, by their names, as JSON. */}}
 {{- define "rewardstack.served" -}}
-{{- $served := list "rules" }}
+{{- $served := list "rules" "page" }}
 {{- if include "rewardstack.judges" . | fromJson }}{{ $served = append $served "judge" }}{{ end }}
 {{- if .Values.embedding.enabled }}{{ $served = append $served "embedding" }}{{ end }}
 {{- $served | toJson }}

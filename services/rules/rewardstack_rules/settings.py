@@ -98,6 +98,7 @@ class Settings(RuleSettings):
         metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
             one process.
         worker_metrics_port: where a worker answers `/metrics`; 0 for nowhere.
+        reload: whether changed reward functions and routes are loaded while it runs.
     """
 
     api_keys: tuple[str, ...]
@@ -123,6 +124,7 @@ class Settings(RuleSettings):
     page_explains: bool
     metrics_dir: str
     worker_metrics_port: int
+    reload: bool
 
     @property
     def address(self) -> str:
@@ -172,6 +174,7 @@ class Settings(RuleSettings):
             page_explains=value["STATUS_PAGE_EXPLAIN"] == "on",
             metrics_dir=value["PROMETHEUS_MULTIPROC_DIR"],
             worker_metrics_port=value["WORKER_METRICS_PORT"],
+            reload=value["RELOAD"] == "on",
         )
 
 

@@ -79,6 +79,9 @@ RULES = Section("Reward server", [
             "isolated processes that work at the same time; empty: one per CPU, in a trainer at most 8"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), RULES_RUN,
             "Python files with your own reward functions, separated by colons"),
+    Setting("RELOAD", "off", OneOf("on", "off"), SCORING,
+            "`on`: reward functions, the modules beside them, routes and prompt templates are loaded again within "
+            "seconds of a change, for development"),
     Setting("REWARD_FUNCTIONS_ENV", "", Words(r"[A-Za-z_][A-Za-z0-9_]*", "HF_HOME,MY_DATA"), (*RULES_RUN, "up"),
             "environment variables that your own reward functions may read, separated by commas, beside `PATH`, "
             "`HOME`, `TMPDIR`, `LANG`, `LC_*`, `TZ`, `LD_LIBRARY_PATH` and `CUDA_VISIBLE_DEVICES`; never a secret of "

@@ -1,4 +1,4 @@
-"""`status`, `logs` and `down` where the services run out of Apptainer's images: they are local processes."""
+"""`status`, `logs` and `down` where the services run in Apptainer's images: they are local processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.up.native.commands import status as status
 
 
 def down(run: RunDir) -> None:
-    """Stop everything, and take back what was published; says so where nothing runs.
+    """Stop everything, and remove the endpoints file; says so where nothing runs.
 
     Raises:
         StackError: something still runs.

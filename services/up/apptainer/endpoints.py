@@ -1,7 +1,6 @@
-"""The file that says where the stack is: what trainers follow, with a heartbeat.
+"""The file that says where the stack is: trainers follow it, and a heartbeat writes it again and again.
 
-`python -m services.up.apptainer.endpoints RUN_DIR` is what supervisord starts; it writes the file anew every few
-seconds, so that whoever reads it elsewhere can tell a stack that was killed.
+The native deployment's `watch` is the heartbeat, by which readers on other nodes notice a stack that was killed.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +16,7 @@ from typing import Any
 
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.native import ownership
+from services.up.native import health
 from services.up.services import remedy
 
 VERSION = 1
@@ -35,10 +33,10 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
         trust: file of certificates that clients need; empty where they need none.
 
     Raises:
-        StackError: somebody else answers there.
+        StackError: another process answers there.
         OSError: a file cannot be written.
     """
-    if problem := taken(run):
+    if problem := port_conflict(run):
         raise StackError(problem, remedy("gateway", problem))
     if (before := published(run)) and before["file"] != str(file):
         withdraw(run)
@@ -47,10 +45,9 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
 
 
 def beat(run: RunDir) -> str:
-    """Write the file anew, with the time; does nothing where the servers are not published.
+    """Write the file again, with the time; does nothing where the servers are not published.
 
-    Where somebody else has a port of the gateway the file goes, for who reads it would send the keys there; it comes
-    back with the port.
+    While another process has a port of the gateway the file is removed, for its readers would send the keys there.
 
     Returns:
         Why it is withheld; empty where it is not.
@@ -58,13 +55,13 @@ def beat(run: RunDir) -> str:
     Raises:
         OSError: it cannot be written or removed.
     """
-    said = published(run)
-    problem = taken(run) if said else ""
-    if said and problem:
-        _unlink(said)
-    elif said:
-        told = {"version": VERSION, "written": time.time(), "servers": said["servers"]}
-        _replace(Path(said["file"]), json.dumps(told, indent=1) + "\n")
+    record = published(run)
+    problem = port_conflict(run) if record else ""
+    if record and problem:
+        _unlink(record)
+    elif record:
+        content = {"version": VERSION, "written": time.time(), "servers": record["servers"]}
+        _replace(Path(record["file"]), json.dumps(content, indent=1) + "\n")
     return problem
 
 
@@ -74,58 +71,38 @@ def withdraw(run: RunDir) -> None:
     Raises:
         OSError: it cannot be removed.
     """
-    if said := published(run):
+    if record := published(run):
         # First, so that no heartbeat writes the file once more.
         run.published.unlink(missing_ok=True)
-        _unlink(said)
+        _unlink(record)
 
 
 def published(run: RunDir) -> dict[str, Any] | None:
-    """What `publish` was told; None where nothing is published."""
+    """Return what `publish` was given; None where nothing is published."""
     try:
         return dict(json.loads(run.published.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):
         return None
 
 
-def taken(run: RunDir) -> str:
-    """Who answers at a port of the gateway in its place; empty where nobody does."""
-    running = run.recall()
-    return ownership.stranger("gateway", run, running) if running else ""
+def port_conflict(run: RunDir) -> str:
+    """Return which other process has a port of the gateway; empty where none has."""
+    running = run.load()
+    return health.port_conflict("gateway", run, running) if running else ""
 
 
-def _unlink(said: Mapping[str, Any]) -> None:
+def _unlink(record: Mapping[str, Any]) -> None:
     """Remove the file, unless another stack has written it since."""
-    file = Path(said["file"])
+    file = Path(record["file"])
     with suppress(FileNotFoundError, ValueError):
-        if json.loads(file.read_text(encoding="utf-8"))["servers"] == said["servers"]:
+        if json.loads(file.read_text(encoding="utf-8"))["servers"] == record["servers"]:
             file.unlink()
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file that only its owner reads, whole at each moment."""
+    """Write a file that only its owner reads, complete at each moment."""
     half = file.with_name(f".{file.name}-{os.getpid()}")
     half.unlink(missing_ok=True)
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         opened.write(text)
     half.replace(file)
-
-
-def main(folder: str) -> None:
-    """Listen to supervisord's clock until it ends."""
-    from services.up.native.events import listen, log
-
-    run = RunDir(folder)
-
-    def beat_once(_: str) -> None:
-        try:
-            if problem := beat(run):
-                log(f"the endpoints are withheld: {problem}")
-        except OSError as error:
-            log(f"the endpoints are not written: {error}")
-
-    listen(beat_once)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

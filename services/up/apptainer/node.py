@@ -12,8 +12,8 @@ from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running
 from services.stack.secrets import KEY, Secrets
 from services.stack.settings import SETTINGS, Settings
-from services.up import samples
-from services.up.model_servers import SERVERS, elsewhere
+from services.up.model_servers import SERVERS, is_external
+from services.up.summary import KEYS
 
 MOUNTS = Path("/proc/self/mountinfo")
 SHARED = {
@@ -24,7 +24,7 @@ SHARED = {
 
 
 def with_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings with ports that are free: nodes are shared, and another user's stack has the usual ones.
+    """Return the settings with ports that are free: nodes are shared, and another user's stack has the usual ones.
 
     A port that is set stays; so does the one that the stack has already.
 
@@ -46,36 +46,36 @@ def _port(name: str, settings: Settings) -> int:
     usual = settings.number(name)
     if settings["FREE_PORTS"] == "on":
         why = "FREE_PORTS=on"
-    elif who := ports.holder(name, settings["BIND_ADDRESS"], usual):
+    elif who := ports.port_owner(name, settings["BIND_ADDRESS"], usual):
         why = f"{usual} is taken by {who}"
     else:
         return usual
     port = ports.free(settings["BIND_ADDRESS"])
-    say(f"==> {name}={port}: {why}")
+    say(f"{name}={port}: {why}")
     return port
 
 
 def with_keys(settings: Settings, run: RunDir) -> Settings:
-    """The settings with a key for each server that runs here: other users of the node reach its loopback.
+    """Return the settings with a key for each server that runs here: other users of the node reach its loopback.
 
     Args:
         settings: of the stack.
         run: its directory, from whose own secret the keys follow.
     """
-    secrets, here = Secrets(run), [server.url for server in SERVERS if not elsewhere(server, settings)]
-    names = [samples.KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
+    secrets, here = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
+    names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
     made = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
     return Settings({**settings, **made})
 
 
 def keep_secret(run: RunDir) -> None:
-    """Have the directory hold the secret that keys follow from, so that they are the same each time."""
+    """Write the secret that keys are derived from, so that they are the same each time."""
     if not (run.secrets / KEY).is_file():
         Secrets(run).write()
 
 
 def require_local(path: Path) -> None:
-    """See that sockets can be in a folder.
+    """Check that sockets can be in a folder.
 
     Args:
         path: of it; it need not be there yet.
@@ -91,13 +91,8 @@ def require_local(path: Path) -> None:
         )
 
 
-def is_shared(path: Path) -> bool:
-    """Whether a path is on a file system that several machines share."""
-    return _file_system(path.resolve()) in SHARED
-
-
 def _file_system(path: Path) -> str:
-    """The kind of file system that a path is on, as mounts are listed; the last one listed hides those before."""
+    """Return the kind of file system of a path; of mounts at one path the last one listed counts."""
     best, kind = -1, ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         before, _, after = line.partition(" - ")

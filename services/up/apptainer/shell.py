@@ -1,4 +1,4 @@
-"""What `env` sets in the shell of a trainer, and how the next `up` in that shell tells it from servers elsewhere."""
+"""What `env` sets in the shell of a trainer, and how the next `up` in that shell recognizes its own addresses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up.apptainer import endpoints
 from services.up.model_servers import SERVERS
-from services.up.native import session
+from services.up.native.supervisor import Supervisor
 from services.up.services import remedy
 
 MARK = "REWARDSTACK_ENV_OF"
@@ -24,34 +24,32 @@ UNPROXIED = ("no_proxy", "NO_PROXY")
 
 
 def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
-    """Lines for a shell that set the trainer's variables.
+    """Return lines for a shell that set the trainer's variables.
 
     Args:
         run: directory of the stack.
         environ: of that shell; hosts are added to those that it asks no proxy for.
 
     Raises:
-        StackError: the stack is not up, or somebody else answers at its port.
+        StackError: the stack is not up, or another process has its port.
     """
-    published = endpoints.published(run) if session.members(run) else None
+    published = endpoints.published(run) if Supervisor(run).members() else None
     if published is None:
         raise StackError(f"no stack is up in {run.path}", "apptainer/stack.sh up")
-    if taken := endpoints.taken(run):
-        raise StackError(taken, remedy("gateway", taken))
+    if problem := endpoints.port_conflict(run):
+        raise StackError(problem, remedy("gateway", problem))
     servers = {name: value for name, value in published["servers"].items() if endpoints.NAME.fullmatch(name)}
     urls = [value for name, value in servers.items() if name.endswith("_URL")]
-    given = {**servers, **_unproxied(urls, environ), MARK: " ".join([_name(run.path), *urls])}
+    variables = {**servers, **_unproxied(urls, environ), MARK: " ".join([_name(run.path), *urls])}
     if published.get("trust"):
-        given[TRUST] = published["trust"]
-    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in given.items())
+        variables[TRUST] = published["trust"]
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 def without_own(
     settings: Settings, run: RunDir, environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings, dict[str, str]]:
-    """The settings without addresses that are no server's elsewhere, but this stack's own of earlier.
-
-    So are those of another stack of this node that is not up any more.
+    """Return the settings without addresses that `env` has set: this stack's own, and those of one that is not up.
 
     Args:
         settings: of the stack.
@@ -71,12 +69,12 @@ def without_own(
 
 
 def _is_over(name: str, run: RunDir) -> bool:
-    """Whether a stack that `env` has named is the one of this directory, or one of this node that is not up."""
+    """Return whether a stack that `env` has named is the one of this directory, or one of this node that is not up."""
     if name == _name(run.path):
         return True
     node, _, folder = name.partition(":")
     try:
-        return node == socket.gethostname() and not session.members(RunDir(folder))
+        return node == socket.gethostname() and not Supervisor(RunDir(folder)).members()
     except (StackError, OSError):
         return False
 
@@ -86,7 +84,7 @@ def _name(folder: Path) -> str:
 
 
 def _unproxied(urls: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """What keeps requests to the stack from a proxy: its hosts behind those that are there, under either name."""
+    """Return `no_proxy` in both spellings, with the stack's hosts behind those that are there."""
     hosts = [urlsplit(url).hostname or "" for url in urls]
     lower, upper = (environ.get(name, "") for name in UNPROXIED)
     return {

@@ -1,27 +1,73 @@
-"""`apptainer/stack.sh up`: the native way's start, out of images, and the file that trainers read."""
+"""`apptainer/stack.sh up`: the processes of the native deployment out of images, and the file that trainers read."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
 from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
-from services.up import samples
+from services.up import model_servers, named_judges
 from services.up.apptainer import endpoints, node
-from services.up.apptainer.place import place
-from services.up.model_servers import SERVERS, ModelServer
+from services.up.apptainer.container_exec import BACKEND, default_model, image_of, images_runtime, unsupported_reason
+from services.up.apptainer.images import runtime
+from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
+from services.up.native.plan import changes
 from services.up.native.stack import Stack
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from services.up.native.up import start
+from services.up.plan import Plan, Service, Started, in_gib
+from services.up.summary import KEYS
+
+SERVICES = ("cache", "gateway", "queue", "rules", "worker")
+MODELS_ALONE = ("gateway",)
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
-    """Start what does not run yet, wait until it is well, score the shipped samples, and publish where it is.
+def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
+    """Return what `up` does; nothing is changed.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        reason: for this deployment.
+
+    Raises:
+        StackError: the directory cannot hold sockets, or Apptainer is not installed or too old.
+    """
+    node.require_local(run.path)
+    runtime()
+    last, supervisor = run.load(), Supervisor(run)
+    running = last.services if last and supervisor.states() else []
+    left = bool(running or supervisor.members())
+    settings = node.with_ports(settings, last if left else None)
+    servers = named_judges.servers(settings, default_model(settings))
+    choice = model_servers.choose(settings, running, servers, partial(unsupported_reason, servers=servers))
+    full = node.with_keys(settings, run)
+    names = SERVICES if settings["RULES"] == "on" else MODELS_ALONE
+    return Plan(
+        backend=BACKEND,
+        reason=reason,
+        services=[*(_service(settings, name) for name in names), *(_model(one, settings) for one in choice.chosen)],
+        running=running,
+        ports=model_servers.wanted_ports(settings, choice.chosen),
+        held=last.ports.values() if last and left else (),
+        left_out=choice.left_out,
+        warnings=[*choice.warnings, *outdated(settings, [*names, *(one.name for one in choice.chosen)])],
+        apply=partial(up, settings, run, choice.chosen),
+        changes=partial(changes, full, run, images_runtime(full, run), choice.chosen, last)
+        if last and running
+        else None,
+    )
+
+
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
+    """Start what does not run yet, and wait until it is healthy; its summary publishes where it is.
 
     Args:
         settings: of the stack, with the ports that it takes.
@@ -29,49 +75,74 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
         chosen: model servers.
 
     Raises:
-        StackError: a service does not come up, or a sample is not scored.
+        StackError: a service does not become healthy.
     """
     file = ROOT / (settings["ENDPOINTS_FILE"] or run.path / "endpoints.json")
     if not os.access(file.parent, os.W_OK):
         raise StackError(
             f"ENDPOINTS_FILE: {file.parent} is no folder that you may write to", "make it, or name another"
         )
-    if not Supervision(run).states():
+    if not Supervisor(run).states():
         endpoints.withdraw(run)  # of a stack that was killed
     node.keep_secret(run)
     settings = node.with_keys(settings, run)
     try:
-        stack = start(settings, run, place(settings, run), chosen)
+        stack = start(settings, run, images_runtime(settings, run), chosen)
     except StackError:
-        if not Supervision(run).states():
-            endpoints.withdraw(run)  # nobody beats any more
+        if not Supervisor(run).states():
+            endpoints.withdraw(run)  # there is no heartbeat any more
         raise
+    return stack.started(settings, partial(_publish, settings, run, stack, file))
+
+
+def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
+    """Write the endpoints file, and print how trainers use it."""
     endpoints.publish(run, file, servers(settings, stack), tls.trusted(settings))
     say(f"\nThe stack is up; {file} says where, and in the shell of your trainer:\n")
     say(f'  eval "$({ROOT}/apptainer/stack.sh env --run {run.path})"', whole=True)
-    say(f"\nLogs are in {run.logs}")
+    if "PAGE_PORT" in stack.ports:
+        say(f"\nstatus page  {_url(settings, 'PAGE_PORT')}/", whole=True)
+    say(f"logs         {run.logs}")
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
-    """Addresses and keys of what runs, by the client's variable.
-
-    Args:
-        settings: of the stack.
-        stack: that runs.
-    """
+    """Return addresses and keys of what runs, by the client's variable."""
     own = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
-    found = {}
+    found: dict[str, str] = {}
     for url, port in own.items():
         if port not in stack.ports:
             continue
-        key, source = samples.KEYS[url]
-        found[url] = _url(settings, port)
-        found[key] = settings[source].split(",")[0].strip()
+        key, source = KEYS[url]
+        found |= {url: _url(settings, port), key: settings[source].split(",")[0].strip()}
     return found
 
 
+def outdated(settings: Settings, services: Iterable[str]) -> list[str]:
+    """Return a warning for each image of these services that is older than what it is built from."""
+    found = dict.fromkeys(map(image_of, services))
+    # In a folder of somebody else's this user cannot build, and a checkout's files are as old as the checkout.
+    mine = [image for image in found if os.access(image.file(settings), os.W_OK)]
+    return [
+        f"{image.file(settings)} is older than what it is built from, and runs as it is (make sif t={image.name})"
+        for image in mine
+        if image.is_outdated(settings)
+    ]
+
+
+def _service(settings: Settings, name: str) -> Service:
+    copies = settings.number("WORKERS") if name == "worker" else 1
+    return Service(name, str(image_of(name).file(settings)), copies)
+
+
+def _model(server: ModelServer, settings: Settings) -> Service:
+    served = settings["EMBEDDING_MODEL"] if server == EMBEDDING else server.model or default_model(settings)
+    memory = f"about {in_gib(model_servers.memory(server, settings))}"
+    runs = f"{image_of(server.name).file(settings)}, {served}".rstrip(", ")
+    return Service(server.name, runs, model_servers.copies(server, settings), memory)
+
+
 def _url(settings: Settings, port: str) -> str:
-    """An address that other nodes reach, too, where the stack listens on all of its own."""
+    """Return an address that other nodes reach, too, where the stack listens on all of its own."""
     if settings.open_to_all and not settings["TLS_NAME"]:
         return f"{'https' if settings.tls else 'http'}://{socket.gethostname()}:{settings[port]}"
     return settings.url(port)

@@ -1,58 +1,56 @@
 """`make status`, `make logs`, `make down` and `make clean` where the services are containers.
 
-They find the containers by the name of their project, so that settings that have become wrong keep none of them from
-working, and need nothing but Python itself, so that a `.venv` that is not whole does not either.
+They find the containers by the name of their project, so they work with any settings, and need no package.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from itertools import groupby
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.compose import record
+from services.stack.services_table import SERVICES
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Container, Project
-from services.up.compose.record import Composed
-from services.up.services import LOG_LINES
+from services.up.compose.project import Composed, Project
+from services.up.services import LOG_LINES, kind_of
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
 
 
 def status(run: RunDir, as_json: bool = False) -> None:
-    """Print a line for each container: since when it runs, its health, its ports.
+    """Print a line for each container: uptime, health, ports.
 
     Args:
         run: directory of the stack.
         as_json: print one JSON object instead.
 
     Raises:
-        StackError: nothing runs, or a service is not well.
+        StackError: nothing runs, or a service is not healthy.
     """
     composed, project = _recall(run)
     containers = project.containers()
     if not containers:
         raise StackError("nothing runs here", "make up")
-    sick = sorted((one for one in containers if not one.well), key=lambda one: not one.started)
+    sick = [one for one in containers if not one.is_healthy]
+    problems = {one.name: project.problem(one) for one in sick}
     if as_json:
-        services = [_record(one, project.problem(one) if one in sick else "ok") for one in containers]
-        say(json.dumps({"way": "compose", "services": services}, indent=1))
+        shown = {one.name: {**asdict(one), "health": problems.get(one.name, "ok")} for one in containers}
+        fields = ("service", "state", "status", "health", "ports")
+        rows = [{"container": name, **{field: row[field] for field in fields}} for name, row in shown.items()]
+        say(json.dumps({"deployment": "compose", "services": rows}, indent=1))
     else:
-        project.act("ps", "--all", "--format", ROWS)
-        for container in sick:
-            say(f"{container.name}: {project.problem(container)}")
-    missing = sorted(set(composed.services) - {container.service for container in containers})
-    if names := [*(container.service for container in sick), *missing]:
-        raise StackError(f"not well: {', '.join(names)}", f"make logs s={names[0]}")
-
-
-def _record(one: Container, health: str) -> dict[str, Any]:
-    own = {"service": one.service, "container": one.name, "state": one.state, "status": one.status, "health": health}
-    return {**own, "ports": list(one.ports)}
+        project.run("ps", "--all", "--format", ROWS)
+        for name, problem in problems.items():
+            say(f"{name}: {problem}")
+    missing = sorted({*composed.services} - {container.service for container in containers})
+    # Those that were never started wait for others.
+    names = [one.service for one in sorted(sick, key=lambda one: one.state == "created")] + missing
+    if names:
+        raise StackError(f"unhealthy: {', '.join(names)}", f"make logs s={names[0]}")
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
@@ -61,7 +59,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
     Args:
         run: directory of the stack.
         service: its name; empty for all.
-        follow: go on printing what is added, until interrupted.
+        follow: go on until interrupted.
 
     Raises:
         StackError: there is no such service, or nothing runs.
@@ -72,7 +70,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
         raise StackError("nothing runs here", "make up")
     if service and service not in names:
         raise StackError(f"there is no service {service!r}", f"the services are {', '.join(names)}")
-    project.act("logs", f"--tail={LOG_LINES}", *(["--follow"] if follow else []), *([service] if service else []))
+    project.run("logs", f"--tail={LOG_LINES}", *(["--follow"] if follow else []), *([service] if service else []))
 
 
 def down(run: RunDir) -> None:
@@ -82,12 +80,18 @@ def down(run: RunDir) -> None:
         StackError: something is left.
     """
     composed, project = _recall(run)
-    if project.containers():
-        _remove(project, "stopping the containers")
+    running = {container.service for container in project.containers()}
+    if running:
+        with step("stopping the containers", "containers stopped"):
+            # In the table's order, so those that send requests drain before those that answer. Compose knows only the
+            # order of starting, in which the gateway does not wait for judges.
+            for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
+                project.run("stop", *names)
+            _remove(project)
     else:
         say("nothing runs here")
     shutil.rmtree(run.secrets, ignore_errors=True)
-    record.remember(run, replace(composed, up=False))
+    replace(composed, up=False).save(run)
 
 
 def clean(run: RunDir) -> None:
@@ -97,14 +101,19 @@ def clean(run: RunDir) -> None:
         StackError: something is left.
     """
     _, project = _recall(run)
-    _remove(project, "removing the containers and volumes", "--volumes")
+    with step("removing the containers and volumes", "containers and volumes removed"):
+        _remove(project, "--volumes")
     for volume in project.volumes():
         ask(project.engine.docker, "volume", "rm", volume)
 
 
-def _remove(project: Project, doing: str, *options: str) -> None:
-    with step(doing):
-        removed = project.act("down", "--remove-orphans", *options)
+def _start_order(service: str) -> int:
+    row = SERVICES.get(kind_of(service))
+    return row.start_order if row else 0
+
+
+def _remove(project: Project, *options: str) -> None:
+    removed = project.run("down", "--remove-orphans", *options)
     if left := [container.name for container in project.containers()]:
         raise StackError(f"still there: {', '.join(left)}", "make down again")
     if not removed:
@@ -112,7 +121,7 @@ def _remove(project: Project, doing: str, *options: str) -> None:
 
 
 def _recall(run: RunDir) -> tuple[Composed, Project]:
-    composed = record.recall(run)
+    composed = Composed.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")
     return composed, Project(require(), composed.project)

@@ -1,122 +1,90 @@
-"""What `make up` hands to Compose: its files and variables, from the settings and from what the machine has."""
+"""What Compose is to run: the compose files with the settings filled in, named judges and the user's files added.
+
+`make up` writes it into one file of the run directory and has Compose start that.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from services.gateway import config as gateway
-from services.judge import model
+from services.judge import model as judge_models
 from services.models import machine
 from services.models.machine import Gpu
 from services.stack import ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
+from services.stack.services_table import SERVICES
 from services.stack.settings import KEYS, SECRETS, Settings
 from services.up import model_servers
-from services.up.compose import named_judges, users_files
-from services.up.compose.engine import Engine
-from services.up.compose.limits import limits
-from services.up.compose.project import Project, steered
+from services.up.compose.engine import Engine, ask
+from services.up.compose.mounts import READERS, users_files
+from services.up.compose.project import Project
 from services.up.model_servers import JUDGE, SERVERS, ModelServer
 from services.up.named_judges import key_file, keys
 
-OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
+STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
 """The settings that say where containers find the stack's own servers."""
+FILE = "compose.resolved.json"
+LABEL = "rewardstack.files"
+"""Compose recreates a container when its configuration changes, but does not look into the files that it mounts: this
+label holds their digest."""
+REPLICAS_FLAG = "--data-parallel-size"
+"""Of vLLM, whose replicas on GPUs share one container."""
+WITH_KEYS = "/with_keys.sh"
+PROGRAMS = {"judge": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
+"""The settings of what the images of the model servers start."""
 
 
 @dataclass(frozen=True)
 class Composition:
-    """What Compose is handed.
+    """What Compose is to run.
 
     Args:
         project: of the containers.
-        files: in order.
-        environment: variables for them.
+        model: the compose file as a mapping.
         urls: where clients find the services, by the client's variable.
         ports: address and port by the name of the setting.
-        configured: the services by name, as Compose reads them from the files, and those of named judges.
         chosen: model servers.
-        gpus: those of each judge's container.
-        gateway: variables of the gateway for keys and named judges.
-        keys: variables of the keys of judges elsewhere.
     """
 
     project: Project
-    files: Sequence[Path]
-    environment: Mapping[str, str]
+    model: Mapping[str, Any]
     urls: Mapping[str, str]
     ports: Mapping[str, tuple[str, int]]
-    configured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    chosen: Sequence[ModelServer] = ()
-    gpus: Mapping[str, str] = field(default_factory=dict)
-    gateway: Mapping[str, str] = field(default_factory=dict)
-    keys: Sequence[str] = ()
+    chosen: Sequence[ModelServer]
 
     @property
-    def services(self) -> list[str]:
-        """The names of the services."""
-        return sorted(self.configured)
+    def services(self) -> dict[str, dict[str, Any]]:
+        """Its services by name."""
+        found: dict[str, dict[str, Any]] = self.model["services"]
+        return dict(sorted(found.items()))
 
-    @property
-    def further(self) -> dict[str, Mapping[str, Any]]:
-        """What none of the files has: services of named judges, and what gateway and reward server are told of them."""
-        judges = (server.name for server in model_servers.judges(self.chosen) if server != JUDGE)
-        whoever_scores = {
-            "environment": {f"{name}_FILE": f"/run/secrets/{key_file(name)}" for name in self.keys},
-            "secrets": [{"source": key_file(name)} for name in self.keys],
-        }
-        return {
-            "gateway": {"environment": self.gateway},
-            **dict.fromkeys(users_files.READERS, whoever_scores),
-            **{name: self.configured[name] for name in judges},
-        }
-
-    def act(self, *arguments: str) -> bool:
-        """Run a command of `docker compose` on it in view of the user; returns whether it succeeded."""
-        return self.project.act(*self._files(), *arguments, environment=self.environment)
-
-    def read(self) -> Composition:
-        """With the services as Compose reads them, and those of named judges, which are made from the default one's.
-
-        Raises:
-            StackError: Compose cannot read them; says why.
-        """
-        done = subprocess.run(
-            self.project.command(*self._files(), "config", "--format", "json"),
-            cwd=ROOT,
-            env=steered(self.environment),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
-        # Compose writes $ twice.
-        found = json.loads(done.stdout.replace("$$", "$"))["services"]
-        named = named_judges.services(self.chosen, found.get(JUDGE.name, {}), self.gpus)
-        return replace(self, configured={**found, **named})
-
-    def _files(self) -> list[str]:
-        files = [part for file in self.files for part in ("--file", str(file))]
-        return ["--project-directory", str(ROOT), *files]
-
-
-def unused_gpus(engine: Engine) -> str:
-    """Why GPUs of this machine are not used; empty where they are, or there are none."""
-    without = bool(machine.gpus()) and not engine.gpus
-    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); processors are used" if without else ""
+    def write(self, run: RunDir) -> Path:
+        """Write the compose file, once the secrets are written and the images are here; return its path."""
+        for service in self.services.values():
+            mounted = [Path(mount["source"]) for mount in service.get("volumes", ()) if mount["type"] == "bind"]
+            secrets = [run.secrets / secret["source"] for secret in service.get("secrets", ())]
+            # Labels are shown to everyone who may ask the engine: of a secret they tell when it was written.
+            versions = [*map(_content, mounted), *(str(secret.stat().st_mtime_ns) for secret in secrets)]
+            service["labels"] = {**(service.get("labels") or {}), LABEL: _digest(versions)}
+        file = run.path / FILE
+        file.write_text(json.dumps(self.model, indent=1).replace("$", "$$"), encoding="utf-8")
+        return file
 
 
 def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
-    """What Compose is handed; nothing is changed by asking.
+    """Return what Compose is to run; nothing is written or started.
 
     Args:
         settings: of the stack.
@@ -125,79 +93,162 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         chosen: model servers.
 
     Raises:
-        StackError: a URL names what containers do not reach, a file that a setting names is not there, or the GPUs are
-            too few.
+        StackError: a URL names what containers cannot reach, a file that a setting names is missing, there are too few
+            GPUs, or Compose cannot read the files.
     """
-    urls = model_servers.urls(settings, chosen)
+    gpus = usable_gpus(project.engine)
+    judge_gpus = gpus_of(settings, chosen, gpus)
+    values, users = users_files(settings)
+    memory = {f"{name.upper()}_MEMORY": SERVICES[name].memory for name in ("cache", "queue")}
     environment = {
         **settings,
         "COMPOSE_PROFILES": ",".join(server.name for server in chosen),
-        **{server.url: _elsewhere(server, settings, chosen) for server in SERVERS},
-        **{OWN[server.name]: settings[OWN[server.name]] if server in chosen else "" for server in SERVERS},
-        **users_files.mounts(settings).settings,
-        **limits(settings),
+        **{server.url: _external_url(server, settings, chosen) for server in SERVERS},
+        **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
+        **values,
+        **{name: str(limit.bytes(settings)) for name, limit in memory.items() if limit},
         "RUN_DIR": str(run.path),
-        # Containers have these as files.
-        **dict.fromkeys(SECRETS, ""),
+        **dict.fromkeys(SECRETS, ""),  # containers read them from files
+        "JUDGE_MODEL": judge_model(settings, gpus),
+        "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
     }
-    gpus = usable_gpus(project.engine)
-    handed_out = named_judges.gpus_of(settings, chosen, gpus)
-    environment["JUDGE_MODEL"] = judge_model(settings, gpus)
-    environment["JUDGE_GPUS"] = handed_out.get(JUDGE.name, settings["JUDGE_GPUS"])
-    return Composition(
-        project,
-        [ROOT / name for name in _files(settings, bool(gpus))],
-        environment,
-        urls,
-        ports.composed(settings),
-        chosen=chosen,
-        gpus=handed_out,
-        gateway={**gateway.auth_request_uris(settings), **named_judges.variables(chosen, settings)},
-        keys=[*keys(settings)],
-    )
+    files = [ROOT / name for name, needed in _files(settings, bool(gpus)).items() if needed]
+    model = project.config(files, environment)
+    services = model["services"]
+    for server in model_servers.judges(chosen):
+        if server != JUDGE:
+            services[server.name] = _named_judge(server, services[JUDGE.name], judge_gpus.get(server.name, ""))
+    services["gateway"]["environment"] |= _gateway_variables(settings, chosen)
+    for name in READERS:
+        _add_files(services[name], users, [*keys(settings)])
+    added = {key_file(name): {"file": str(run.secrets / key_file(name))} for name in keys(settings)}
+    model["secrets"] = {**model.get("secrets", {}), **added}
+    for service in services.values():
+        service.pop("profiles", None)
+        # `up --wait` fails at once when a container ends before it was healthy; `make up` sets the policy afterwards.
+        service["restart"] = "no"
+    return Composition(project, model, model_servers.urls(settings, chosen), ports.composed(settings), chosen)
+
+
+def use_entry_points(composition: Composition) -> None:
+    """Have the script that sets the keys of a model server start what the server's image starts.
+
+    Raises:
+        StackError: the engine does not have an image.
+    """
+    for name, service in composition.services.items():
+        command, setting = service.get("entrypoint") or (), PROGRAMS.get(name.partition(".")[0], "")
+        if WITH_KEYS not in command or setting in os.environ:
+            continue
+        docker, image = composition.project.engine.docker, service["image"]
+        entry_point = json.loads(ask(docker, "image", "inspect", "--format={{json .Config.Entrypoint}}", image))
+        if entry_point:
+            before = [part for part in command if "=/run/secrets/" in part]
+            service["entrypoint"] = ["sh", WITH_KEYS, *before, *entry_point]
+
+
+def unused_gpus(engine: Engine) -> str:
+    """Return why GPUs of this machine are not used; empty where they are, or there are none."""
+    without = bool(machine.gpus()) and not engine.gpus
+    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); processors are used" if without else ""
 
 
 def usable_gpus(engine: Engine) -> list[Gpu]:
-    """The GPUs of this machine that containers can be given."""
+    """Return the GPUs of this machine that containers can use."""
     return machine.gpus() if engine.gpus else []
 
 
 def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
-    """The model of the default judge: the one that is named, or one that these GPUs can hold."""
-    by_default = "JUDGE_GPU_MODEL" if gpus and model.default(gpus) == model.LARGE else "JUDGE_CPU_MODEL"
-    return settings["JUDGE_MODEL"] or settings[by_default]
+    """Return the model of the default judge: the one that is named, or one that fits these GPUs."""
+    fits = gpus and judge_models.default(gpus) == judge_models.LARGE
+    return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits else "JUDGE_CPU_MODEL"]
 
 
-def published_cache(settings: Settings) -> bool:
-    """Whether clients outside may use the cache."""
+def is_cache_published(settings: Settings) -> bool:
+    """Return whether clients outside may use the cache."""
     return bool(settings["CACHE_PORT"] and settings["CACHE_PASSWORD"])
 
 
-def monitored(settings: Settings) -> bool:
-    """Whether Prometheus and Grafana run too."""
-    return settings["MONITORING"] == "on"
+def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
+    """Return the GPUs of each judge's container, in the form of JUDGE_GPUS.
+
+    The default judge has those of JUDGE_GPUS, or as many as it needs of all; named ones share what it and
+    EMBEDDING_GPU leave.
+
+    Args:
+        settings: of the stack.
+        chosen: model servers.
+        gpus: of the machine; none where containers have none.
+
+    Raises:
+        StackError: there are too few.
+    """
+    judges, size = model_servers.judges(chosen), settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
+    if not gpus or not judges:
+        return {}
+    if judges == [JUDGE] and settings["JUDGE_GPUS"] == "all":
+        machine.require(gpus, model_servers.copies(JUDGE, settings), size)
+        return {JUDGE.name: "all"}
+    found = {} if settings["JUDGE_GPUS"] == "all" else {JUDGE.name: settings["JUDGE_GPUS"]}
+    taken = ",".join([*found.values(), settings["EMBEDDING_GPU"]]).split(",")
+    left = [gpu for gpu in gpus if gpu.name not in taken]
+    copies = {judge.name: model_servers.copies(judge, settings) for judge in judges if judge.name not in found}
+    machine.require(left, sum(copies.values()), size)
+    names = (gpu.name for gpu in left)
+    return {**found, **{judge: ",".join(islice(names, count * size)) for judge, count in copies.items()}}
 
 
-def _files(settings: Settings, gpus: bool) -> list[str]:
-    wanted = {
+def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
+    """Return the compose files in order, and whether each is needed."""
+    return {
         "compose.yaml": True,
         "compose.gpu.yaml": gpus,
         "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
-        "compose.cache.yaml": published_cache(settings),
+        "compose.cache.yaml": is_cache_published(settings),
         "compose.tls.yaml": settings.tls,
-        "compose.monitoring.yaml": monitored(settings),
+        "compose.monitoring.yaml": settings["MONITORING"] == "on",
         "compose.override.yaml": (ROOT / "compose.override.yaml").is_file(),
     }
-    return [name for name, needed in wanted.items() if needed]
 
 
-def _elsewhere(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
-    """Where containers find a model server that is not the stack's own; empty where there is none.
+def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> dict[str, Any]:
+    """Return the service of a named judge: the default judge's, with its own model, replicas and GPUs."""
+    made = deepcopy({**default})
+    # An image of the user's own may have no command.
+    made["command"] = [server.model, *(made.get("command") or ())[1:]]
+    if not gpus:
+        return {**made, "scale": server.replicas}
+    if REPLICAS_FLAG in made["command"]:
+        made["command"][made["command"].index(REPLICAS_FLAG) + 1] = str(server.replicas)
+    for device in made["deploy"]["resources"]["reservations"]["devices"]:
+        device["device_ids"] = [gpus]
+    return made
+
+
+def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
+    """Return which ports of the gateway ask for a key, and the named judges; DNS knows each one's replicas."""
+    judges = model_servers.named(chosen)
+    servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in judges.values()}
+    return {**gateway.auth_request_uris(settings), **gateway.named_judges(judges, servers, settings)}
+
+
+def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: Sequence[str]) -> None:
+    """Mount the user's files into a service, and the keys of external judges by their variables."""
+    for target, source in files.items():
+        mount = {"type": "bind", "source": str(source), "target": target, "read_only": True}
+        service.setdefault("volumes", []).append(mount)
+    for variable in judge_keys:
+        service["environment"][f"{variable}_FILE"] = f"/run/secrets/{key_file(variable)}"
+        service.setdefault("secrets", []).append({"source": key_file(variable)})
+
+
+def _external_url(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
+    """Return where containers find a model server that is not the stack's own; empty where there is none.
 
     Raises:
         StackError: it is on this machine's loopback.
     """
-    if server in chosen or not model_servers.elsewhere(server, settings):
+    if server in chosen or not model_servers.is_external(server, settings):
         return ""
     for url in settings[server.url].split(","):
         if _is_loopback(urlsplit(url.strip()).hostname or ""):
@@ -213,3 +264,13 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _content(path: Path) -> str:
+    """Return a digest of a file, or of all files of a folder."""
+    files = [file for file in sorted(path.rglob("*")) if "__pycache__" not in file.parts] if path.is_dir() else [path]
+    return _digest(f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files if file.is_file())
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -7,14 +7,12 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from typing import Any
 
 from services.stack.errors import StackError
 
-SECONDS = 60
-"""That the engine may take to answer a question."""
-FIRST_SECONDS = 20
-"""And the first one, which finds out whether it answers at all."""
+ANSWER_SECONDS = 60
+FIRST_ANSWER_SECONDS = 20
+"""For the question whether there is an engine at all."""
 OLDEST_COMPOSE = (2, 24)
 
 
@@ -24,7 +22,7 @@ class Engine:
 
     Args:
         docker: the program.
-        gpus: whether containers can be given NVIDIA GPUs.
+        gpus: whether containers can use NVIDIA GPUs.
     """
 
     docker: str
@@ -32,24 +30,25 @@ class Engine:
 
 
 def find() -> tuple[Engine | None, str]:
-    """The engine of this machine; where it cannot be used, None and why."""
+    """Return the engine of this machine; where it cannot be used, None and why."""
     docker = shutil.which("docker")
     if not docker:
         return None, "docker is not installed"
     try:
-        info = _info(docker)
-        version = ask(docker, "compose", "version", "--short")
+        info = json.loads(ask(docker, "info", "--format", "{{json .}}", seconds=FIRST_ANSWER_SECONDS))
+        if errors := info.get("ServerErrors"):
+            return None, f"docker info: {errors[0]}"
+        version = ask(docker, "compose", "version", "--short").strip()
     except StackError as error:
         return None, error.problem
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-    if numbers < OLDEST_COMPOSE:
+    if tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < OLDEST_COMPOSE:
         oldest = ".".join(map(str, OLDEST_COMPOSE))
-        return None, f"Docker Compose is {version.strip() or 'missing'}, and {oldest} or later is needed"
+        return None, f"Docker Compose is {version or 'missing'}, and {oldest} or later is needed"
     return Engine(docker, "nvidia" in (info.get("Runtimes") or {})), ""
 
 
 def require() -> Engine:
-    """The engine of this machine.
+    """Return the engine of this machine.
 
     Raises:
         StackError: it cannot be used; says why.
@@ -60,43 +59,31 @@ def require() -> Engine:
     return engine
 
 
-def ask(docker: str, *arguments: str, seconds: float = SECONDS) -> str:
-    """What the engine answers to a question, in so many seconds.
+def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
+    """Return the output of a command of the engine.
 
     Raises:
-        StackError: it does not answer, or refuses; its last line says why.
+        StackError: it does not answer in so many seconds, or fails; its last line says why.
     """
     try:
+        # Not in a directory with a compose file, which it would read.
         done = subprocess.run(
-            # Nothing is read from a directory with a compose file in it.
-            [docker, *arguments],
-            cwd="/",
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
+            [docker, *arguments], cwd="/", capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         raise StackError(f"docker {arguments[0]}: no answer in {seconds:g} s") from None
     except OSError as error:
         raise StackError(f"docker {arguments[0]}: {error}") from None
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise StackError(f"docker {arguments[0]}: {said[-1] if said else 'failed'}")
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise StackError(f"docker {arguments[0]}: {lines[-1] if lines else 'failed'}")
     return done.stdout
 
 
 def has_image(engine: Engine, image: str) -> bool:
-    """Whether the engine has an image."""
+    """Return whether the engine has an image."""
     try:
         ask(engine.docker, "image", "inspect", "--format=.", image)
     except StackError:
         return False
     return True
-
-
-def _info(docker: str) -> dict[str, Any]:
-    info: dict[str, Any] = json.loads(ask(docker, "info", "--format", "{{json .}}", seconds=FIRST_SECONDS))
-    if errors := info.get("ServerErrors"):
-        raise StackError(f"docker info: {errors[0]}")
-    return info

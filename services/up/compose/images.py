@@ -1,35 +1,71 @@
-"""What the images of the model servers start."""
+"""The image of reward server and workers: built here, and pushed to a registry from which clusters fetch it."""
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-from collections.abc import Mapping
-from typing import Any
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
-from services.up.compose.engine import Engine, ask
+from services.stack.console import say, step
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir
+from services.stack.settings import SECRETS, Settings
+from services.up.compose.engine import ask, require
+from services.up.compose.project import Project, file_options, project_name
 
-PROGRAMS = {"judge": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
-"""The settings that say so, for `compose.keys.yaml`."""
+REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z0-9][a-z0-9._-]{0,127}){0,8}")
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def programs(engine: Engine, services: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What each image starts by itself, by the setting; an image that says nothing and a user's own word are left out.
-
-    Args:
-        engine: that has the images.
-        services: as Compose reads them.
+def build(project: Project, image: str, files: Sequence[Path], environment: Mapping[str, str] = NOTHING) -> None:
+    """Build the image, which the workers have too; quick where nothing has changed.
 
     Raises:
-        StackError: the engine does not have an image.
+        StackError: it could not be built.
     """
-    found = {}
-    for service, setting in PROGRAMS.items():
-        if service in services and setting not in os.environ:
-            shown = ask(
-                engine.docker, "image", "inspect", "--format={{json .Config.Entrypoint}}", services[service]["image"]
+    with step(f"building {image} (the first time takes minutes)", f"{image} built"):
+        if not project.run(*file_options(files), "build", "rules", environment=environment):
+            raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
+
+
+def make_image(settings: Settings, run: RunDir, registry: str) -> None:
+    """Build the image without starting anything, and push it.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        registry: such as `registry.example.com/team`; empty for none.
+
+    Raises:
+        StackError: no engine answers, the image could not be built, or the registry refuses it.
+    """
+    host = host_of(registry) if registry else ""
+    project, image = Project(require(), project_name()), settings["REWARDSTACK_IMAGE"]
+    environment = {**settings, **dict.fromkeys(SECRETS, ""), "RUN_DIR": str(run.path)}
+    build(project, image, [ROOT / "compose.yaml"], environment)
+    if not registry:
+        return
+    docker, name = project.engine.docker, f"{registry}/{image.rpartition('/')[2]}"
+    ask(docker, "tag", image, name)
+    with step(f"pushing {name}", f"{name} pushed"):
+        if subprocess.run([docker, "push", name], cwd="/", stdin=subprocess.DEVNULL, check=False).returncode != 0:
+            raise StackError(
+                f"{name} could not be pushed: the lines above say why",
+                f"check that this machine reaches {host}, and that it may write there: docker login {host}",
             )
-            if entrypoint := json.loads(shown):
-                found[setting] = shlex.join(entrypoint)
-    return found
+    say("\nFor the values of helm/rewardstack:\n")
+    say(f"  rules: {{image: {name}}}", whole=True)
+
+
+def host_of(registry: str) -> str:
+    """Return the host of a registry.
+
+    Raises:
+        StackError: it is no registry, or names no host, which an engine would take for a public one's.
+    """
+    found = REGISTRY.fullmatch(registry)
+    if not found or not re.search(r"[.:]|^localhost$", found["host"]):
+        raise StackError(f"REGISTRY={registry!r} is no registry", "name its host first: registry.example.com/team")
+    return found["host"]

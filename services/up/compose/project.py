@@ -1,43 +1,34 @@
-"""A Compose project: `docker compose` for it, and its containers as `docker compose ps` has them."""
+"""A Compose project: `docker compose` for it, its containers, and what `make up` started last in a run directory."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import record
 from services.up.compose.engine import Engine, ask
 
 NAME = "rewardstack"
 """Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
+RECORD = "compose.json"
 LABEL = "com.docker.compose.project"
 STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
-"""Variables that would make Compose read something else than it is told."""
-KEPT_UP = "unless-stopped"
-SAID_CHARACTERS = 200
-SEARCHED_LINES = 2000
+"""Variables that would make Compose read other files than the ones it is passed."""
+OUTPUT_CHARACTERS = 200
+LOG_LINES = 2000
 
 
 @dataclass(frozen=True)
 class Container:
-    """One container.
-
-    Args:
-        name: its own, such as `rewardstack-judge-2`.
-        service: of which it is a replica.
-        id: the engine's.
-        state: in the engine's words, such as `running` or `exited`.
-        health: `healthy`, `unhealthy` or `starting`; empty where nothing checks it.
-        status: both in words, and for how long.
-        ports: of this machine that lead to it.
-    """
+    """One container, in the words of `docker compose ps`; `ports` are this machine's."""
 
     name: str
     service: str
@@ -48,21 +39,52 @@ class Container:
     ports: tuple[int, ...]
 
     @property
-    def well(self) -> bool:
-        """Whether it runs, and its health check agrees."""
+    def is_healthy(self) -> bool:
+        """Whether it runs and its health check, if it has one, passes."""
         return self.state == "running" and self.health in ("", "healthy")
 
     @property
-    def started(self) -> bool:
-        """Whether it was ever started; one that was not waits for another one."""
-        return self.state != "created"
+    def has_failed(self) -> bool:
+        """Whether it ended or its health check failed; one that starts, or waits for another, has not."""
+        return self.state in ("exited", "dead", "restarting") or self.health == "unhealthy"
+
+
+@dataclass(frozen=True)
+class Composed:
+    """What `make up` started, kept in the run directory for the commands that follow.
+
+    Args:
+        project: its name at the engine.
+        services: names of them.
+        up: False once it was stopped; its volumes stay until `make clean`.
+    """
+
+    project: str
+    services: list[str]
+    up: bool = True
+
+    def save(self, run: RunDir) -> None:
+        """Save it."""
+        (run.path / RECORD).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def load(run: RunDir) -> Composed | None:
+        """Return what was started last; None where nothing ever was.
+
+        Raises:
+            OSError: the run directory cannot be read.
+        """
+        try:
+            return Composed(**json.loads((run.path / RECORD).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
 
 
 class Project:
     """A project of an engine.
 
     Args:
-        engine: that has it.
+        engine: that runs it.
         name: of the project.
     """
 
@@ -70,8 +92,50 @@ class Project:
         self.engine = engine
         self.name = name
 
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of `docker compose` for it."""
+        return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
+
+    def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
+        """Run `docker compose` with its output shown to the user; return whether it succeeded.
+
+        Without a terminal Compose prints each change of state and all steps of a build; there, only errors are shown.
+        """
+        is_piped, holds = not sys.stdout.isatty(), "build" in arguments
+        quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
+        done = subprocess.run(
+            self.command(*quiet, *arguments),
+            cwd="/",
+            env=steered(environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if is_piped and holds else None,
+            stderr=subprocess.STDOUT if is_piped and holds else None,
+            check=False,
+        )
+        if done.returncode != 0 and done.stdout:
+            say(done.stdout.decode(errors="replace"))
+        return done.returncode == 0
+
+    def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
+        """Return the model that Compose makes of some files.
+
+        Args:
+            files: in order; later ones win.
+            environment: variables for them.
+
+        Raises:
+            StackError: Compose cannot read them.
+        """
+        command = self.command("--project-directory", str(ROOT), *file_options(files), "config", "--format=json")
+        done = subprocess.run(command, env=steered(environment), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
+        # Compose doubles each $.
+        model: dict[str, Any] = json.loads(done.stdout.replace("$$", "$"))
+        return model
+
     def containers(self) -> list[Container]:
-        """Its containers, those of `docker compose run` aside, whatever the settings are now.
+        """Return its containers, whatever the settings are now.
 
         Raises:
             StackError: the engine does not answer.
@@ -81,73 +145,52 @@ class Project:
         return sorted(found, key=lambda container: (container.service, len(container.name), container.name))
 
     def folder(self) -> Path | None:
-        """Where it was started from; None where there is none of this name."""
+        """Return where its first file is; None where there is no project of this name."""
         listed = json.loads(ask(*self.command("ls", "--all", "--format", "json")))
         files = next((project["ConfigFiles"] for project in listed if project["Name"] == self.name), "")
         return Path(files.split(",")[0]).parent if files else None
 
     def volumes(self) -> list[str]:
-        """The names of its volumes."""
-        listed = ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}={self.name}")
-        return listed.split()
+        """Return the names of its volumes."""
+        return ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}={self.name}").split()
 
-    def command(self, *arguments: str) -> list[str]:
-        """The command line of `docker compose` for it."""
-        return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
+    def log(self, container: Container, since: str) -> str:
+        """Return what a container has printed since a time (ISO 8601)."""
+        command = [self.engine.docker, "logs", f"--since={since}", f"--tail={LOG_LINES}", container.id]
+        output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
+        return output.decode(errors="replace")
 
-    def act(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
-        """Run `docker compose` in view of the user; returns whether it succeeded.
-
-        Args:
-            arguments: its options and command; files by their whole path.
-            environment: variables for the files.
-        """
-        return (
-            subprocess.run(
-                self.command(*arguments), cwd="/", env=steered(environment or {}), stdin=subprocess.DEVNULL, check=False
-            ).returncode
-            == 0
-        )
-
-    def keep_up(self, containers: Iterable[Container]) -> None:
-        """Have the engine start these again whenever they end, also after a reboot."""
+    def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
+        """Have the engine restart these containers whenever they end, also after a reboot."""
         if ids := [container.id for container in containers]:
-            ask(self.engine.docker, "update", "--restart", KEPT_UP, *ids)
-
-    def log(self, container: Container) -> str:
-        """The last lines of a container since it was started last, of both its outputs."""
-        since = ask(self.engine.docker, "inspect", "--format={{.State.StartedAt}}", container.id).strip()
-        done = subprocess.run(
-            [self.engine.docker, "logs", f"--since={since}", f"--tail={SEARCHED_LINES}", container.id],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        return done.stdout
+            ask(self.engine.docker, "update", "--restart", policy, *ids)
 
     def problem(self, container: Container) -> str:
-        """Its status, and what its last health check said."""
+        """Return the status of a container and the output of its last health check."""
         state = json.loads(ask(self.engine.docker, "inspect", "--format={{json .State}}", container.id))
         checks = (state.get("Health") or {}).get("Log") or [{}]
-        said = " ".join(checks[-1].get("Output", "").split())[:SAID_CHARACTERS]
-        return f"{container.status}: {said}" if said and state["Running"] else container.status
+        output = " ".join(checks[-1].get("Output", "").split())[:OUTPUT_CHARACTERS]
+        return f"{container.status}: {output}" if output and state["Running"] else container.status
+
+
+def file_options(files: Iterable[Path]) -> list[str]:
+    """Return the options of `docker compose` that name its files."""
+    return [part for file in files for part in ("--file", str(file))]
 
 
 def project_name() -> str:
-    """Under which the engine keeps the stack."""
+    """Return the name of the stack at the engine."""
     return os.environ.get("COMPOSE_PROJECT_NAME") or NAME
 
 
 def require_own(project: Project, run: RunDir) -> None:
-    """See that the containers of this name are this tree's, and this directory's.
+    """Check that the containers of this name are those of this tree and run directory.
 
     Raises:
         StackError: they are not.
     """
-    folder, last = project.folder(), record.recall(run)
-    if folder not in (None, ROOT):
+    folder, last = project.folder(), Composed.load(run)
+    if folder not in (None, ROOT, run.path):
         raise StackError(
             f"the project {project.name} runs already, from {folder}",
             "make down there, or another name here: COMPOSE_PROJECT_NAME=rewardstack-2 make up",
@@ -160,18 +203,11 @@ def require_own(project: Project, run: RunDir) -> None:
 
 
 def steered(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for Compose: the user's, but for what would steer it elsewhere, and what is given."""
+    """Return the environment for Compose: the user's without what would steer it, and these variables."""
     return {name: value for name, value in os.environ.items() if name not in STEERING} | {**environment}
 
 
 def _container(entry: Mapping[str, Any]) -> Container:
+    fields = {name.lower(): entry[name] for name in ("Name", "Service", "ID", "State", "Health", "Status")}
     published = {int(binding["PublishedPort"]) for binding in entry["Publishers"] or ()} - {0}
-    return Container(
-        name=entry["Name"],
-        service=entry["Service"],
-        id=entry["ID"],
-        state=entry["State"],
-        health=entry["Health"],
-        status=entry["Status"],
-        ports=tuple(published),
-    )
+    return Container(**fields, ports=tuple(published))

@@ -1,30 +1,85 @@
-"""`make up` with containers: from the plan to a table of scored samples."""
+"""`make up` with containers: its plan, and how it is applied."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from services.stack.console import TAIL_LINES, error_in, say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
+from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
-from services.up import model_servers, samples
+from services.up import model_servers, named_judges, summary
 from services.up.compose import composition as composing
-from services.up.compose import images, override, publish, record, secrets, users_files
+from services.up.compose import mounts
 from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image, require
-from services.up.compose.project import Container, Project, project_name
-from services.up.compose.record import Composed
+from services.up.compose.images import build
+from services.up.compose.project import Composed, Project, file_options, project_name, require_own
 from services.up.model_servers import ModelServer
-from services.up.services import remedy
+from services.up.plan import Plan, Service, Started, in_gib
+from services.up.services import kind_of, remedy
 
-BUILT = "rules"
-"""The service whose image is built; the workers have the same one, and would build it a second time."""
+MODEL_ARGUMENT = {"judge": 0, "embedding": 1}
+"""Where the model is in the command of a model server's container."""
+SPARE_SECONDS = 120
+"""Beyond its timeout, in which the health check of a service that does not start fails by itself."""
 
 
-def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> None:
-    """Build and start what is not there yet, wait until it is well, and score the shipped samples.
+class StartFailure(StackError):
+    """Services that did not start.
+
+    Args:
+        problem: the cause of the first one.
+        remedy: what the user can do.
+        services: names of all of them.
+    """
+
+    def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
+        super().__init__(problem, remedy)
+        self.services = services
+
+
+def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
+    """Return what `make up` does; nothing is changed.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        reason: for containers.
+
+    Raises:
+        StackError: no engine answers, or it cannot be done here.
+    """
+    project = Project(require(), project_name())
+    require_own(project, run)
+    containers = project.containers()
+    running = {container.service for container in containers if container.state == "running"}
+    default = composing.judge_model(settings, composing.usable_gpus(project.engine))
+    choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda *_: "")
+    described = composing.describe(settings, run, project, choice.chosen)
+    unused = composing.unused_gpus(project.engine)
+    return Plan(
+        backend="compose",
+        reason=reason,
+        services=[_service(name, row, described, settings) for name, row in described.services.items()],
+        running=running,
+        ports=described.ports,
+        held={port for container in containers for port in container.ports},
+        left_out={**({"GPU": unused} if unused else {}), **choice.left_out},
+        warnings=choice.warnings,
+        apply=partial(up, settings, run, project, choice.chosen),
+    )
+
+
+def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
+    """Build and start what does not run yet, and wait until it is healthy.
+
+    A model server that fails to start and may be left out is left out.
 
     Args:
         settings: of the stack.
@@ -33,155 +88,109 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         chosen: model servers.
 
     Raises:
-        StackError: an image cannot be had, a service does not come up, or a sample is not scored.
+        StackError: an image cannot be had, or a service does not start.
     """
-    composition = _compose(settings, run, project, chosen)
-    build(composition)
-    with step(f"starting {', '.join(composition.services)}; waiting until every one is well"):
-        lost = _start_all(composition, chosen, settings)
-    if lost:
+    while True:
+        composition = composing.describe(settings, run, project, chosen)
+        file = prepare(composition, settings, run)
+        try:
+            names = ", ".join(composition.services)
+            with step(f"starting {names}", f"{names} started"):
+                start(composition, file, settings)
+            break
+        except StartFailure as failure:
+            lost = [server for server in chosen if server.name in failure.services and settings[server.switch] != "on"]
+            if not lost:
+                raise
+            say(f"no {failure}")
         for server in lost:
             chosen = model_servers.without(chosen, server.name)
-        with step("starting without it"):
-            composition = _compose(settings, run, project, chosen)
-            _start_all(composition, chosen, settings)
-    with step("scoring the shipped samples"):
-        _score(settings, run, composition, ["rules", *(server.name for server in chosen)])
-    cache = f"redis://:$(cat {secrets.folder(run)}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
-    samples.farewell(settings, composition.urls, "the containers", cache if composing.published_cache(settings) else "")
+    cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
+    published = cache if composing.is_cache_published(settings) else ""
+    summarize = partial(summary.print_summary, settings, composition.urls, "the containers", published)
+    return _started(settings, composition, summarize)
 
 
-def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
-    """What Compose is handed, once the files that it names are there, and no service runs that is not in it.
+def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
+    """Write secrets and compose file, fetch and build images; return the file.
 
     Raises:
-        StackError: Compose cannot read the files, or an image cannot be had.
+        StackError: an image cannot be had.
     """
-    composition = composing.describe(settings, run, project, chosen).read()
-    secrets.write(settings, run)
-    _fetch(composition)
-    programs = images.programs(project.engine, composition.configured)
-    composition = replace(composition, environment={**composition.environment, **programs}).read()
-    written = override.write(run, composition.configured, users_files.mounts(settings), composition.further)
-    record.remember(run, Composed(project.name, composition.services))
-    if gone := sorted({container.service for container in project.containers()} - {*composition.services}):
-        project.act("rm", "--stop", "--force", *gone)
-    return replace(composition, files=[*composition.files, written])
-
-
-def _fetch(composition: Composition) -> None:
-    """Fetch the images that are not here yet.
-
-    Raises:
-        StackError: one cannot be had.
-    """
-    images = {service["image"] for service in composition.configured.values() if "build" not in service}
-    missing = sorted(image for image in images if not has_image(composition.project.engine, image))
-    if not missing:
-        return
-    with step(f"fetching {', '.join(missing)}"):
-        if not composition.act("pull", "--ignore-buildable", "--policy", "missing"):
-            raise StackError(
-                "an image cannot be fetched: the lines above say why",
-                "see that this machine reaches the images' registries, or load the images (docker load)",
-            )
-
-
-def build_alone(settings: Settings, run: RunDir, registry: str) -> None:
-    """Build the image of reward server and workers, without starting anything.
-
-    Args:
-        settings: of the stack.
-        run: its directory.
-        registry: that the image is pushed to; empty for none.
-
-    Raises:
-        StackError: no engine answers, it could not be built, or the registry does not take it.
-    """
-    if registry:
-        publish.host_of(registry)
-    project = Project(require(), project_name())
-    composition = composing.describe(settings, run, project, [])
-    build(composition)
-    if registry:
-        publish.publish(project.engine, composition.environment["REWARDSTACK_IMAGE"], registry)
-
-
-def build(composition: Composition) -> None:
-    """Build the image of reward server and workers; quick where nothing has changed.
-
-    Raises:
-        StackError: it could not be built.
-    """
-    image = composition.environment["REWARDSTACK_IMAGE"]
-    with step(f"building {image} (the first time takes minutes)"):
-        if not composition.act("build", BUILT):
-            raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
-
-
-def _start_all(composition: Composition, chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServer]:
-    """Start every service; returns the model servers that did not become well and may be left out.
-
-    Raises:
-        StackError: another one did not become well; the last lines of its log are printed first.
-    """
-    models = [server.name for server in chosen]
-    _start(composition, {*composition.services} - {*models}, settings, "UP_TIMEOUT")
-    if models:
-        composition.act("up", "--detach", *models)
-    return [server for server in chosen if not _loads(composition, server, settings)]
-
-
-def _start(composition: Composition, services: Collection[str], settings: Settings, limit: str) -> None:
-    """Have Compose start services and wait until they are well; those that are will be kept up.
-
-    Raises:
-        StackError: one is not well in time; the last lines of its log are printed first.
-    """
-    started = composition.act("up", "--detach", "--wait", "--wait-timeout", settings[limit], *sorted(services))
+    mounts.write_secrets(settings, run)
     project = composition.project
-    containers = [container for container in project.containers() if container.service in services]
-    project.keep_up(container for container in containers if container.well)
-    if not started:
-        raise _failure(project, [one for one in containers if not one.well], f"{settings[limit]} s ({limit})")
+    file = composition.write(run)
+    images = {service["image"] for service in composition.services.values() if "build" not in service}
+    if missing := sorted(image for image in images if not has_image(project.engine, image)):
+        with step(f"fetching {', '.join(missing)}", "images fetched"):
+            if not project.run(*file_options([file]), "pull", "--ignore-buildable", "--policy", "missing"):
+                raise StackError(
+                    "an image cannot be fetched: the lines above say why",
+                    "check that this machine reaches the images' registries, or load the images (docker load)",
+                )
+    build(project, settings["REWARDSTACK_IMAGE"], [file])
+    composing.use_entry_points(composition)
+    Composed(project.name, [*composition.services]).save(run)
+    return composition.write(run)
 
 
-def _failure(project: Project, sick: Sequence[Container], seconds: str) -> StackError:
-    """What went wrong, from the containers that are not well; those that were never started wait for others."""
-    guilty = [container for container in sick if container.started]
-    if not guilty:
-        return StackError("docker compose up failed", "the lines above say why; then make up again")
-    for service in sorted({container.service for container in guilty}):
-        say(f"--- last lines of {service}")
-        project.act("logs", f"--tail={TAIL_LINES}", "--no-log-prefix", service)
-        say("---")
-    first = next((container for container in guilty if container.state != "running"), guilty[0])
-    why = f"not well after {seconds}" if first.state == "running" else "it ends while it is starting"
-    cause = error_in(project.log(first)) or project.problem(first)
-    return StackError(f"{first.service}: {why}: {cause}", f"{remedy(first.service, cause)}; then make up again")
-
-
-def _loads(composition: Composition, server: ModelServer, settings: Settings) -> bool:
-    """Wait until a model server is well; where it is not and may be left out, say why.
+def start(composition: Composition, file: Path, settings: Settings) -> None:
+    """Have Compose start the services and wait until they are healthy; they are kept running from then on.
 
     Raises:
-        StackError: it is not, and the settings insist on it.
+        StartFailure: a service ended or is not healthy in time.
+        StackError: Compose failed otherwise.
     """
-    try:
-        _start(composition, [server.name], settings, "MODEL_UP_TIMEOUT")
-    except StackError as error:
-        if settings[server.switch] == "on":
-            raise
-        say(f"==> no {error}")
-        return False
-    return True
+    project, since = composition.project, datetime.now(timezone.utc).isoformat()
+    seconds = max(settings.number(_timeout(name)) for name in composition.services) + SPARE_SECONDS
+    wait = ["up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", str(seconds)]
+    is_started = project.run(*file_options([file]), *wait)
+    containers = project.containers()
+    project.set_restart_policy(container for container in containers if container.is_healthy)
+    if is_started:
+        return
+    failed = [one for one in containers if one.has_failed]
+    failed = failed or [one for one in containers if one.state == "running" and not one.is_healthy]
+    if not failed:
+        raise StackError("docker compose up failed", "the lines above say why; then make up again")
+    logs = {one.service: project.log(one, since) for one in failed}
+    for service, log in logs.items():
+        say("\n".join([f"--- last lines of {service}", *log.splitlines()[-TAIL_LINES:], "---"]))
+    first = next((one for one in failed if one.state != "running"), failed[0])
+    timeout = _timeout(first.service)
+    why = f"not healthy after {settings[timeout]} s ({timeout})"
+    if first.state != "running":
+        why = "it ends while it is starting"
+    cause = error_in(logs[first.service]) or project.problem(first)
+    help_ = f"{remedy(first.service, cause)}; then make up again"
+    raise StartFailure(f"{first.service}: {why}: {cause}", help_, [*logs])
 
 
-def _score(settings: Settings, run: RunDir, composition: Composition, services: Sequence[str]) -> None:
-    """Directly where the cache is published, else by the reward server, which has it beside itself."""
+def _timeout(service: str) -> str:
+    """Return the setting of the seconds that a service may take to become healthy."""
+    row = SERVICES.get(kind_of(service))
+    return row.startup_timeout if row else "UP_TIMEOUT"
+
+
+def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> Started:
+    """Have samples scored directly where the cache is published, else by the reward server, which has it beside it."""
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
-    if composing.published_cache(settings):
+    if composing.is_cache_published(settings):
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
-    samples.score(settings, run, services, addresses, judge)
+    return Started(settings, ["rules", *(server.name for server in composition.chosen)], addresses, judge, summarize)
+
+
+def _service(name: str, row: Mapping[str, Any], described: Composition, settings: Settings) -> Service:
+    runs = row["image"]
+    if "build" in row:
+        runs += " (built here)"
+    elif not has_image(described.project.engine, runs):
+        runs += " (to be fetched)"
+    if kind_of(name) in MODEL_ARGUMENT and row.get("command"):
+        runs += f", {row['command'][MODEL_ARGUMENT[kind_of(name)]]}"
+    server = next((server for server in described.chosen if server.name == name), None)
+    limit = int(row.get("mem_limit", 0))
+    needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""
+    return Service(name, runs, row.get("scale", 1), needs or (f"up to {in_gib(limit)}" if limit else ""))

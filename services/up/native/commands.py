@@ -1,4 +1,4 @@
-"""`make status`, `make logs` and `make down` where the services are local processes."""
+"""`make status`, `make logs` and `make down` where the services are local processes; any Python can run them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running
 from services.stack.secrets import Secrets
-from services.up.native.health import probe
-from services.up.native.supervision import State, Supervision
+from services.up.native import health
+from services.up.native.supervisor import State, Supervisor
 from services.up.services import LOG_LINES, ROW
 
 
@@ -21,28 +21,27 @@ def status(run: RunDir, as_json: bool = False) -> None:
     """Print a line for each service: state, process id, uptime, health.
 
     Args:
-        run: directory of the stack.
         as_json: print one JSON object instead, with seconds of uptime and the ports by name.
 
     Raises:
-        StackError: nothing runs, or a service is not well.
+        StackError: nothing runs, or a service is not healthy.
     """
-    running, supervision = run.recall(), Supervision(run)
-    states = {state.name: state for state in supervision.states()}
-    if not states and supervision.members():
+    running, supervisor = run.load(), Supervisor(run)
+    states = {state.name: state for state in supervisor.states()}
+    if not states and supervisor.members():
         raise StackError("services run here, and their supervisord does not answer", "make up, or make down")
     if not states or not running:
         raise StackError("nothing runs here", "make up")
-    # A make up that was interrupted may have stopped some to start them anew, or for good.
+    # A make up that was interrupted may have stopped some to restart them, or for good.
     states |= {name: State(name, "STOPPED", 0, 0) for name in running.services if name not in states}
-    problems = {name: probe(name, run, running) or states[name].problem for name in running.services}
+    problems = {name: health.problem(name, run, running) or states[name].problem for name in running.services}
     if as_json:
         services = [_record(states[name], problem) for name, problem in problems.items()]
-        say(json.dumps({"way": running.way, "services": services, "ports": dict(running.ports)}, indent=1))
+        say(json.dumps({"deployment": running.backend, "services": services, "ports": dict(running.ports)}, indent=1))
     else:
         _print_rows(states, problems, running)
-    if sick := [name for name, problem in problems.items() if problem]:
-        raise StackError(f"not well: {', '.join(sick)}", f"make logs s={sick[0]}")
+    if unhealthy := [name for name, problem in problems.items() if problem]:
+        raise StackError(f"unhealthy: {', '.join(unhealthy)}", f"make logs s={unhealthy[0]}")
 
 
 def _print_rows(states: Mapping[str, State], problems: Mapping[str, str], running: Running) -> None:
@@ -63,36 +62,35 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
     """Print the last lines of one service's log, or of all.
 
     Args:
-        run: directory of the stack.
         service: its name; empty for all.
         follow: go on printing what is added, until interrupted.
 
     Raises:
         StackError: there is no such service, or nothing has run here.
     """
-    running = run.recall()
+    running = run.load()
     names = running.services if running else sorted(log.stem for log in run.logs.glob("*.log"))
     if not names:
         raise StackError("nothing has run here", "make up")
     if service and service not in names:
         raise StackError(f"there is no service {service!r}", f"the services are {', '.join(names)}")
     files = [str(run.log(name)) for name in ([service] if service else names)]
-    following = ["--follow=name", "--retry"] if follow else []
-    subprocess.run(["tail", "--verbose", f"--lines={LOG_LINES}", *following, *files], check=False)
+    options = ["--follow=name", "--retry"] if follow else []
+    subprocess.run(["tail", "--verbose", f"--lines={LOG_LINES}", *options, *files], check=False)
 
 
 def down(run: RunDir) -> None:
-    """Stop everything; says so where nothing runs.
+    """Stop everything, once requests in flight are answered; says so where nothing runs.
 
     Raises:
         StackError: something still runs.
     """
-    supervision = Supervision(run)
-    if not supervision.states() and not supervision.members():
+    supervisor = Supervisor(run)
+    if not supervisor.states() and not supervisor.members():
         say("nothing runs here")
         return
-    with step("stopping the services"):
-        supervision.stop()
+    with step("stopping the services", "services stopped"):
+        supervisor.stop()
         Secrets(run).remove()
-    if left := supervision.members():
-        raise StackError(f"still there: {', '.join(f'{p.name()} (pid {p.pid})' for p in left)}", "make down again")
+    if left := supervisor.members():
+        raise StackError(f"still there: {', '.join(f'{one.name} (pid {one.pid})' for one in left)}", "make down again")

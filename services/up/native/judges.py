@@ -1,4 +1,4 @@
-"""Several replicas of a judge behind one address, without the rest of a stack: what `run_vllm_server.py` turns into.
+"""Several replicas of a judge behind one address, without the rest of a stack, for `run_vllm_server.py --replicas`.
 
 `python -m services.up.native.judges RUN_DIR` runs them until it is interrupted; RUN_DIR/judges.json says what to start.
 """
@@ -11,7 +11,6 @@ import shutil
 import signal
 import sys
 import threading
-from dataclasses import replace
 from typing import Any
 
 from services.gateway import config as gateway
@@ -19,17 +18,18 @@ from services.judge import engine
 from services.stack import packages
 from services.stack.console import say, step
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT, RunDir
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings, load
+from services.stack.signals import defer_signals
 from services.up.native import programs
-from services.up.native.model_programs import replica
+from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Stack
-from services.up.native.supervision import Supervision
-from services.up.native.up import bring_up
-from services.up.native.waiting import NeverWell, Watch
+from services.up.native.supervisor import Supervisor
+from services.up.native.up import Startup, StartupTimeout, apply
+
+NO_DISCOVERY = "[]"
 
 
 def main(folder: str) -> int:
@@ -39,7 +39,7 @@ def main(folder: str) -> int:
     try:
         _serve(run)
     except (StackError, OSError) as error:
-        print(f"error: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {explain_os_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -49,25 +49,20 @@ def main(folder: str) -> int:
 
 def _serve(run: RunDir) -> None:
     settings, wanted = load(ROOT), json.loads((run.path / "judges.json").read_text(encoding="utf-8"))
-    supervision, well = Supervision(run), False
+    supervisor, healthy = Supervisor(run), False
     try:
-        bring_up(supervision, run, _describe(settings, run, wanted), os.environ)
+        apply(supervisor, run, _describe(settings, run, wanted), os.environ)
         with step(f"loading {wanted['model']}"):
-            _wait(run, settings)
-        well = True
+            Startup(run, settings).wait()
+        healthy = True
         say(wanted["announcement"])
         threading.Event().wait()
+    except StartupTimeout as error:
+        raise StackError(error.problem, "see the lines above") from None
     finally:
         # vLLM does not hear SIGTERM while it loads its model, and has nothing to finish.
-        with undisturbed():
-            supervision.stop(gently=well)
-
-
-def _wait(run: RunDir, settings: Settings) -> None:
-    try:
-        Watch(run, settings).wait()
-    except NeverWell as error:
-        raise StackError(error.problem, "see what the lines above say") from None
+        with defer_signals():
+            supervisor.stop(gently=healthy)
 
 
 def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
@@ -78,22 +73,22 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
     keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
     # The caches are those of the user who types this; what is temporary goes with the directory.
     own = {"TMPDIR": str(run.temporary)}
-    judges = [
-        replace(
-            replica(engine.replica_name(number), one["command"], run, own | one["environment"], keys, {}), inherits=True
-        )
-        for number, one in enumerate(wanted["replicas"], start=1)
-    ]
+    judges = []
+    for number, one in enumerate(wanted["replicas"], start=1):
+        name = engine.replica_name(number)
+        fields = {"environment": own | one["environment"], "keys": keys, "inherits": True}
+        server = f"unix:{run.socket(name)}"
+        judges.append(programs.program(name, one["command"], settings, server=server, **fields))
     listen = {"judge": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
     return Stack(
-        [*judges, programs.gateway(gateway.command(nginx, run.path), settings)],
-        configuration={},
+        [*judges, programs.gateway(nginx, settings, run)],
+        programs.watch(settings, run, NO_DISCOVERY),
+        configuration={DISCOVERY: NO_DISCOVERY},
         gateway=gateway.files({"judge": [judge.server for judge in judges]}, settings, listen),
         secrets=secrets,
         urls={},
         ports={"JUDGE_PORT": (host, port)},
         host=wanted["here"],
-        unwell_seconds=settings.number("UNHEALTHY_TIMEOUT"),
     )
 
 

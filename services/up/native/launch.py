@@ -1,8 +1,8 @@
 """Starts one service in place of this process: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
 
 A main process that is killed can leave children that hold its port (nginx's workers do), so whatever is left of the
-service's last process group is ended first. The service is given the system's variables and its own, as a container
-would be, whatever its supervisor was started with; its PATH begins with what is installed beside its own program.
+service's last process group is ended first. The service gets the variables of the system and its own, as a container
+would, whatever its supervisor was started with; its PATH begins with the folder of its own program.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from services.stack import processes
-from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import RunDir
+from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 
 
 def main(description: Path) -> None:
@@ -23,13 +23,14 @@ def main(description: Path) -> None:
     program = json.loads(description.read_text(encoding="utf-8"))
     session = os.getsid(0)
     processes.end_group(run.process_group(service), session)
-    processes.end(lambda: [*processes.abandoned_mounts(session)], 0)
+    processes.end(lambda: processes.abandoned_mounts(session), 0)
     run.group_file(service).write_text(str(os.getpgrp()))
     # vLLM does not listen where a socket is left.
     run.socket(service).unlink(missing_ok=True)
-    given = {**(os.environ if program["inherits"] else from_environment(*FROM_THE_SYSTEM)), **program["environment"]}
-    given["PATH"] = os.pathsep.join([program["path"], given.get("PATH", os.defpath)])
-    os.execvpe(program["command"][0], program["command"], given)
+    system = os.environ if program["inherits"] else from_environment(*SYSTEM_VARIABLES)
+    environment = {**system, **program["environment"]}
+    environment["PATH"] = os.pathsep.join([program["path"], environment.get("PATH", os.defpath)])
+    os.execvpe(program["command"][0], program["command"], environment)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from services.embedding.tei_python.model_source import CARRIED, ON_GPU
+from services.embedding.tei_python.settings import CARRIED, ON_GPU
 from services.judge import model
 from services.models import environment, machine
 from services.models.environment import Models
@@ -15,8 +15,9 @@ from services.stack.rundir import RunDir, Running
 from services.stack.settings import Settings
 from services.up import model_servers, named_judges
 from services.up.model_servers import EMBEDDING, ModelServer
-from services.up.native.stack import Place, describe
-from services.up.native.supervision import Supervision
+from services.up.native import config
+from services.up.native.stack import Runtime, describe
+from services.up.native.supervisor import Supervisor
 from services.up.native.up import up
 from services.up.plan import Plan, Service, in_gib
 from services.up.services import service_of
@@ -25,21 +26,19 @@ NO_MONITORING = "Prometheus and Grafana run in containers only"
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
-    """What `make up` does; nothing is changed by asking.
+    """Return what `make up` does; nothing is changed.
 
     Args:
-        settings: of the stack.
-        run: its directory.
         reason: for local processes.
     """
-    last, supervision = run.recall(), Supervision(run)
-    running = last.services if last and supervision.states() else []
-    left = bool(running or supervision.members())
+    last, supervisor = run.load(), Supervisor(run)
+    running = last.services if last and supervisor.states() else []
+    left = bool(running or supervisor.members())
     default = settings["JUDGE_MODEL"] or model.default(machine.gpus())
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default))
     ready = not choice.chosen or environment.ready(Models(Path(settings["MODELS_DIR"])))
     return Plan(
-        way="native",
+        backend="native",
         reason=reason,
         services=[*_services(settings), *(_model_service(server, settings) for server in choice.chosen)],
         running=running,
@@ -47,44 +46,42 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         held=last.ports.values() if last and left else (),
         left_out={**choice.left_out, **({"monitoring": NO_MONITORING} if settings["MONITORING"] == "on" else {})},
         warnings=choice.warnings,
-        carry_out=partial(up, settings, run, choice.chosen),
-        changes=partial(changes, settings, run, Place(packages.find()), choice.chosen, last)
+        apply=partial(up, settings, run, choice.chosen),
+        changes=partial(changes, settings, run, Runtime(packages.find()), choice.chosen, last)
         if last and running and ready
         else None,
     )
 
 
-def changes(settings: Settings, run: RunDir, place: Place, chosen: Sequence[ModelServer], last: Running) -> list[str]:
-    """What becomes of the services that run, as `make up` will say it, and what their memory is short of.
+def changes(
+    settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer], last: Running
+) -> list[str]:
+    """Return what `make up` changes of the services that run, and what memory they are short of.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        place: where programs run.
-        chosen: model servers.
         last: what runs.
 
     Raises:
-        StackError: `make up` would end so, too.
+        StackError: `make up` would fail with it, too.
     """
-    stack = describe(settings, run, place, chosen, last)
-    said = [f"stopping {name}" for name in last.services if name not in stack.names]
+    stack = describe(settings, run, runtime, chosen, last)
+    lines = [f"stopping {name}" for name in last.services if name not in stack.names]
     for program in stack.programs:
         if program.name not in last.services:
-            said.append(f"starting {program.name}")
-        elif program.changed(run):
-            said.append(f"restarting {program.name} (changed: {', '.join(program.changes(run))})")
+            lines.append(f"starting {program.name}")
+        elif config.has_changed(program, run):
+            lines.append(f"restarting {program.name} (changed: {', '.join(config.changes(program, run))})")
     if stack.running(last.session).gateway != last.gateway:
-        said.append("the gateway takes up its new configuration")
+        lines.append("the gateway loads its new configuration")
     need = sum(_memory(stack.names, chosen)) - sum(_memory(last.services, chosen))
     if need > machine.free_memory():
         free = in_gib(machine.free_memory())
-        said.append(f"warning: what is new needs {in_gib(need)} of memory, and {free} are free")
-    return said
+        lines.append(f"warning: what is new needs {in_gib(need)} of memory, and {free} are free")
+    return lines
 
 
 def _memory(names: Iterable[str], chosen: Sequence[ModelServer]) -> Iterator[int]:
-    """Bytes that each replica of the model servers among these services takes."""
+    """Bytes that each replica of the model servers among these services needs."""
     return (server.memory for name in names for server in chosen if service_of(name) == server.name)
 
 

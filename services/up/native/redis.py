@@ -1,4 +1,4 @@
-"""The stack's two Redis: the cache and the queue. They listen on sockets, and on a port where a setting names one."""
+"""The configuration of the two Redis, cache and queue: on sockets, and on a port where a setting names one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from services.stack.settings import Settings
 
 OPTIONS = CHART_FILES / "redis"
 SERVER = "server"
-"""The cache's user for the stack's own services, which may do everything."""
+"""The cache's user for the stack's own services, who has every right."""
 
 
 @dataclass(frozen=True)
 class Redis:
-    """One of them.
+    """One Redis.
 
     Args:
         service: `cache` or `queue`.
         socket: that it listens on.
-        configuration: of this stack; the options that all stacks share are read beside it.
-        login: user and password as a URL has them; empty where it has no port.
-        published: its URL for other machines, to be read by a shell; the socket's where it has no port.
+        configuration: of this stack; it includes the options that all deployments share.
+        login: user and password as a URL has them; empty without a port.
+        published: its URL for other machines, for a shell to read; that of the socket without a port.
     """
 
     service: str
@@ -35,18 +35,16 @@ class Redis:
 
     @property
     def url(self) -> str:
-        """For this machine."""
+        """Its URL on this machine."""
         return f"unix://{f'{self.login}@' if self.login else ''}{self.socket}"
 
 
 def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Redis:
-    """The Redis of a service.
+    """Return the Redis of a service.
 
     Args:
         service: `cache` or `queue`.
-        settings: of the stack.
-        run: its directory.
-        secrets: takes up the passwords that a port needs.
+        secrets: to which the passwords of a port are added.
     """
     prefix, socket = service.upper(), run.socket(service)
     port, login, published = settings[f"{prefix}_PORT"], "", f"unix://{socket}"
@@ -66,7 +64,6 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
         "unixsocketperm 700",
         f"port {port or 0}",
         *access,
-        f"maxmemory {settings[f'{prefix}_MAX_MEMORY']}",
         f"dir {run.queue if service == 'queue' else run.path}",
         "daemonize no",
         'logfile ""',
@@ -78,15 +75,15 @@ def users(password: str, own: str) -> list[str]:
     """Return the cache's users as lines of its configuration.
 
     Args:
-        password: of trainers, who may do what the client does; they log in without a name.
-        own: of the stack's services.
+        password: of trainers, whose rights are those of the client; they log in without a name.
+        own: password of the stack's services.
     """
     rights = (OPTIONS / "trainers.acl").read_text(encoding="ascii").strip()
     return [f"user default on >{password} {rights}", f"user {SERVER} on >{own} ~* &* +@all"]
 
 
 def _addresses(settings: Settings) -> str:
-    """As Redis writes them."""
+    """Return the addresses to listen on, as Redis writes them."""
     address = ipaddress.ip_address(settings["BIND_ADDRESS"])
     own = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
     return f"{own}{address}"

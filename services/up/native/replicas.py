@@ -1,7 +1,7 @@
 """Model servers of other nodes: each keeps a file in a folder on shared storage, its endpoints with a heartbeat.
 
-A file is believed where it is the user's own and nobody else may read or write it, and only an address is taken from
-it: a host, which is looked up, and a port. Clocks of nodes differ: a server lives where its heartbeat changes.
+A file is trusted if it is the user's own and nobody else may read or write it, and only an address is read from it: a
+host, which is resolved, and a port. Clocks of nodes differ: a server is alive while its heartbeat changes.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ import re
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+DISCOVERY = "programs/discovery.json"
+"""The file in the run directory that says which folders are watched, and which of the gateway's files lists whom."""
 ALIVE_SECONDS = 30.0
-"""Without another heartbeat, after which a server is taken for gone."""
+"""Without another heartbeat, after which a server counts as gone."""
 MOST_BYTES = 65_536
 SUFFIX = ".json"
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
-class Refused(ValueError):
+class InvalidFile(ValueError):
     """A file names no server; says why."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """What is known of one.
+    """A server.
 
     Args:
         url: that its file names.
         written: its last heartbeat, by its own clock.
         address: host and port as nginx writes them.
-        moved: when the heartbeat was seen to change last, by this process's clock; never at first, for the file may
-            be all that is left of a server.
+        moved: when the heartbeat last changed, by this process's clock; never at first, for the file may be all that is
+            left of a server.
     """
 
     url: str
@@ -50,88 +52,88 @@ class Server:
 
 @dataclass
 class Replicas:
-    """Follows one folder.
+    """Watches one folder.
 
     Args:
         folder: that holds a file of each server.
         variable: under which a file names it.
-        tell: is told of each file that is refused, once.
+        log: is called once for each file that is refused.
         clock: in seconds.
-        listed: addresses that are followed already: until a heartbeat could have been seen, they live.
+        listed: addresses that the gateway has already: they count as alive until a heartbeat could have been seen.
     """
 
     folder: Path
     variable: str
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     listed: frozenset[str] = frozenset()
     _seen: dict[str, Server] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
 
     def alive(self) -> list[str]:
-        """Addresses of the servers that live, in a fixed order."""
+        """Return the addresses of the servers that are alive, in a fixed order."""
         now = self.clock()
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
         except OSError:
-            names = sorted(self._seen)  # the storage is away for a moment; they grow old meanwhile
-        self._seen = {name: server for name in names for server in self._look(name, now)}
+            names = sorted(self._seen)  # the storage does not answer; they age meanwhile
+        self._seen = {name: server for name in names if (server := self._look(name, now))}
         return sorted({server.address for server in self._seen.values() if now - server.moved < ALIVE_SECONDS})
 
-    def _look(self, name: str, now: float) -> Iterator[Server]:
-        """One server or none."""
+    def _look(self, name: str, now: float) -> Server | None:
         last = self._seen.get(name)
         try:
             url, written = read(self.folder / name, self.variable)
             known = last and last.url == url
-            address = last.address if last and known else find(url)
+            address = last.address if last and known else resolve(url)
             at_first = now if address in self.listed else -math.inf
             moved = last.moved if last and known and last.written == written else now if last else at_first
-            yield Server(url, written, address, moved)
+            return Server(url, written, address, moved)
         except FileNotFoundError:
-            return
+            return None
         except OSError:
-            yield from [last] if last else []
-        except Refused as why:
-            if (said := f"{self.folder / name}: {why}") not in self._told:
-                self._told.add(said)
-                self.tell(said)
+            return last
+        except InvalidFile as error:
+            if (text := f"{self.folder / name}: {error}") not in self._logged:
+                self._logged.add(text)
+                self.log(text)
+            return None
 
 
 def read(path: Path, variable: str) -> tuple[str, float]:
-    """The URL of a server and its heartbeat.
+    """Return the URL of a server and its heartbeat.
 
     Args:
         path: of its file.
         variable: under which the file names it.
 
     Raises:
-        Refused: the file is not the user's own, or not of this kind.
+        InvalidFile: the file is not the user's own, or not of this kind.
         OSError: it cannot be read.
     """
     # A pipe has no writer to wait for.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise Refused(f"it must be this user's own file and of mode 600 (chmod 600 {path})")
+            raise InvalidFile(f"it must be this user's own file and of mode 600 (chmod 600 {path})")
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise Refused(f"it is longer than {MOST_BYTES} bytes")
+        raise InvalidFile(f"it is longer than {MOST_BYTES} bytes")
     try:
-        told: dict[str, Any] = json.loads(content)
-        url, written = told["servers"][variable], told["written"]
+        found: dict[str, Any] = json.loads(content)
+        url, written = found["servers"][variable], found["written"]
         if isinstance(url, str) and not isinstance(written, bool) and math.isfinite(written):
             return url, float(written)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         pass
-    raise Refused(f"it is no file of endpoints that names {variable}")
+    raise InvalidFile(f"it is no file of endpoints that names {variable}")
 
 
-def find(url: str) -> str:
-    """Address and port of a server, as nginx writes them; nothing else of the URL is taken.
+def resolve(url: str) -> str:
+    """Return address and port of a server, as nginx writes them; nothing else of the URL is used.
 
     Raises:
-        Refused: it is no such URL, or its host is not known.
+        InvalidFile: it is no such URL, or its host is unknown.
     """
     try:
         parts = urlsplit(url)
@@ -140,9 +142,9 @@ def find(url: str) -> str:
         host, port = "", None
     plain = url.lower() in (f"http://{host}:{port}", f"http://[{host}]:{port}")
     if not plain or not port or not (HOST.fullmatch(host) or ":" in host):
-        raise Refused("its server is not written as http://HOST:PORT")
+        raise InvalidFile("its server is not written as http://HOST:PORT")
     try:
         [family, _, _, _, (address, *_)], *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise Refused(f"the host {host} is not known here") from None
+        raise InvalidFile(f"the host {host} is not known here") from None
     return f"[{address}]:{port}" if family == socket.AF_INET6 else f"{address}:{port}"

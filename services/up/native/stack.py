@@ -1,12 +1,13 @@
-"""What `make up` is to run: programs, configuration, secrets and addresses, all from the settings."""
+"""What `make up` runs: programs, configuration, secrets and addresses, all from the settings and the service table."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from services.gateway import config as gateway
 from services.gateway import tls
@@ -16,35 +17,31 @@ from services.stack import ports
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.secrets import Secrets
 from services.stack.settings import KEYS, Settings
-from services.stack.template import fill
 from services.up import model_servers
 from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
-from services.up.native import following, model_programs, programs
-from services.up.native.environments import Environments
-from services.up.native.model_programs import INSTALLED, Launcher
-from services.up.native.programs import Program
+from services.up.native import config, models, programs
+from services.up.native.models import INSTALLED, Launcher
+from services.up.native.programs import Inputs, Program
 from services.up.native.redis import Redis, redis
-
-TEMPLATE = ROOT / "services/up/native/templates/supervisord.conf"
-FOLLOWING = TEMPLATE.with_name("following.conf")
-HEARTBEAT = TEMPLATE.with_name("heartbeat.conf")
+from services.up.native.replicas import DISCOVERY
+from services.up.plan import Started
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where programs run: on this machine as they are, or out of images.
+class Runtime:
+    """Where programs run: on this machine as they are, or in images.
 
     Args:
         programs: paths of nginx and redis-server there.
         launcher: of the model servers.
-        inside: a program as it is started there.
-        way: the value of STACK that stands for it.
+        wrap: returns a program as it is started there.
+        backend: the value of STACK that stands for it.
     """
 
     programs: Mapping[str, str]
     launcher: Launcher = INSTALLED
-    inside: Callable[[Program], Program] = lambda program: program
-    way: str = "native"
+    wrap: Callable[[Program], Program] = lambda program: program
+    backend: str = "native"
 
 
 @dataclass(frozen=True)
@@ -52,145 +49,113 @@ class Stack:
     """What is to run; nothing of it is written yet.
 
     Args:
-        programs: in the order in which they start.
-        configuration: of the programs, text by name of the file.
+        programs: the services, in the order in which they are listed.
+        watch: the program that watches them.
+        configuration: of programs, text by name of the file.
         gateway: files of the gateway, text by name.
         secrets: keys and passwords.
         urls: where clients find the services, by the client's variable.
-        ports: address and port by name, that of the gateway first.
+        ports: address and port by name, those of the gateway first.
         host: by which this machine reaches the gateway.
-        unwell_seconds: after which a service that was well, and is not any more, is ended; 0 for never.
         cache: the Redis of results; None where there is none.
-        way: the value of STACK that stands for how it runs.
-        following: what the gateway follows, as `services.up.native.following` reads it.
+        backend: the value of STACK that stands for how it runs.
     """
 
     programs: Sequence[Program]
+    watch: Program
     configuration: Mapping[str, str]
     gateway: Mapping[str, str]
     secrets: Secrets
     urls: Mapping[str, str]
     ports: Mapping[str, tuple[str, int]]
     host: str
-    unwell_seconds: int
     cache: Redis | None = None
-    way: str = "native"
-    following: Sequence[Mapping[str, object]] = ()
+    backend: str = "native"
 
     @property
     def names(self) -> list[str]:
-        """Of the services."""
+        """The names of the services."""
         return [program.name for program in self.programs]
+
+    def started(self, settings: Settings, summarize: Callable[[], None]) -> Started:
+        """Return what check and summary of `make up` need of it.
+
+        Args:
+            settings: of the stack.
+            summarize: prints how to reach it.
+        """
+        addresses = {**self.urls, **({"REWARD_CACHE_URL": self.cache.url} if self.cache else {})}
+        return Started(settings, self.names, addresses, self.judge_model, summarize)
 
     @property
     def judge_model(self) -> str:
-        """That the default judge serves; empty where there is no judge."""
+        """The model of the default judge; empty where there is no judge."""
         return next((engine.served(program.command) for program in self.programs if program.name == "judge"), "")
 
     def files(self, run: RunDir) -> dict[str, str]:
-        """The text of every file but the secrets, by name."""
-        # supervisord gives up root's rights unless told otherwise, and could then not read the private directory.
-        user = "user = root" if os.geteuid() == 0 else ""
-        values = {
-            "ROOT": str(ROOT),
-            "RUN_DIR": str(run.path),
-            "USER": user,
-            "PYTHON": sys.executable,
-            "UNHEALTHY_TIMEOUT": str(self.unwell_seconds),
-        }
-        head = fill(TEMPLATE, values)
-        followed = {}
-        if self.following:
-            text = json.dumps(self.following, indent=1)
-            followed[f"programs/{following.NAME}.json"] = text
-            head += fill(FOLLOWING, {**values, "DIGEST": programs.digest([text])})
-        if self.way != "native":
-            head += fill(HEARTBEAT, values)
-        written = {program.name: program.files(run) for program in self.programs}
-        return {
-            "supervisord.conf": head + "".join(section for section, _ in written.values()),
-            **{f"programs/{name}.json": text for name, (_, text) in written.items()},
-            **followed,
-            **self.configuration,
-            **self.gateway,
-        }
+        """Return the text of every file but the secrets, by name."""
+        return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def running(self, session: int) -> Running:
-        """What is remembered of it.
+        """Return what is recorded of it once it runs.
 
         Args:
             session: of supervisord.
         """
-        taken_up = programs.digest(part for file in self.gateway.items() for part in file)
+        loaded = programs.digest(part for file in self.gateway.items() for part in file)
         numbers = {name: port for name, (_, port) in self.ports.items()}
-        tls = "tls.conf" in self.gateway
-        return Running(session, boot_id(), taken_up, self.host, numbers, self.names, tls, way=self.way)
+        has_tls = "tls.conf" in self.gateway
+        return Running(session, boot_id(), loaded, self.host, numbers, self.names, has_tls, backend=self.backend)
 
 
 def describe(
-    settings: Settings, run: RunDir, place: Place, chosen: Sequence[ModelServer], running: Running | None
+    settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer], running: Running | None
 ) -> Stack:
-    """What is to run; nothing of the stack is changed by asking.
+    """Return what is to run; nothing is changed.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        place: where programs run.
-        chosen: model servers.
         running: what runs already.
 
     Raises:
-        StackError: there are too few GPUs, or a model server's program cannot be had.
+        StackError: there are too few GPUs, or a model server's program is not available.
     """
-    secrets, backend = Secrets(run), model_programs.backend_port(running)
+    secrets, urls = Secrets(run), model_servers.urls(settings, chosen)
     scores = settings["RULES"] == "on"
     redises = [redis(service, settings, run, secrets) for service in ("cache", "queue") if scores]
-    urls = model_servers.urls(settings, chosen)
-    given = _environments(settings, run, secrets, urls, redises)
-    models = model_programs.programs(settings, run, chosen, backend, given, place.launcher)
-    behind = [*([programs.rules(settings, run, *given.scoring("rules"))] if scores else []), *models]
-    every = _in_order(settings, run, place.programs, redises, behind, given)
+    inputs = _inputs(settings, run, secrets, urls, redises)
+    # The embedding server that runs keeps its own port.
+    backend_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
+    behind = [programs.rules(settings, run, inputs)] if scores else []
+    behind += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
+    stores = [programs.redis(one, settings, runtime.programs, run) for one in redises]
+    workers = programs.workers(settings, inputs) if scores else []
+    nginx = programs.gateway(runtime.programs["nginx"], settings, run)
     files = _gateway_files(settings, _tls(settings, secrets), model_servers.named(chosen))
     servers = servers_of(behind, settings)
+    discovery = json.dumps(_discovery(settings, servers, files), indent=1)
     return Stack(
-        [place.inside(program) for program in every],
-        {f"{one.service}.conf": one.configuration for one in redises},
+        [runtime.wrap(program) for program in (*stores, *behind, *workers, nginx)],
+        programs.watch(settings, run, discovery),
+        {**{f"{one.service}.conf": one.configuration for one in redises}, DISCOVERY: discovery},
         files(servers),
         secrets,
         urls,
-        _ports(settings, chosen, backend),
+        _ports(settings, chosen, backend_port),
         settings.here,
-        settings.number("UNHEALTHY_TIMEOUT"),
         next(iter(redises), None),
-        place.way,
-        _following(settings, servers, files),
+        runtime.backend,
     )
 
 
-def _in_order(
-    settings: Settings,
-    run: RunDir,
-    found: Mapping[str, str],
-    redises: Sequence[Redis],
-    behind: Sequence[Program],
-    given: Environments,
-) -> list[Program]:
-    """All programs as they start, those behind the gateway among them."""
-    stores = [programs.redis(one.service, found["redis-server"], run, one.configuration) for one in redises]
-    workers = programs.workers(settings, *given.scoring("worker")) if redises else []
-    nginx = programs.gateway(gateway.command(found["nginx"], run.path), settings)
-    return [*stores, *behind, *workers, nginx]
-
-
-def _ports(settings: Settings, chosen: Sequence[ModelServer], backend: int) -> dict[str, tuple[str, int]]:
-    """Address and port by name, the one that only the gateway asks among them."""
+def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
+    """Address and port by name, also of the one that only the gateway asks."""
     wanted = model_servers.wanted_ports(settings, chosen)
-    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, backend)} if EMBEDDING in chosen else {})}
+    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, backend_port)} if EMBEDDING in chosen else {})}
 
 
-def _environments(
+def _inputs(
     settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
-) -> Environments:
+) -> Inputs:
     hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redises}
     hidden |= {**{name: settings[name] for name in KEYS}, "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {
@@ -199,11 +164,11 @@ def _environments(
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted(settings),
     }
-    return Environments(values, hidden, settings, secrets)
+    return Inputs(values, hidden, settings, secrets)
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
-    """What the gateway is given for TLS; secrets take up the files."""
+    """What the gateway is given for TLS; its files are added to the secrets."""
     found = tls.contents(settings)
     for name, text in found.items():
         secrets.add(name, text)
@@ -219,31 +184,31 @@ def _gateway_files(
 
 
 def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
-    """Where the servers of each service listen, as nginx writes it; those on other nodes are added as they come.
+    """Return where the servers of each service listen, as nginx writes it; `watch` adds those of other nodes.
 
     Args:
         behind: programs that the gateway passes requests to.
-        settings: of the stack.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:
         servers.setdefault(program.service, []).append(program.server)
-    for server in model_servers.followed(settings):
+    for server in model_servers.discovered(settings):
         servers.setdefault(server.name, [gateway.NOBODY])
     return servers
 
 
-def _following(
+def _discovery(
     settings: Settings,
     servers: Mapping[str, Sequence[str]],
     files: Callable[[Mapping[str, Sequence[str]]], dict[str, str]],
-) -> list[Mapping[str, object]]:
-    """What `following` reads: of each service with servers on other nodes, their folder and the gateway's file."""
-    described: list[Mapping[str, object]] = []
-    for server in model_servers.followed(settings):
+) -> list[dict[str, Any]]:
+    """The fields of `watch.Upstream` of each service with servers on other nodes."""
+    found = []
+    for server in model_servers.discovered(settings):
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
         text = files({**servers, server.name: [f"${{{variable}}}"]})[file]
         own = [one for one in servers[server.name] if one != gateway.NOBODY]
-        known = {"file": file, "text": text, "variable": variable, "own": own, "nobody": gateway.NOBODY}
-        described.append({**known, "folder": str(ROOT / settings[server.folder]), "url": server.url})
-    return described
+        folder = str(ROOT / Path(settings[server.folder]))
+        described = {"file": file, "text": text, "variable": variable, "own": own, "nobody": gateway.NOBODY}
+        found.append({**described, "folder": folder, "url": server.url})
+    return found

@@ -1,86 +1,97 @@
-"""`make up`: from the settings to a table of scored samples."""
+"""`make up` with local processes.
+
+`describe` (stack.py) decides what runs, without changing anything. Here its files and secrets are written, supervisord
+is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then
+keeps the services running, with the help of `watch`.
+"""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from services.stack import packages, processes, template
-from services.stack.console import say, step
+from services.stack.console import done, first_error, say, step, tail
 from services.stack.errors import StackError
-from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import ROOT, RunDir, Running
+from services.stack.service_env import SYSTEM_VARIABLES, from_environment
+from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
-from services.up import model_servers, samples
+from services.up import model_servers, summary
 from services.up.model_servers import ModelServer
+from services.up.native import config, health
 from services.up.native.programs import Program
-from services.up.native.stack import Place, Stack, describe
-from services.up.native.supervision import Supervision
-from services.up.native.waiting import NeverWell, Watch
-from services.up.services import TAKEN, service_of
+from services.up.native.stack import Runtime, Stack, describe
+from services.up.native.supervisor import State, Supervisor
+from services.up.plan import Started
+from services.up.services import TAKEN, kind_of, remedy, service_of
 
-LOADING_SECONDS = 10.0
-"""That reward functions may take when they are looked at; what takes longer the reward server itself is waited for."""
+FUNCTIONS_SECONDS = 10.0
+"""That loading the reward functions may take; of slower ones the reward server's own start is waited for."""
+POLL_SECONDS = 0.2
+SAY_SECONDS = 30.0
+ENDED = ("BACKOFF", "EXITED", "FATAL")
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
-    """Start what does not run yet, wait until it is well, and score the shipped samples.
+class StartupTimeout(StackError):
+    """A service does not become healthy.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        chosen: model servers.
+        service: its name.
+        why: what is wrong.
+        healthy: names of the services that were, since they were started.
+    """
+
+    def __init__(self, service: str, why: str, healthy: Collection[str]) -> None:
+        super().__init__(f"{service}: {why}", f"{remedy(service, why)}; then make up again")
+        self.service, self.healthy = service, healthy
+
+
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
+    """Start what does not run yet, and wait until it is healthy.
 
     Raises:
-        StackError: a service does not come up, or a sample is not scored.
+        StackError: a service does not become healthy.
     """
-    place, chosen = Place(packages.require()), model_servers.install(chosen, settings)
-    stack = start(settings, run, place, chosen)
-    samples.farewell(settings, stack.urls, str(run.logs), stack.cache.published if stack.cache else "")
+    runtime, chosen = Runtime(packages.require()), model_servers.install(chosen, settings)
+    stack = start(settings, run, runtime, chosen)
+    cache = stack.cache.published if stack.cache else ""
+    return stack.started(settings, partial(summary.print_summary, settings, stack.urls, str(run.logs), cache))
 
 
-def start(settings: Settings, run: RunDir, place: Place, chosen: Sequence[ModelServer]) -> Stack:
-    """What `up` does once the programs are there, but for the farewell; returns what runs.
-
-    Args:
-        settings: of the stack.
-        run: its directory.
-        place: where programs run.
-        chosen: model servers.
+def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
+    """Do what `up` does once the programs are installed, but for the summary; returns what runs.
 
     Raises:
         StackError: as `up` does.
     """
-    supervision = Supervision(run)
-    if not supervision.states() and supervision.members():
+    supervisor = Supervisor(run)
+    if not supervisor.states() and supervisor.members():
         with step("ending what a supervisord that was killed left"):
-            supervision.stop()
+            supervisor.stop()
     while True:
-        stack, logged = describe(settings, run, place, chosen, run.recall()), run.log_sizes()
+        stack, logged = describe(settings, run, runtime, chosen, run.load()), run.log_sizes()
         require_functions(settings, stack.programs)
-        bring_up(supervision, run, stack, from_environment(*FROM_THE_SYSTEM))
+        apply(supervisor, run, stack, from_environment(*SYSTEM_VARIABLES))
         try:
-            with step("waiting until every service is well"):
-                Watch(run, settings, logged).wait()
+            Startup(run, settings, logged).wait()
             break
-        except NeverWell as error:
-            chosen = _left(error, chosen, settings, supervision)
-    with step("scoring the shipped samples"):
-        addresses = {**stack.urls, **({"REWARD_CACHE_URL": stack.cache.url} if stack.cache else {})}
-        samples.score(settings, run, stack.names, addresses, stack.judge_model)
+        except StartupTimeout as error:
+            chosen = _without(error, chosen, settings, supervisor)
     return stack
 
 
 def require_functions(settings: Settings, services: Sequence[Program]) -> None:
-    """See that the reward server can load the user's reward functions, before one that runs is restarted into them.
+    """Check that the reward server can load the user's reward functions, before a running one is restarted with them.
 
     Args:
-        settings: of the stack.
         services: that are to run.
 
     Raises:
-        StackError: it cannot, and why.
+        StackError: it cannot; says why.
     """
     files = settings.files("REWARD_FUNCTIONS")
     if not files:
@@ -88,7 +99,7 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
     rules = next(service for service in services if service.name == "rules")
     with subprocess.Popen(
         [*rules.prefix, rules.command[0], "-m", "rewardstack_rules.functions.catalogue", *map(str, files)],
-        env={**from_environment(*FROM_THE_SYSTEM), **rules.environment},
+        env={**from_environment(*SYSTEM_VARIABLES), **rules.environment},
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -98,97 +109,144 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
         start_new_session=True,
     ) as process:
         try:
-            _, told = process.communicate(timeout=LOADING_SECONDS)
+            _, printed = process.communicate(timeout=FUNCTIONS_SECONDS)
         except subprocess.TimeoutExpired:
             return
         finally:
             # What runs it in an image, and what it has started itself, would outlive it.
-            processes.end(lambda: [*processes.members(process.pid)])
+            processes.end(lambda: processes.members(process.pid))
     if process.returncode != 0:
-        why = (told.strip().splitlines() or ["no word of it"])[-1]
+        why = (printed.strip().splitlines() or ["it printed nothing"])[-1]
         raise StackError(f"REWARD_FUNCTIONS: {why.removeprefix('REWARD_FUNCTIONS: ')}")
 
 
-def bring_up(supervision: Supervision, run: RunDir, stack: Stack, environment: Mapping[str, str]) -> None:
+def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mapping[str, str]) -> None:
     """Start the stack, or restart what has changed of it.
 
     Args:
-        supervision: of the run directory.
-        run: directory of the stack.
-        stack: what is to run.
         environment: that supervisord is given where it is started.
     """
-    running = run.recall() if supervision.states() else None
-    why = {program.name: ", ".join(program.changes(run)) for program in stack.programs}
+    running = run.load() if supervisor.states() else None
+    why = {program.name: ", ".join(config.changes(program, run)) for program in (*stack.programs, stack.watch)}
     stack.secrets.write()
     template.write(stack.files(run), run.path)
     if running:
-        _update(supervision, run, stack.running(running.session), running, why)
+        _update(supervisor, run, stack.running(running.session), running, why)
         return
-    with step(f"starting {', '.join(stack.names)} under supervisord"):
-        supervision.start(environment, stack.running)
+    with step(f"starting {', '.join(stack.names)}", f"{', '.join(stack.names)} started"):
+        supervisor.start(environment, stack.running)
 
 
-def _update(supervision: Supervision, run: RunDir, wanted: Running, running: Running, why: dict[str, str]) -> None:
-    added, changed, removed = supervision.reread()
-    # What is started anew has not been well yet, also where this is interrupted.
-    well = {*running.well} - {*added, *changed, *removed}
-    run.remember(replace(running, well=sorted(well)))
+def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Running, why: Mapping[str, str]) -> None:
+    added, changed, removed = supervisor.reread()
+    # What is started again has not been healthy since, also where this is interrupted.
+    healthy = {*running.healthy} - {*added, *changed, *removed}
+    run.save(replace(running, healthy=sorted(healthy)))
     if wanted.gateway != running.gateway:
-        with step("the gateway takes up its new configuration"):
-            supervision.reload_gateway()
+        with step("the gateway loads its new configuration"):
+            supervisor.reload_gateway()
     for name in removed:
         with step(f"stopping {name}"):
-            supervision.remove(name)
+            supervisor.remove(name, running.healthy)
     for name in changed:
         with step(f"restarting {name} (changed: {why.get(name, 'how it is supervised')})"):
-            supervision.remove(name)
-            supervision.add(name)
+            supervisor.remove(name, running.healthy)
+            supervisor.add(name)
     for name in added:
-        say(f"==> starting {name}")
-        supervision.add(name)
-    started = {*added, *changed, *supervision.start_stopped()}
-    run.remember(replace(wanted, well=sorted(well - started)))
-    if not started and wanted == replace(running, well=[]):
-        say("==> the services run already, with these settings")
+        say(f"starting {name}")
+        supervisor.add(name)
+    started = {*added, *changed, *supervisor.start_stopped()}
+    run.save(replace(wanted, healthy=sorted(healthy - started)))
+    if not started and wanted == replace(running, healthy=[]):
+        say("the services run already, with these settings")
 
 
-def _left(
-    error: NeverWell, chosen: Sequence[ModelServer], settings: Settings, supervision: Supervision
-) -> list[ModelServer]:
-    """The model servers without the one that never was well.
+@dataclass
+class Startup:
+    """Waits for services.
 
-    Where the stack cannot do without a service whose port somebody else has, it is stopped: workers would send that
-    one what they judge, and keys.
-
-    Raises:
-        NeverWell: the stack cannot do without this service.
+    Args:
+        logged: bytes of each log that were there before, by name; an error is searched for behind them.
     """
-    try:
-        return _without(error, chosen, settings, supervision)
-    except NeverWell:
-        if TAKEN in error.problem:
-            with step("stopping the services, which would send keys and prompts to that port"):
-                supervision.stop()
-        raise
+
+    run: RunDir
+    settings: Settings
+    logged: Mapping[str, int] = field(default_factory=dict)
+    _start: float = field(default_factory=time.monotonic)
+    _first: dict[str, int] = field(default_factory=dict)
+
+    def wait(self) -> None:
+        """Wait until every service is healthy; prints each as it becomes so.
+
+        Raises:
+            StartupTimeout: one ended or took too long, its last log lines are printed first; or its port is taken.
+        """
+        supervisor, running = Supervisor(self.run), self.run.load()
+        waiting, printed = list(running.services if running else ()), 0.0
+        while running and waiting:
+            states = {state.name: state for state in supervisor.states()}
+            ended = {state.name for state in states.values() if self._ended(state)}
+            for name in list(waiting):
+                if conflict := health.port_conflict(name, self.run, running):
+                    raise StartupTimeout(name, conflict, running.healthy)
+                problem = health.problem(name, self.run, running)
+                problem = problem or states.get(name, State(name, "UNKNOWN", 0, 0)).problem
+                if why := self._failed(name, name in ended, problem):
+                    raise StartupTimeout(name, f"{why}: {self._cause(name) or problem}", running.healthy)
+                if not problem:
+                    done(f"{name} healthy", self._passed)
+                    waiting.remove(name)
+                    if name not in running.healthy:
+                        running.healthy.append(name)
+                        self.run.save(running)
+            if waiting and self._passed - printed > SAY_SECONDS:
+                printed = self._passed
+                say(f"  {', '.join(waiting)}: still starting after {printed:.0f} s (make logs s={waiting[0]})")
+            time.sleep(POLL_SECONDS if waiting else 0)
+
+    @property
+    def _passed(self) -> float:
+        return time.monotonic() - self._start
+
+    def _failed(self, name: str, ended: bool, problem: str) -> str:
+        if ended:
+            return "it ends while it is starting"
+        limit = SERVICES[kind_of(name)].startup_timeout
+        late = problem and self._passed > self.settings.number(limit)
+        return f"not healthy after {self.settings[limit]} s ({limit})" if late else ""
+
+    def _cause(self, name: str) -> str:
+        """The first error that a service has logged, after its last lines are printed."""
+        log = self.run.log(name)
+        say(f"--- last lines of {log}\n{tail(log)}\n---")
+        return first_error(log, self.logged.get(log.name, 0))
+
+    def _ended(self, state: State) -> bool:
+        """Whether a service ended since it was first seen; supervisord may have started it again by now."""
+        seen = self._first[state.name] = self._first.get(state.name) or state.pid
+        return state.state in ENDED or state.pid != seen
 
 
 def _without(
-    error: NeverWell, chosen: Sequence[ModelServer], settings: Settings, supervision: Supervision
+    error: StartupTimeout, chosen: Sequence[ModelServer], settings: Settings, supervisor: Supervisor
 ) -> list[ModelServer]:
-    """The model servers without the one that never was well, which is stopped.
+    """Stop a model server that did not become healthy, and return the others.
 
     Raises:
-        NeverWell: the stack cannot do without this service.
+        StartupTimeout: the stack needs this service. If another process has its port the whole stack is stopped:
+            workers would send that process what they judge, and keys.
     """
-    if error.service in error.well:
-        raise error  # it is started again for ever
     service = service_of(error.service)
-    for state in supervision.states():
-        if service_of(state.name) == service and state.name not in error.well:
-            supervision.halt(state.name)
     left = model_servers.without(chosen, service)
-    if any(settings[server.switch] == "on" for server in chosen if server not in left) or len(left) == len(chosen):
+    is_needed = any(settings[server.switch] == "on" for server in chosen if server not in left) or left == [*chosen]
+    if error.service not in error.healthy:  # else supervisord goes on restarting it
+        for state in supervisor.states():
+            if service_of(state.name) == service and state.name not in error.healthy:
+                supervisor.halt(state.name)
+    if is_needed or error.service in error.healthy:
+        if TAKEN in error.problem:
+            with step("stopping the services, which would send keys and prompts to that port"):
+                supervisor.stop()
         raise error
-    say(f"==> no {error}")
+    say(f"no {error}")
     return left

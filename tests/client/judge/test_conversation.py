@@ -69,6 +69,11 @@ TASKS: dict[str, tuple[dict[str, Any], str]] = {
     "messages": ({"messages": [*TASK[1:2], {"role": "assistant", "content": "x"}]}, "I am pregnant."),
     "messages before a reply": ({"messages": TASK[1:2]}, "I am pregnant."),
     "none": ({"problem": "", "messages": []}, ""),
+    "messages before the response": (
+        {"messages": TASK[1:2], "question": "less"},
+        "I am pregnant.",
+    ),
+    "messages with the response": ({"messages": TASK[1:3], "question": "asked"}, "asked"),
     "messages that nobody needs": ({"problem": "p", "messages": "the trainer's own"}, "p"),
 }
 

@@ -13,6 +13,7 @@ import pytest
 from rewardstack import errors, score
 from rewardstack.cache.store import ResultCache
 from rewardstack.pipeline.scorer import Scorer
+from rewardstack.routing.routes import RouteTable
 from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers import factory
 from rewardstack.scorers.factory import Backends
@@ -143,7 +144,7 @@ def test_reward_server_without_a_judge(needs_process: None, tmp_path: Path) -> N
 async def relay(kind: str) -> Scorer[object]:
     """What a client has for a leaf of this kind that knows a reward server alone."""
     settings, backends = Settings.from_env({"REWARD_SERVER_URL": SERVER}), Backends()
-    made = backends.scorers(settings, ResultCache(settings), "", {})[kind]("")
+    made = backends.scorers(settings, ResultCache(settings), "", RouteTable())[kind]("")
     await backends.close()
     return made
 

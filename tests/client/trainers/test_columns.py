@@ -48,3 +48,11 @@ def test_one_name_is_a_list() -> None:
     """A text where names are expected is refused, instead of read letter by letter."""
     with pytest.raises(RequestError, match="^columns: expected a list of names, got 'most'"):
         names_of("most", "columns")
+
+
+def test_tokens() -> None:
+    """The trainer's own count of tokens is a field of each row, before a column of that name; none for no ids."""
+    columns = Columns("overlong", None, (), {}, "do this")
+    given = {"extra_info": [{"completion_tokens": 99}, None]}
+    requests = columns.requests(["p", "p"], ["a", "b"], given, [[1, 2, 3], None])
+    assert [{"question": "p", "completion_tokens": 3}, {"question": "p"}] == [one.extra_info for one in requests]

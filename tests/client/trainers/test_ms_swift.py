@@ -26,6 +26,13 @@ async def test_values(server: FaultServer) -> None:
     assert "right" == made().__name__
 
 
+async def test_tokens() -> None:
+    """ms-swift's token ids are counted, so that `overlong` needs no server and no column."""
+    limits = {"max_response_length": 4, "overlong_buffer": 2}
+    function = reward("long", Columns("overlong", None, (), limits), "raise", None)
+    assert [0.0, -0.5] == await function(**ROWS, response_token_ids=[[1, 2], [1, 2, 3]])
+
+
 async def test_a_row_without_a_value(server: FaultServer) -> None:
     """An unreadable reference and a failing server are errors with row, cause and remedy; zero must be asked for."""
     with pytest.raises(

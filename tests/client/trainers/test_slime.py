@@ -47,6 +47,15 @@ async def test_route(
     assert (request.data_source, request.extra_info) == (asked, {**(metadata or {}), "prompt": "p"})
 
 
+def test_tokens() -> None:
+    """slime's own count is the sample's `completion_tokens`; 0, before it has counted, says nothing."""
+    assert {"completion_tokens": 9, "prompt": "p"} == slime._request(
+        ARGUMENTS, sample("a", response_length=9)
+    ).extra_info
+    stale = sample("a", response_length=0, metadata={"completion_tokens": 3})
+    assert {"completion_tokens": 3, "prompt": "p"} == slime._request(ARGUMENTS, stale).extra_info
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_own_task(name: str) -> None:
     """What the metadata say of the task precedes the prompt, which may have a chat template; null says nothing."""

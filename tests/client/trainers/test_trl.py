@@ -42,6 +42,14 @@ async def test_values_and_counts(server: FaultServer, blocking: bool) -> None:
     assert [False, True, False] == ["ground_truth" in reason for reason in extra["right_reason"]]
 
 
+async def test_tokens() -> None:
+    """TRL's completion ids are counted, so that `overlong` needs no column."""
+    limits = {"max_response_length": 4, "overlong_buffer": 2}
+    function: Any = reward_func("overlong", reference=None, extra_info=limits)
+    given = {"prompts": ["p"] * 2, "completions": ["a", "b"], "completion_ids": [[1, 2], [1, 2, 3, 4]]}
+    assert [0.0, -1.0] == await function(**given)
+
+
 @pytest.mark.parametrize(("given", "name"), [({"data_source": "gsm8k"}, "gsm8k"), ({}, "rewardstack")])
 def test_name(given: dict[str, Any], name: str) -> None:
     """TRL's logs name a reward by its source, where no name is given."""

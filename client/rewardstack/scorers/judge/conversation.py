@@ -20,9 +20,9 @@ from rewardstack_verifier.transcript import ASSISTANT, REASONING, TOOL, all_turn
 
 View = Literal["last_reply", "full_trace"]
 VIEWS: tuple[View, ...] = ("last_reply", "full_trace")
-TASKS = ("problem", "prompt", "question")
-"""Fields of `extra_info` that say what the task was, the most specific one first."""
 MESSAGES = "messages"
+TASKS = ("problem", "prompt", MESSAGES, "question")
+"""Fields of `extra_info` that say what the task was, the most specific one first."""
 THOUGHTS = ("reasoning", "reasoning_content", "thinking")
 """Where messages have reasoning beside their content."""
 IMAGE_PARTS = ("image_url", "image", "input_image")
@@ -83,7 +83,7 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
     Raises:
         RequestError: the task, the messages or an image cannot be read; names the field.
     """
-    problem, task = _task(item.extra, hide=hide)
+    problem, task = read_task(item.extra, hide=hide)
     is_needed = view == "full_trace" or not (problem or task)
     messages = _turns(item.extra.get(MESSAGES), MESSAGES, hide=hide) if is_needed else ()
     if not task and messages and not problem:
@@ -98,10 +98,16 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
     return Shown(_fenced(task, "problem") if task else problem, candidate, task, trace, images.finish())
 
 
-def _task(extra: Mapping[str, Any], *, hide: bool) -> tuple[str, Turns]:
-    """Return the task as a text, or its turns where it is a conversation."""
+def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
+    """Return the task as a text, or its turns where it is a conversation; neither where there is none.
+
+    Raises:
+        RequestError: `problem` is neither.
+    """
     for name in TASKS:
         value = Fields(extra).get(name)
+        if name == MESSAGES and not _ends_before_reply(value):
+            continue
         if isinstance(value, str) and (value or name == "problem"):
             return value, ()
         if is_conversation(value):
@@ -109,6 +115,14 @@ def _task(extra: Mapping[str, Any], *, hide: bool) -> tuple[str, Turns]:
         if value is not None and name == "problem":
             raise field_error(name, f"expected a string or chat messages, got {type(value).__name__}")
     return "", ()
+
+
+def _ends_before_reply(messages: Any) -> bool:
+    """Whether messages are a conversation that the response goes on with, rather than one that ends with it."""
+    if not is_conversation(messages):
+        return False
+    last = messages[-1] if isinstance(messages, list) else messages
+    return ROLES.get(str(last["role"]).lower()) in ("User", "System")
 
 
 def _turns(value: Any, name: str, *, hide: bool) -> Turns:

@@ -83,7 +83,6 @@ class Judge(Relayable[Plan]):
         self._named, self._rate = named, rate
         if named is not None:
             self.source = named.source
-            self.on_error = "raise" if named.may_be_negative else "zero"
         self._servers = Servers(
             variable,
             settings.judge_urls,
@@ -119,7 +118,7 @@ class Judge(Relayable[Plan]):
         plan = make_plan(item, destination, allow_urls=allow_urls)._replace(made_at=time.monotonic())
         if not plan.shown.candidate.strip():
             return Score(0.0, reason=NO_ANSWER, source=self.source)
-        if not plan.options.clip_negative and self.on_error != "raise":
+        if not plan.options.clip_negative and not (self._named is not None and self._named.may_be_negative):
             why = "values below 0 are for a judge by name: set it in judges.NAME.options"
             raise field_error("clip_negative", why)
         return plan

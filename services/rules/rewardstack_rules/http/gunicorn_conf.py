@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,16 @@ def on_starting(server: Any) -> None:
     return_memory()
     begin(Path(_metrics_dir))
     prepare_isolated(_settings)
+
+
+def when_ready(server: Any) -> None:
+    """Runs in the master, once it listens."""
+    if _settings.reload:
+        # Loaded here, it is there at once in each worker that is forked.
+        from rewardstack_rules.http import app  # noqa: F401
+        from rewardstack_rules.scoring.reload import Reloader
+
+        Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP)).start()
 
 
 def on_reload(server: Any) -> None:

@@ -11,9 +11,8 @@ from collections.abc import Collection
 
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, ServiceError
-from rewardstack_rules.jobs.keys import WORKERS
+from rewardstack_rules.jobs.keys import SILENCE, WORKERS
 from rewardstack_rules.jobs.link import RedisClient, connect, reaching
-from rewardstack_rules.jobs.sweeper import SILENCE
 from rewardstack_rules.process import NOT_READY
 from rewardstack_rules.settings import SECRETS, Settings
 

@@ -17,6 +17,8 @@ SWEEP = f"{PREFIX}:sweep"
 """Held by the worker that looks for lost chunks."""
 WORKERS = f"{PREFIX}:workers"
 """A sorted set: workers by when they last said that they live."""
+SILENCE = 30.0
+"""Seconds after which a worker of which nothing is heard counts as gone."""
 
 
 def new_job_id() -> str:

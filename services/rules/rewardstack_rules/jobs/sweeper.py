@@ -7,13 +7,11 @@ import threading
 
 from rewardstack.errors import ServiceError, UnreachableError
 from rewardstack_rules.jobs.delivery import BATCH, Chunk, Delivery
-from rewardstack_rules.jobs.keys import OPEN, SWEEP, WORKERS, JobKeys
+from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 
 INTERVAL = 2.0
 """Seconds between two sweeps, whichever workers make them."""
-SILENCE = 30.0
-"""Seconds after which a worker of which nothing is heard counts as gone."""
 PICK_UP = 5.0
 """Seconds that a chunk has, once sent, to be seen in the queue or begun."""
 

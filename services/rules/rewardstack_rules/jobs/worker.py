@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging.config
 import os
+import signal
 import socket
 import sys
 import time
@@ -34,6 +35,7 @@ from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.isolation import IsolationCollector
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated
+from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
@@ -67,6 +69,8 @@ class ChunkWorker(SimpleWorker):
 
     stopping = False
     """Whether a signal came, to this worker or to one before it that had lost the queue."""
+    reloading = False
+    """Whether it came because reward functions have changed (`RELOAD=on`)."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """What the first signal does."""
@@ -81,6 +85,7 @@ class ChunkWorker(SimpleWorker):
 
 def main() -> None:
     """Works until it is told to stop; exits with a message where a setting is wrong."""
+    environment = dict(os.environ)
     raise_open_files()
     return_memory()
     logging.config.dictConfig(LOGGING)
@@ -97,6 +102,8 @@ def main() -> None:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"
     Sweeper(connect(settings.queue_url), name).start()
+    if settings.reload:
+        Reloader(settings, _reload).start()
     log.info("Running as %s", name)
     with contextlib.suppress(StopRequested):  # which comes out where it meets no worker at work
         while True:
@@ -105,6 +112,14 @@ def main() -> None:
                 break
             time.sleep(PAUSE)
     workshop().background.finish()
+    if ChunkWorker.reloading:
+        os.execve(sys.executable, [sys.executable, "-m", "rewardstack_rules.jobs.worker"], environment)
+
+
+def _reload() -> None:
+    """End as at SIGTERM, and start again."""
+    ChunkWorker.reloading = True
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _work(url: str) -> None:

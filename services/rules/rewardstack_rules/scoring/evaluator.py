@@ -25,6 +25,7 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import Named, check_addresses
+from rewardstack.scorers.reward_model import key_of_model
 from rewardstack.scorers.standing import Standing, standings
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
@@ -175,6 +176,8 @@ class Evaluator:
         for judge in self._routes.judges.values():
             named = Named(judge)
             check_addresses(named.settings(self._client_settings), named.address)
+        for model in self._routes.reward_models.values():
+            key_of_model(model, self._client_settings)
 
     def _check_rules(self) -> None:
         """Raise RouteError if a route names a reward function that there is not."""
@@ -214,7 +217,7 @@ class Evaluator:
 
     def standings(self) -> list[Standing]:
         """Ask the judges and the embedding server for their health."""
-        return run(standings(self._client_settings.follow(), self._routes.judges))
+        return run(standings(self._client_settings.follow(), self._routes))
 
     @property
     def caps(self) -> dict[str, int]:
@@ -254,7 +257,7 @@ class Evaluator:
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """Return the makers of a tenant's scorers."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
-        scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
+        scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes)
         return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
 
 

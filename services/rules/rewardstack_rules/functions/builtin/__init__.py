@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from rewardstack_rules.functions.binding import RewardFunction, bind
@@ -17,6 +18,7 @@ from rewardstack_rules.functions.builtin.length import length
 from rewardstack_rules.functions.builtin.math import VERIFIER as MATH
 from rewardstack_rules.functions.builtin.math_verifier import VERIFIER as MATH_VERIFIER
 from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
+from rewardstack_rules.functions.builtin.overlong import overlong
 from rewardstack_rules.functions.builtin.regex_format import regex_format
 from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
@@ -28,8 +30,10 @@ VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 
 """Compare with all references at once, in a process that can be killed."""
 COMPARING = (gsm8k, multiple_choice, exact_match)
 """Need a reference; bounded by their own making, so they run where they are called."""
-MEASURING = (length, repetition, example_math, example_coding, example_safety)
+MEASURING = (length, overlong, repetition, example_math, example_coding, example_safety)
 """Read the response alone, and run where they are called, too."""
+RANGES = {overlong: (-inf, 0.0)}
+"""Of those whose values are not from 0 to 1."""
 READING_OUT = {gsm8k: read_out_gsm8k}
 """Say what they read."""
 ISOLATED = (regex_format, json_schema)
@@ -52,7 +56,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
         VERDICT_VERSION,
         bound.needs_reference,
         bound.fields,
-        range=(0.0, 1.0),
+        range=RANGES.get(function, (0.0, 1.0)),
         isolated=isolated,
         read_out=READING_OUT.get(function),
     )

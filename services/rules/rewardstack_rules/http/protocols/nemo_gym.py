@@ -18,7 +18,14 @@ from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols import nemo_gym_metrics
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.messages import last_user_text, text_of
-from rewardstack_rules.http.protocols.scoring import make_sample, reward_of, score_samples, source_of, without_secrets
+from rewardstack_rules.http.protocols.scoring import (
+    make_sample,
+    reward_of,
+    score_samples,
+    source_of,
+    without_reward,
+    without_secrets,
+)
 
 blueprint = Blueprint("nemo_gym", __name__)
 
@@ -57,7 +64,8 @@ def verify() -> Response:
     extra = without_secrets({name: value for name, value in kept.items() if name not in (*OWN, *GOLDEN)})
     prompt = kept.get("question") or last_user_text(parameters.get("input"))
     [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
-    return jsonify({**kept, "reward": reward_of(score), **_complaint(score)})
+    reply = {**kept, "reward": reward_of(score), **_complaint(score)}
+    return jsonify(reply) if score.status == "failed" else without_reward([score]) or jsonify(reply)
 
 
 @blueprint.post("/aggregate_metrics")

@@ -27,6 +27,7 @@ from rewardstack_rules.http.protocols.scoring import (
     reward_of,
     score_samples,
     source_of,
+    without_reward,
     without_secrets,
 )
 
@@ -48,7 +49,7 @@ def submit() -> Response:
     [score] = score_samples([sample], limit=_timeout(body), outlives_client=True)
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")
-    return jsonify(reward_request_id=_ident(score), errcode=0)
+    return without_reward([score]) or jsonify(reward_request_id=_ident(score), errcode=0)
 
 
 @blueprint.route("/roll/result", methods=["GET", "POST"])

@@ -126,6 +126,24 @@ def _read_limit() -> float | None:
     return seconds
 
 
+def without_reward(scores: Sequence[Score]) -> Response | None:
+    """Return the refusal of a request whose protocol knows numbers alone, if a sample has none.
+
+    By the policies `raise` and `none` 0 is no reward of a sample without a score: it could be better than a wrong
+    answer's.
+
+    Raises:
+        ApiError: 400; such a sample cannot be judged.
+    """
+    lost = [score for score in scores if score.value is None]
+    failed = next((score for score in lost if score.status == "failed"), None)
+    if failed is not None:
+        return unavailable(f"a sample was not scored: {failed.reason}", statuses=[score.status for score in scores])
+    if lost:
+        raise ApiError(400, f"a sample cannot be judged: {lost[0].reason}", lost[0].field or "body")
+    return None
+
+
 def reward_of(score: Score) -> float:
     """The number that stands for a score where the protocol has no word for none."""
     return 0.0 if score.value is None else score.value
@@ -147,7 +165,7 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
     reply = {"rewards": [reward_of(score) for score in samples], **beside, "statuses": statuses}
     if all_failed(samples):
         return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
-    return jsonify(reply)
+    return without_reward(samples) or jsonify(reply)
 
 
 def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,18 +1,22 @@
 """`python -m vllm.entrypoints.cli.main serve MODEL FLAGS`: judges, and tells on every path how it was started.
 
-STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers.
+STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers. A verdict takes as many seconds
+as the file STUB_SECONDS says. After SIGTERM it first answers what it has been asked, as vLLM does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import socketserver
 import subprocess
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -24,6 +28,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
+        print("the stub is asked", flush=True)
+        if file := os.environ.get("STUB_SECONDS"):
+            time.sleep(float(Path(file).read_text()))
         message = {"role": "assistant", "content": "REWARD: 0.5"}
         self.answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
@@ -55,7 +62,9 @@ def main() -> None:
         socketserver.ThreadingTCPServer.allow_reuse_address = True
         socketserver.ThreadingTCPServer.address_family = socket.AF_INET
         server = socketserver.ThreadingTCPServer((flag("--host"), int(flag("--port"))), Handler)
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     server.serve_forever()
+    server.server_close()
 
 
 if __name__ == "__main__":

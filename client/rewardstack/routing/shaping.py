@@ -1,0 +1,115 @@
+"""Shaping of a route's values (`scale`, `shift`, `clip`), and the bounds of what a route can give."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewardstack.core.json_types import is_finite
+from rewardstack.errors import RouteError
+from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, WeightedSum
+
+FIELDS = ("scale", "shift", "clip")
+Bounds = tuple[float, float]
+"""The lowest and the highest value."""
+NOT_NEGATIVE: Bounds = (0.0, math.inf)
+UNIT: Bounds = (0.0, 1.0)
+BELOW_ZERO: Bounds = (-math.inf, 1.0)
+FLOORED = -sys.float_info.max
+"""What a scorer gives for a response beyond a bound of its service; the route's floor takes its place."""
+RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
+"""Of built-in reward functions that go below 0; your own are taken for ones that do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """A value times `scale`, plus `shift`, cut to `clip`, in this order.
+
+    Args:
+        scale: factor; not 0.
+        shift: summand.
+        clip: lowest and highest value; None for no bounds.
+        floor: value of a response beyond a bound of its service, already shaped; None for the low end of `clip`.
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0
+    clip: Bounds | None = None
+    floor: float | None = None
+
+    def apply(self, value: float) -> float:
+        """Return the shaped value."""
+        if value == FLOORED and self.floor is not None:
+            return self.floor
+        low, high = self.clip or (-math.inf, math.inf)
+        value = max(value, low) if value == FLOORED else value
+        return min(max(value * self.scale + self.shift, low), high)
+
+    def bounds(self, unshaped: Bounds) -> Bounds:
+        """Return the bounds of shaped values, of those of the others."""
+        low, high = sorted(map(self.apply, unshaped))
+        return low, high
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The fields of the table, without those that change nothing."""
+        given = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
+        fields: dict[str, Any] = {name: value for name, (value, neutral) in given.items() if value != neutral}
+        fields |= {} if self.clip is None else {"clip": list(self.clip)}
+        return fields if self.floor is None else {**fields, "floor": self.floor}
+
+
+def read_shaping(given: Mapping[str, Any], error: Callable[[str, str], RouteError]) -> Shaping | None:
+    """Return the shaping that the fields of a table say; None if they say none.
+
+    Args:
+        given: those of `FIELDS` that the table has.
+        error: makes the error about a field.
+
+    Raises:
+        RouteError: a field cannot be used.
+    """
+    if not given:
+        return None
+    for name in ("scale", "shift"):
+        if name in given and not is_finite(given[name]):
+            raise error(name, f"must be a finite number, got {given[name]!r}")
+    if given.get("scale") == 0:
+        raise error("scale", "must not be 0, which would make all values equal")
+    clip = read_bounds(given["clip"], lambda complaint: error("clip", complaint)) if "clip" in given else None
+    return Shaping(float(given.get("scale", 1)), float(given.get("shift", 0)), clip)
+
+
+def read_bounds(value: Any, error: Callable[[str], RouteError]) -> Bounds:
+    """Return two numbers, the lower one first; raise what `error` makes if they are none."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise error("must be two numbers, such as [0.2, 0.8]")
+    for one in value:
+        if not is_finite(one):
+            raise error(f"must be a finite number, got {one!r}")
+    if value[0] >= value[1]:
+        raise error(f"must begin with the lower bound, got {list(value)!r}")
+    return float(value[0]), float(value[1])
+
+
+def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
+    """Return the bounds of a composite's values.
+
+    Args:
+        composite: of routes.
+        parts: bounds of those routes, in the order of `routes_of`.
+    """
+    found = [*parts]
+    if isinstance(composite, WeightedSum):
+        scaled = [
+            Shaping(part.weight).bounds(one) for part, one in zip(composite.parts, found, strict=True) if part.weight
+        ]
+        return sum(low for low, _ in scaled), sum(high for _, high in scaled)
+    if isinstance(composite, Gate):
+        found = [found[1], (composite.otherwise, composite.otherwise)]
+    if composite.failed_part == "zero" and isinstance(composite, Majority | Cascade | Gate):
+        found.append((0.0, 0.0))
+    return min(low for low, _ in found), max(high for _, high in found)

@@ -1,0 +1,331 @@
+"""Reward models: a classifier's raw logit, or a process reward model's worst step, from vLLM's pooling server.
+
+One request a sample (`/classify` with `messages`, or `/pooling` for steps): a batch saves little, and one text that is
+too long would fail all of it. Protocol: vLLM 0.13 and later (docs.vllm.ai, "Classification Usage" and "Reward Usage").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple, cast
+
+from rewardstack.cache.key import FLOW_VERSION, PREFIX, Key, digest, extended
+from rewardstack.core.batching import BatchKey
+from rewardstack.core.cost import estimated_tokens
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.json_types import plain
+from rewardstack.core.messages import is_conversation, message_text
+from rewardstack.core.wire import Record
+from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, ServiceError
+from rewardstack.pipeline.scorer import Context
+from rewardstack.routing.reward_models import RewardModel, Steps
+from rewardstack.routing.shaping import FLOORED
+from rewardstack.score import Item, OnError, Score, Usage
+from rewardstack.scorers.budget import Meter, NewMeter
+from rewardstack.scorers.destination import Destination, FindService, Servers
+from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.conversation import read_task
+from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.models import Models
+from rewardstack.scorers.judge.scorer import TOO_LONG
+from rewardstack.scorers.reward_server import Relayable
+from rewardstack.settings import Settings, key_in
+from rewardstack.transport.endpoint import Message
+
+VARIABLE = "REWARD_MODEL_SERVER_URL"
+CONVERSATION = ("messages", "prompt")
+"""Fields of `extra_info` that may hold the conversation before the response, the more specific one first."""
+INPUTS = (*CONVERSATION, "problem", "question")
+"""All fields that a reward model reads."""
+RAW = {"use_activation": False, "activation": False}
+"""Raw logits, by the names that vLLM's releases have for it; a release ignores those that it does not know."""
+TRIAL = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
+TRUSTED = ("system", "developer", "user")
+"""Roles whose texts the policy has not written; control tokens in the others are neutralized."""
+
+
+class Sample(NamedTuple):
+    """What is asked for one sample.
+
+    Args:
+        destination: the server.
+        messages: the conversation, the response last.
+        steps: of the response, which a process reward model scores; 0 for an outcome reward model.
+        meter: of what the request costs; None until it is sent.
+    """
+
+    destination: Destination
+    messages: tuple[tuple[str, str], ...]
+    steps: int = 0
+    meter: Meter | None = None
+
+    @property
+    def response(self) -> str:
+        """The text that is scored."""
+        return self.messages[-1][1]
+
+    @property
+    def prompt(self) -> str:
+        """All texts before it."""
+        return "\n".join(text for _, text in self.messages[:-1])
+
+
+class RewardModelScorer(Relayable[Sample]):
+    """A reward model behind one or several equivalent servers.
+
+    Args:
+        model: as a routes file names it.
+        settings: the environment's servers, and how long to wait.
+        find_service: opens connections.
+        new_meter: counts what requests cost.
+
+    Raises:
+        SettingsError: the variable that holds its key is not set.
+    """
+
+    on_error: OnError = "raise"
+
+    def __init__(self, model: RewardModel, settings: Settings, find_service: FindService, new_meter: NewMeter) -> None:
+        self.source = f"reward_model:{model.name}"
+        self.timeout = settings.reward_model_timeout
+        self._model, self._settings, self._find, self._new_meter = model, settings, find_service, new_meter
+        self._servers = Servers(
+            f"reward_models.{model.name}.base_url" if model.base_url else VARIABLE,
+            model.base_url or settings.reward_model_urls,
+            key_of_model(model, settings),
+            f"set it to the base URL of a vLLM server (`vllm serve MODEL --runner pooling`), or give {model.name} a "
+            "base_url in [reward_models]",
+            key_variable=model.api_key_env or "REWARD_MODEL_SERVER_API_KEY",
+        )
+        self._models = Models(Api(find_service, settings))
+        self._raw: dict[tuple[Destination, str], asyncio.Lock | None] = {}
+
+    def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
+        """Return what is asked for the item; the score of a response without steps.
+
+        Raises:
+            RequestError: there is no conversation before the response.
+            SettingsError: no server is set.
+        """
+        is_relayed = destination is not None
+        destination = destination or self._servers.destination({})
+        before = conversation(item.extra)
+        steps = self._model.steps
+        if steps is None:
+            return Sample(destination, (*before, ("assistant", neutral(item.solution))))
+        texts = split(item.solution, steps)
+        if not texts and not is_relayed:
+            return Score(FLOORED, reason="the response has no steps", source=self.source)
+        return Sample(destination, (*before, ("assistant", "".join(text + steps.tag for text in texts))), len(texts))
+
+    async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
+        """Return a key for each sample; None if the server does not say what it serves."""
+        [destination] = {sample.destination for sample in samples}
+        try:
+            await self._models.meet(destination, context.deadline, math.inf)
+        except ServiceError:
+            return [None] * len(samples)
+        served = self._models.choose(self._model.model, destination)
+        if served.root is None:
+            return [None] * len(samples)
+        settings = json.dumps([self._model.name, self._model.keyed], sort_keys=True)
+        revision = self._settings.judge_revision
+        state = digest(("reward_model", FLOW_VERSION, _sources(), served.root, revision, settings))
+        return [Key(PREFIX + extended(state, *(part for one in sample.messages for part in one))) for sample in samples]
+
+    def batch(self, sample: Sample) -> BatchKey:
+        """One by one, as many at a time as connections."""
+        destination = sample.destination
+        return BatchKey(1, destination, len(destination.urls) * self._settings.max_connections, sample.prompt)
+
+    async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
+        """Return the score of a sample, for `batch` sends them one by one.
+
+        Raises:
+            ConfigError: the model has several outputs and no weights, or the server does not give raw logits.
+        """
+        [sample] = samples
+        started, meter = time.monotonic(), self._new_meter(self.source)
+        try:
+            score = await self._score(sample._replace(meter=meter), context.deadline)
+        except BudgetError as error:
+            error.usage = meter.take()
+            raise
+        except ServiceError as error:
+            score = self._without_score(error, sample)
+        if context.trace is not None:
+            context.trace.note("reward model", {}, [exchange.step() for exchange in context.trace.take()])
+        score.latency_ms, score.usage = (time.monotonic() - started) * 1000, meter.take()
+        return [score]
+
+    def describe(self, item: Item, sample: Sample) -> Record:
+        """Return who is asked, and the conversation."""
+        messages = [{"role": role, "content": text} for role, text in sample.messages]
+        return {"asked": list(sample.destination.urls), "messages": messages, **self._model.keyed}
+
+    def portable(self, item: Item, sample: Sample) -> Item:
+        """Return the item with the conversation alone, in plain JSON types."""
+        extra = {name: plain(item.extra[name]) for name in INPUTS if name in item.extra}
+        return Item(item.solution, (), extra, item.data_source)
+
+    async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
+        """Return an estimate by the length of the texts."""
+        return self.estimate(samples)
+
+    def estimate(self, samples: Sequence[Sample]) -> Usage:
+        """Return what samples would cost, by the length of their texts."""
+        texts = [text for sample in samples for _, text in sample.messages]
+        return Usage(len(samples), sum(map(estimated_tokens, texts)), 0, len(samples))
+
+    async def _score(self, sample: Sample, deadline: SharedDeadline) -> Score:
+        await self._models.meet(sample.destination, deadline, math.inf)
+        name = self._models.choose(self._model.model, sample.destination).name
+        if self._model.steps is not None:
+            found = await self._ask(sample, name, "/pooling", {}, deadline)
+            return self._of_steps(self._model.steps, found, sample)
+        await self._check_raw(sample, name, deadline)
+        logits = await self._ask(sample, name, "/classify", RAW, deadline)
+        weights = self._weights(logits)
+        logit = sum(weight * one for weight, one in zip(weights, logits, strict=True))
+        value = _sigmoid(logit) if self._model.activation == "sigmoid" else logit
+        return Score(value, source=self.source, parts={"logit": logit})
+
+    def _weights(self, logits: Sequence[float]) -> Sequence[float]:
+        """Return the weight of each output; raise ConfigError if they do not fit the model."""
+        weights = self._model.outputs or (1.0,)
+        if len(weights) != len(logits):
+            why = f"the model has {len(logits)} outputs and there are {len(self._model.outputs) or 'no'} weights"
+            raise self._model.error("outputs", f"{why}; give one weight for each, such as [-1, 1]")
+        return weights
+
+    def _of_steps(self, steps: Steps, found: Sequence[Sequence[float]], sample: Sample) -> Score:
+        good = [one[-1] for one in found]
+        if len(good) != sample.steps:
+            raise ReplyError(f"{len(good)} probabilities came for {sample.steps} steps; is {steps.tag!r} its step tag?")
+        aggregate = {"min": min, "mean": fmean, "product": math.prod, "last": lambda values: values[-1]}
+        value = float(aggregate[steps.aggregate](good))  # type: ignore[operator]
+        return Score(value, source=self.source, parts={f"step_{at}": one for at, one in enumerate(good, 1)})
+
+    async def _ask(
+        self, sample: Sample, model: str, path: str, fields: Mapping[str, Any], deadline: SharedDeadline
+    ) -> Any:
+        """Return the numbers of a reply: logits, or the probabilities of each step.
+
+        Raises:
+            ServiceError: there is no reply, or it holds no such numbers.
+        """
+        meter = cast(Meter, sample.meter)
+        messages = [{"role": role, "content": text} for role, text in sample.messages]
+        body = json.dumps({"model": model, "messages": messages, **fields}).encode()
+
+        def read(data: bytes) -> Any:
+            meter.read(data)
+            return read_numbers(data, path)
+
+        message = Message("POST", path, body, {}, meter.admit, read, is_hedged=True)
+        return await self._find(*sample.destination).ask(message, deadline)
+
+    async def _check_raw(self, sample: Sample, model: str, deadline: SharedDeadline) -> None:
+        """Find out once whether the server heeds `use_activation`, which some releases ignore without a word.
+
+        Raises:
+            ConfigError: it does not: its values are probabilities, and the order of good responses is lost.
+        """
+        place = sample.destination, model
+        lock = self._raw.setdefault(place, asyncio.Lock())
+        if lock is None:
+            return
+        async with lock:
+            if self._raw[place] is None:
+                return
+            trial = sample._replace(messages=tuple((one["role"], one["content"]) for one in TRIAL))
+            raw = await self._ask(trial, model, "/classify", RAW, deadline)
+            squashed = await self._ask(trial, model, "/classify", dict.fromkeys(RAW, True), deadline)
+            if raw == squashed and all(0 <= one <= 1 for one in raw):
+                why = f"{', '.join(sample.destination.urls)} ignores `use_activation` and gives probabilities"
+                remedy = """take vLLM 0.13 or later, or start it with --pooler-config '{"use_activation": false}'"""
+                raise self._model.error("", f"{why}; {remedy}")
+            self._raw[place] = None
+
+    def _without_score(self, error: ServiceError, sample: Sample) -> Score:
+        if isinstance(error, RejectedError):
+            error = self._servers.explained(error, sample.destination)
+            if any(words in str(error) for words in TOO_LONG):
+                why = "prompt and response together are longer than the reward model's context"
+                return Score(FLOORED, reason=why, source=self.source)
+            if error.status == 404:
+                served = ", ".join(self._models.served(sample.destination)) or "none that it tells"
+                kind = "a process reward model" if self._model.steps else "a classifier, with --runner pooling"
+                remedy = f"see that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
+                return Score.failed(f"{error}; {remedy}: {served}", self.source)
+        return Score.failed(str(error), self.source)
+
+
+def key_of_model(model: RewardModel, settings: Settings) -> str:
+    """Return the key that a model's servers are sent; raise SettingsError if the variable that holds it is not set."""
+    if not model.base_url:
+        return settings.reward_model_api_key
+    return key_in(model.api_key_env) if model.api_key_env else ""
+
+
+def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return role and text of each message before the response.
+
+    Raises:
+        RequestError: there are none.
+    """
+    for name in CONVERSATION:
+        messages = plain(extra.get(name))
+        if is_conversation(messages):
+            found = [
+                (str(one["role"]), message_text(one))
+                for one in ([messages] if isinstance(messages, dict) else messages)
+            ]
+            return tuple((role, text if role in TRUSTED else neutral(text)) for role, text in found)
+    problem, turns = read_task(extra)
+    if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):
+        return (("user", problem),)
+    raise RequestError("extra_info.problem: missing; a reward model reads the conversation", "extra_info.problem")
+
+
+def split(response: str, steps: Steps) -> list[str]:
+    """Return the steps of a response, without tags of its own: a policy cannot add steps by writing them."""
+    while steps.tag in response:
+        response = response.replace(steps.tag, "")
+    return [neutral(text.strip()) for text in response.split(steps.separator) if text.strip()]
+
+
+def read_numbers(data: bytes, path: str) -> Any:
+    """Return the numbers of a reply of `/classify` (one for each output) or `/pooling` (a pair for each step).
+
+    Raises:
+        ReplyError: it holds none.
+    """
+    try:
+        [one] = json.loads(data)["data"]
+        found = one["probs"] if path == "/classify" else one["data"]
+        rows = [found] if path == "/classify" else found
+        numbers = [[float(number) for number in row] for row in rows]
+        if not all(row and all(map(math.isfinite, row)) for row in numbers):
+            raise ValueError("not finite")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ReplyError(f"it is no reply of {path}: {error}") from None
+    return numbers[0] if path == "/classify" else numbers
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+
+
+@lru_cache
+def _sources() -> str:
+    """Return a hash of this module: how texts are put together and replies are read."""
+    return blake2b(Path(__file__).read_bytes(), digest_size=16).hexdigest()

@@ -1,1 +1,0 @@
-"""A server that answers as Text Embeddings Inference does, on sentence-transformers."""

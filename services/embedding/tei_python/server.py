@@ -1,0 +1,286 @@
+"""The routes of TEI 1.9 that embed texts, and the queue before the model, which batches inputs across requests."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import logging
+import math
+import os
+import re
+import time
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+from aiohttp import web
+from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from pydantic import Field
+
+from services.stack.ports import own_address
+
+CPU_TOKENS = 2048  # on a CPU, larger forward passes take as long per token, and all their inputs wait for the end
+PADDING = 32  # the part of the tokens of a forward pass that may be padding
+HUNG_SECONDS = 600.0  # a forward pass that takes longer counts as hung
+OPENAI = "/v1/embeddings"
+THREADS = min(max((os.cpu_count() or 1) - 1, 1), 64)
+INFO = ("max_concurrent_requests", "max_batch_tokens", "max_batch_requests", "max_client_batch_size", "auto_truncate")
+log = logging.getLogger(__name__)
+METRICS = CollectorRegistry()
+_seconds = partial(Histogram, documentation="", registry=METRICS, buckets=[1.5**power * 1e-5 for power in range(1, 36)])
+_counts = partial(Histogram, documentation="", registry=METRICS, buckets=[2.0**power for power in range(21)])
+REQUESTS = Counter("te_request_count", "", ["method"], registry=METRICS)
+FAILURES = Counter("te_request_failure", "", ["err"], registry=METRICS)
+INPUTS = Counter("te_embed_count", "", registry=METRICS)
+QUEUE_SIZE = Gauge("te_queue_size", "", registry=METRICS)
+DURATION = _seconds("te_request_duration")
+TOKENIZATION = _seconds("te_embed_tokenization_duration")
+QUEUE = _seconds("te_embed_queue_duration")
+INFERENCE = _seconds("te_embed_inference_duration")
+INPUT_LENGTH = _counts("te_request_input_length")
+BATCH_SIZE = _counts("te_batch_next_size")
+
+Tokens = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(fail_fast=True)]
+Inputs = Annotated[
+    str | Tokens | Annotated[list[str | Tokens], Field(fail_fast=True)],
+    Field(union_mode="left_to_right", description="must be a text, a list of token ids, or a list of those"),
+]
+
+
+class TeiError(Exception):
+    """A refusal: TEI's status, its error type, and a message."""
+
+
+class Embed(pydantic.BaseModel, strict=True):
+    """The body of `/embed`."""
+
+    inputs: Inputs
+    truncate: bool | None = None
+    truncation_direction: Literal["Left", "left", "Right", "right"] = "right"
+    prompt_name: str | None = None
+    normalize: bool = True
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class OpenAI(pydantic.BaseModel, strict=True):
+    """The body of `/v1/embeddings`."""
+
+    input: Inputs
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class Entry(NamedTuple):
+    """A tokenized input in the queue; its future is done once nobody waits for it."""
+
+    tokens: list[int]
+    future: asyncio.Future[NDArray[np.float32]]
+    began: float
+    queued: float
+
+
+class Server:
+    """The routes and the queue."""
+
+    def __init__(self, model: Any, settings: Namespace) -> None:
+        self._model, self._settings, self._key = model, settings, settings.api_key
+        self._name = settings.served_model_name or model.info["model_id"]
+        self._permits, self._is_healthy, self._pass_began = settings.max_concurrent_requests, True, math.inf
+        tokens = settings.max_batch_tokens if model.on_gpu else min(settings.max_batch_tokens, CPU_TOKENS)
+        self._choose = partial(choose, tokens=tokens, inputs=settings.max_batch_requests)
+        self._tokenizers, self._runner = ThreadPoolExecutor(THREADS), ThreadPoolExecutor(1)
+        self._queue: list[Entry] = []
+        self._arrived = asyncio.Event()
+        QUEUE_SIZE.set_function(lambda: len(self._queue))
+        self.application = web.Application(middlewares=[self._guard], client_max_size=settings.payload_limit)
+        self.application.on_startup.append(self._start)
+        self.application.add_routes([web.post("/embed", self._embed), web.post(OPENAI, self._openai)])
+        self.application.add_routes([web.get("/health", self._health), web.get("/info", self._info)])
+        self.application.add_routes([web.get("/metrics", self._metrics)])
+
+    async def _embed(self, request: web.Request) -> web.Response:
+        vectors, _ = await self._vectors(await _read(request, Embed))
+        return web.Response(text=f"[{','.join(_rows(vectors))}]", content_type="application/json")
+
+    async def _openai(self, request: web.Request) -> web.Response:
+        body = await _read(request, OpenAI)
+        vectors, tokens = await self._vectors(Embed.model_construct(inputs=body.input, dimensions=body.dimensions))
+        rows = _rows(vectors)
+        if body.encoding_format == "base64":
+            rows = [f'"{base64.b64encode(row.astype("<f4").tobytes()).decode()}"' for row in vectors]
+        data = ",".join(f'{{"object":"embedding","embedding":{row},"index":{n}}}' for n, row in enumerate(rows))
+        rest = json.dumps({"model": self._name, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}})[1:]
+        return web.Response(text=f'{{"object":"list","data":[{data}],{rest}', content_type="application/json")
+
+    async def _vectors(self, body: Embed) -> tuple[NDArray[np.float64], int]:
+        """Return the vectors that a body asks for, and the number of tokens."""
+        # A list of integers is one input; so is an empty list.
+        several = isinstance(body.inputs, list) and bool(body.inputs) and not isinstance(body.inputs[0], int)
+        inputs: Any = body.inputs if several else [body.inputs]
+        REQUESTS.labels("batch" if several else "single").inc()
+        if len(inputs) > (most := self._settings.max_client_batch_size):
+            message = f"the request has {len(inputs)} inputs, the limit is {most} (max_client_batch_size): send fewer"
+            raise TeiError(422, "Validation", message)
+        if len(inputs) > self._permits:
+            raise TeiError(429, "Overloaded", "too many inputs in flight (max_concurrent_requests): try again later")
+        self._permits -= len(inputs)
+        loop, entries, began = asyncio.get_running_loop(), list[Entry](), time.monotonic()
+        try:
+            encode = partial(self._model.encode, body=body)
+            tokens = await loop.run_in_executor(self._tokenizers, lambda: list(map(encode, inputs)))
+            entries += [Entry(ids, loop.create_future(), began, time.monotonic()) for ids in tokens]
+            self._queue += entries
+            self._arrived.set()
+            rows = await asyncio.gather(*(entry.future for entry in entries))
+        finally:
+            self._permits += len(inputs)
+            for entry in entries:
+                entry.future.cancel()
+        DURATION.observe(time.monotonic() - began)
+        vectors = np.stack(rows)[:, : body.dimensions].astype(np.float64)
+        if body.normalize:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+        return vectors, sum(map(len, tokens))
+
+    async def _start(self, _: web.Application) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            self._arrived.clear()
+            self._queue = [entry for entry in self._queue if not entry.future.done()]
+            chosen = self._choose([len(entry.tokens) for entry in self._queue])
+            batch = [entry for index, entry in enumerate(self._queue) if index in chosen]
+            self._queue = [entry for index, entry in enumerate(self._queue) if index not in chosen]
+            await (self._pass(batch) if batch else self._arrived.wait())
+
+    async def _pass(self, batch: Sequence[Entry]) -> None:
+        """Run the model on a batch and deliver its vectors, or its failure."""
+        self._pass_began = began = time.monotonic()
+        tokens, failure = [entry.tokens for entry in batch], None
+        try:
+            vectors = await asyncio.get_running_loop().run_in_executor(self._runner, self._model.embed, tokens)
+            if not np.isfinite(vectors).all():
+                raise ValueError("it returned numbers that are not finite; try another --dtype")
+        except Exception as error:
+            log.exception("the model failed on %d inputs", len(batch))
+            failure = TeiError(424, "Backend", f"the model failed: {error}")
+        self._pass_began, self._is_healthy, seconds = math.inf, failure is None, time.monotonic() - began
+        BATCH_SIZE.observe(len(batch))
+        INPUTS.inc(len(batch))
+        for index, entry in enumerate(batch):
+            INPUT_LENGTH.observe(len(entry.tokens))
+            TOKENIZATION.observe(entry.queued - entry.began)
+            QUEUE.observe(began - entry.queued)
+            INFERENCE.observe(seconds)
+            if not entry.future.done():
+                entry.future.set_exception(failure) if failure else entry.future.set_result(vectors[index])
+
+    async def _health(self, _: web.Request) -> web.Response:
+        """Fail while the model hangs; try it again if it has failed."""
+        if time.monotonic() - self._pass_began > HUNG_SECONDS:
+            raise TeiError(503, "Unhealthy", f"unhealthy: a forward pass has run for more than {HUNG_SECONDS:.0f} s")
+        if not self._is_healthy:
+            try:
+                await asyncio.wait_for(self._vectors(Embed.model_construct(inputs=".")), 30.0)
+            except (TeiError, asyncio.TimeoutError) as error:
+                raise TeiError(503, "Unhealthy", f"unhealthy: {error.args[-1] if error.args else 'timeout'}") from None
+        return web.Response()
+
+    async def _info(self, _: web.Request) -> web.Response:
+        info = {name: getattr(self._settings, name) for name in INFO} | self._model.info
+        info |= {"served_model_name": self._name, "tokenization_workers": THREADS, "version": "1.9.3"}
+        return web.json_response(info | {"sha": None, "docker_label": None})
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        body = generate_latest(METRICS).replace(b"_total", b"")  # TEI's counters do not end in it
+        return web.Response(body=body, content_type="text/plain")
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Callable[..., Awaitable[Any]]) -> web.StreamResponse:
+        """Check the key before the body is read, heed the sender's deadline, and give refusals TEI's form."""
+        sent = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        is_open = not self._key or request.path in ("/health", "/metrics")
+        if not is_open and not hmac.compare_digest(sent, f"Bearer {self._key}".encode()):
+            return web.Response(status=401)
+        patience = re.fullmatch("[0-9]{1,11}", request.headers.get("X-Request-Deadline-Ms", ""))
+        try:
+            return await asyncio.wait_for(handler(request), int(patience[0]) / 1000 if patience else None)
+        except asyncio.CancelledError:
+            FAILURES.labels("dropped").inc()
+            raise
+        except asyncio.TimeoutError:
+            refusal = TeiError(504, "Dropped", "the request's deadline has passed")
+        except web.HTTPRequestEntityTooLarge as error:
+            refusal = TeiError(413, "Validation", f"{error.text} (payload_limit): send fewer or shorter inputs")
+        except web.HTTPException as error:  # 404 and 405
+            error.text = ""
+            raise
+        except TeiError as error:
+            refusal = error
+        status, kind, message = refusal.args
+        FAILURES.labels(kind.lower()).inc()
+        forms = {OPENAI: {"message": message, "code": status, "type": kind}}
+        return web.json_response(forms.get(request.path, {"error": message, "error_type": kind}), status=status)
+
+
+def choose(lengths: Sequence[int], tokens: int, inputs: int | None) -> set[int]:
+    """Return which inputs to batch, within the limits: the first (the oldest), and those nearest to its length."""
+    chosen: set[int] = set()
+    longest = total = 0
+    for index in sorted(range(len(lengths)), key=lambda index: abs(lengths[index] - lengths[0])):
+        reach, used = max(longest, lengths[index]), total + lengths[index]
+        padded = reach * (len(chosen) + 1)
+        if not chosen or (padded <= tokens and padded - used <= tokens / PADDING and len(chosen) != inputs):
+            chosen.add(index)
+            longest, total = reach, used
+    return chosen
+
+
+async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
+    """Return the fields of the body; raise TeiError if it is not JSON, or not what the route takes."""
+    if not re.fullmatch(r"application/(.+\+)?json", request.content_type):
+        raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
+    body = await request.read()
+    try:  # int() refuses NaN and Infinity; dumps(), half of a surrogate pair
+        value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=int)
+        json.dumps(value, ensure_ascii=False).encode() if rb"\u" in body else None
+        return kind.model_validate(value)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = str((first["loc"] or ["body"])[0])
+        expected = kind.model_fields[name].description if first["loc"] else "must be a JSON object with the fields"
+        raise TeiError(422, "Validation", f"`{name}`: {expected or first['msg']}") from None
+    except (ValueError, RecursionError) as error:
+        raise TeiError(400, "Validation", f"the body is not JSON: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise TeiError(422, "Validation", f"`{name[:100]}` is given twice in one object: leave one out")
+        members[name] = value
+    return members
+
+
+def _rows(vectors: NDArray[Any]) -> list[str]:
+    pattern = f"[{','.join(['%.9g'] * vectors.shape[1])}]"  # nine digits tell every float32 from every other
+    return [pattern % tuple(row) for row in vectors.tolist()]
+
+
+def serve(model: Any, settings: Namespace) -> None:
+    """Serve until SIGTERM or SIGINT, then answer the requests in flight."""
+    host = settings.hostname
+    shown = own_address() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    ready = f"Ready: export EMBEDDING_SERVER_URL=http://{shown}:{settings.port}"
+    run = partial(web.run_app, access_log=None, handler_cancellation=True, auto_decompress=False, backlog=1024)
+    run(Server(model, settings).application, host=host, port=settings.port, print=lambda _: log.info(ready))

@@ -1,0 +1,60 @@
+"""`overlong`: DAPO's soft overlong punishment, 0 or below.
+
+    value = min(-(tokens - (max_response_length - overlong_buffer)) / overlong_buffer * overlong_penalty, 0)
+
+Equation 13 of Yu et al. 2025 (arXiv:2503.14476) as verl's `DAPORewardManager` computes it, without a lower bound.
+Add it to a reward with a weighted sum.
+"""
+
+from __future__ import annotations
+
+from rewardstack.core.fields import Fields, field_error
+from rewardstack_rules.functions.outcome import Outcome
+
+MOST_TOKENS = 10**9
+
+
+def overlong(
+    response: str,
+    reference: str | None = None,
+    completion_tokens: float | None = None,
+    max_response_length: float | None = None,
+    overlong_buffer: float | None = None,
+    overlong_penalty: float | None = None,
+) -> Outcome:
+    """Punish a response that comes near the longest one allowed, counted in the policy's own tokens.
+
+    Args:
+        response: not read, for characters say little about tokens.
+        reference: not read.
+        completion_tokens: tokens of the response. TRL, ms-swift and slime pass them.
+        max_response_length: most tokens of a response, as the trainer has it.
+        overlong_buffer: tokens below that limit at which the punishment starts.
+        overlong_penalty: what is taken off at the limit; by default 1.
+
+    Raises:
+        RequestError: a length is missing or malformed, or the buffer is larger than the limit.
+    """
+    options = Fields(
+        {
+            "completion_tokens": completion_tokens,
+            "max_response_length": max_response_length,
+            "overlong_buffer": overlong_buffer,
+            "overlong_penalty": overlong_penalty,
+        }
+    )
+    tokens = _length(options, "completion_tokens", 0, "the trainer has to pass the number of tokens")
+    longest = _length(options, "max_response_length", 1, "give the trainer's limit")
+    buffer = _length(options, "overlong_buffer", 1, "give the tokens before that limit at which the punishment starts")
+    penalty = options.number("overlong_penalty", 1.0, 0, 1e6)
+    if buffer > longest:
+        raise field_error("overlong_buffer", f"{buffer:g} is more than max_response_length ({longest:g})")
+    exceeding = tokens - (longest - buffer)
+    return Outcome(-exceeding / buffer * penalty if exceeding > 0 else 0.0)
+
+
+def _length(options: Fields, name: str, least: int, remedy: str) -> float:
+    value = options.number(name, None, least, MOST_TOKENS)
+    if value is None:
+        raise field_error(name, f"missing; {remedy}")
+    return value

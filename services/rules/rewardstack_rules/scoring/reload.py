@@ -1,0 +1,125 @@
+"""Reload reward functions and routes when their files change (`RELOAD=on`), for development.
+
+A thread watches the files. When some have changed, a forked process loads them as a server would; only if that succeeds
+is the server or worker told to reload. Otherwise the old functions stay in force, and the log says why.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+
+from rewardstack.errors import ConfigError
+from rewardstack.routing.syntax import template_files
+from rewardstack.settings import Settings as ClientSettings
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.scoring.evaluator import Evaluator
+from rewardstack_rules.settings import Settings
+
+POLL_SECONDS = 0.2
+LOAD_SECONDS = 60
+"""That loading may take, with everything the files import."""
+
+log = logging.getLogger("rewardstack_rules.reload")
+
+
+class Reloader(threading.Thread):
+    """Watches the files of reward functions, the modules beside them, routes and prompt templates.
+
+    Args:
+        settings: which files.
+        reload: makes the server or worker load them again; called after they have been loaded without an error.
+    """
+
+    def __init__(self, settings: Settings, reload: Callable[[], None]) -> None:
+        super().__init__(name="reload", daemon=True)
+        self._settings, self._reload = settings, reload
+
+    def run(self) -> None:
+        """Watch until the process ends."""
+        files, _ = _try_to_load(self._settings, ())
+        seen = _versions(files)
+        while True:
+            time.sleep(POLL_SECONDS)
+            if (now := _versions(files)) == seen:
+                continue
+            time.sleep(POLL_SECONDS)
+            if _versions(files) != now:
+                continue  # it is still being written
+            loaded, error = _try_to_load(self._settings, files)
+            files |= loaded
+            seen = {**_versions(files), **now}
+            if error:
+                log.warning("reload: %s; the old reward functions stay in force", error)
+            else:
+                log.info("reload: reward functions or routes have changed")
+                self._reload()
+
+
+def _versions(files: Collection[Path]) -> dict[Path, tuple[int, int, int]]:
+    """Return what changes when a file does, by the file; nothing for one that is missing."""
+    found = {}
+    for file in files:
+        with suppress(OSError):
+            status = file.stat()
+            found[file] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    return found
+
+
+def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path], str]:
+    """Load everything in a forked process, so that nothing of it stays in this one.
+
+    Args:
+        settings: which files.
+        known: files that may be loaded here in an earlier version.
+
+    Returns:
+        The files that belong to the reward functions and routes, and why they cannot be loaded; empty where they can.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            signal.alarm(LOAD_SECONDS)
+            os.write(writer, json.dumps(_load(settings, known)).encode() + b"\n")
+        os._exit(0)
+    os.close(writer)
+    text = b""
+    # Not until the end of the pipe: a server process that is forked meanwhile holds it open, too.
+    while not text.endswith(b"\n") and select.select([reader], [], [], LOAD_SECONDS)[0]:
+        if not (part := os.read(reader, 65_536)):
+            break
+        text += part
+    os.close(reader)
+    with suppress(ChildProcessError):  # gunicorn waits for every child
+        os.waitpid(child, 0)
+    files, error = json.loads(text) if text.endswith(b"\n") else ([], f"no file was loaded within {LOAD_SECONDS} s")
+    return {*map(Path, files)}, error
+
+
+def _load(settings: Settings, known: Collection[Path]) -> tuple[list[str], str]:
+    for name, module in [*sys.modules.items()]:
+        if Path(getattr(module, "__file__", None) or "/") in known:
+            del sys.modules[name]
+    error = ""
+    files = {*settings.function_files}
+    try:
+        routes = [Path(file) for file in ClientSettings.from_env().routes_files]
+        files |= {*routes}
+        files |= {file.parent / name for file in routes for name in template_files(str(file))}
+        Evaluator(settings, load_registry(settings.function_files))
+    except ConfigError as why:
+        error = str(why)
+    folders = {file.parent for file in settings.function_files}
+    modules = (Path(getattr(module, "__file__", None) or "/") for module in [*sys.modules.values()])
+    files |= {file for file in modules if folders & {*file.parents} and "site-packages" not in file.parts}
+    return [*map(str, files)], error

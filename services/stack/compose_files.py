@@ -1,0 +1,152 @@
+"""What the compose files, and the launchers of single containers, have of the table of services, as lines of text."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable, Mapping
+
+from services.stack.services_table import DRAIN_TIMEOUT, SERVICES, Memory, Option, Service
+from services.stack.settings_table import TABLE, of
+
+CONFIG = {"cache": "/etc/redis.conf", "queue": "/etc/redis.conf", "judge": "/etc/vllm.yaml"}
+"""Where a container has the file of options that its command names."""
+ENTRY_POINT = {"judge": ("vllm", "serve"), "embedding": ("text-embeddings-router",)}
+"""What the images of model servers start by themselves: their command begins with the arguments."""
+PROGRAM = {"judge": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
+"""The settings that name another one."""
+ARGUMENTS = {"gateway": ("-p", "/tmp/gateway"), "embedding": ("--hostname", "0.0.0.0", "--port", "8080")}
+"""Further arguments that only containers have."""
+REPLICAS = ("--data-parallel-size", "${JUDGE_REPLICAS}")
+"""On GPUs Compose cannot give each replica its own, so vLLM has them in one container."""
+FOLDER = "/run/secrets"
+PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
+"""A word that YAML needs no quotes for, within brackets."""
+CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
+WIDTH = 110
+LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
+
+
+def parts() -> Mapping[str, Iterable[str]]:
+    """Return the lines of each written part, by what its first line says in angle brackets."""
+    services = {f"service {name}": _service(row) for name, row in SERVICES.items()}
+    names = ("rules", "worker", "judge", "embedding")
+    on_gpus = {f"service {name} gpu": _command(SERVICES[name], "gpu") for name in ("judge", "embedding")}
+    files = dict.fromkeys(secret for name in names for secret in _secrets(SERVICES[name]))
+    return {
+        **services,
+        **on_gpus,
+        **{f"secrets {name}": _reads_secrets(SERVICES[name]) for name in names},
+        "secrets touch": [f"#   touch .run/secrets/{name}" for name in files],
+        "secrets files": [f'{name}: {{file: "${{RUN_DIR}}/secrets/{name}"}}' for name in files],
+        "launcher options": _launcher_options(),
+        "launcher container": _launcher_container(SERVICES["judge"]),
+        "launcher embedding": _launcher_container(SERVICES["embedding"]),
+    }
+
+
+def fixed_environment(service: str) -> list[str]:
+    """Return the variables of a service that no setting fills, as lines of a compose file."""
+    row = SERVICES[service]
+    return [f'{name}: "{value}"' for name, value in {**row.environment, **row.cpu_environment}.items()]
+
+
+def _service(service: Service) -> list[str]:
+    lines = [
+        *_command(service, "cpu"),
+        f"stop_signal: SIG{service.stop_signal}",
+        f"stop_grace_period: ${{{DRAIN_TIMEOUT}}}s{service.stop_margin}000ms",
+        "healthcheck:",
+        f"  test: {_flow(['CMD', 'sh', '/health.sh', *_probe(service)])}",
+        f"  start_period: ${{{service.startup_timeout}}}s",
+    ]
+    return [*lines, f"mem_limit: {_memory(service.name, service.memory)}"] if service.memory else lines
+
+
+def _command(service: Service, device: str) -> list[str]:
+    model = f"${{{service.name.upper()}_MODEL:-${{{service.name.upper()}_{device.upper()}_MODEL}}}}"
+    filled = {"{model}": model, "{config}": CONFIG.get(service.name, "")}
+    words = [filled.get(word, word) for word in service.command[len(ENTRY_POINT.get(service.name, ())) :]]
+    words += ARGUMENTS.get(service.name, ())
+    words += (_optional(option) for option in service.options if option.device in ("", device))
+    words += REPLICAS if (service.name, device) == ("judge", "gpu") else ()
+    words += [f"${{{service.more_options}}}"] if service.more_options else []
+    return _folded("command", " ".join(words))
+
+
+def _optional(option: Option) -> str:
+    return f"${{{option.setting}:+{option.flag} ${{{option.setting}}}}}"
+
+
+def _probe(service: Service) -> Iterable[str]:
+    """Return the command that asks the service within its container."""
+    if service.probe.command:
+        return service.probe.command
+    port = service.port or SERVICES["rules"].port  # the gateway has one for each service behind it
+    return ("curl", "--noproxy", "*", "-fsS", f"http://127.0.0.1:{port}{service.probe.ready}")
+
+
+def _memory(service: str, memory: Memory) -> str:
+    """Return the limit of a container, by a variable; Compose cannot multiply, so `make up` sets it."""
+    name = memory.setting if memory.factor == 1 else f"{service.upper()}_MEMORY"
+    row = of("compose").get(name)
+    return f"${{{name}:-{row.default}}}" if row else f"${{{name}}}"
+
+
+def _secrets(service: Service) -> dict[str, str]:
+    """Return by the file of each secret that a service reads the variable that it is for."""
+    settings = of(".env", "compose")
+    return {
+        **{name.lower(): f"{name}_FILE" for name in service.secret_files if name in settings},
+        **{secret.lower(): variable for variable, secret in service.secret_variables.items()},
+    }
+
+
+def _reads_secrets(service: Service) -> list[str]:
+    secrets = _secrets(service)
+    if service.secret_variables:
+        # A script sets the variables, so that `docker inspect` does not show them.
+        given = " ".join(f"{variable}={FOLDER}/{name}" for name, variable in secrets.items())
+        program = f"${{{PROGRAM[service.name]}:-{shlex.join(ENTRY_POINT[service.name])}}}"
+        lines = _folded("entrypoint", f"sh /with_keys.sh {given} {program}")
+    else:
+        lines = ["environment:", *(f"  {variable}: {FOLDER}/{name}" for name, variable in secrets.items())]
+    return [*lines, "secrets:", *(f"  - {name}" for name in secrets)]
+
+
+def _folded(key: str, text: str) -> list[str]:
+    """Return lines that hold a text of several words."""
+    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [f"{key}: {text}"] if len(lines) == 1 else [f"{key}: >-", *(f"  {line}" for line in lines)]
+
+
+def _flow(words: Iterable[str]) -> str:
+    """Return a list in YAML; Compose reads $ as the beginning of a variable."""
+    return f"[{', '.join(word if PLAIN.fullmatch(word) else json.dumps(word.replace('$', '$$')) for word in words)}]"
+
+
+def _launcher_options() -> list[str]:
+    """Return the lines of the launcher that put options before the user's arguments."""
+    lines = []
+    for option in SERVICES["judge"].options:
+        name = option.setting.removeprefix("JUDGE_")
+        default = TABLE[name].default if name in of("environment") else f"$(from_dotenv {name})"
+        lines += [f': "${{{name}:={default}}}"'] if default else []
+        lines.append(f'{CONDITION[option.device]}set -- ${{{name}:+{option.flag} "${name}"}} "$@"')
+    return lines
+
+
+def _launcher_container(service: Service) -> list[str]:
+    """Return the lines of a launcher that put options of `docker run` before the image."""
+    environments = {"": service.environment, "cpu": service.cpu_environment}
+    return [
+        f': "${{{DRAIN_TIMEOUT}:=$(from_dotenv {DRAIN_TIMEOUT})}}"',
+        f'set -- --stop-timeout "$(({DRAIN_TIMEOUT} + {service.stop_margin}))" "$@"',
+        *(
+            f'{CONDITION[device]}set -- --env {name}={value} "$@"'
+            for device, variables in environments.items()
+            for name, value in variables.items()
+        ),
+    ]

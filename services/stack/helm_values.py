@@ -1,0 +1,66 @@
+"""Settings as values for the Helm chart, which `make plan` prints of `.env.local`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from services.stack.settings import SETTINGS, USERS_FILES
+from services.stack.settings_table import read_by
+
+VALUES = {
+    "JUDGE": ("judge", "enabled"),
+    "JUDGE_MODEL": ("judge", "model"),
+    "JUDGE_REPLICAS": ("judge", "replicas"),
+    "JUDGE_TENSOR_PARALLEL_SIZE": ("judge", "gpus"),
+    "EMBEDDING": ("embedding", "enabled"),
+    "EMBEDDING_MODEL": ("embedding", "model"),
+    "WORKERS": ("worker", "replicas"),
+    "CACHE_MAX_MEMORY": ("cache", "maxMemory"),
+    "QUEUE_MAX_MEMORY": ("queue", "maxMemory"),
+    **{name: ("settings", name) for name in read_by("rules", "worker")},
+    **{name: ("gateway", "settings", name) for name in read_by("gateway") if name not in read_by("rules", "worker")},
+}
+"""By setting: where the chart's values have it."""
+IN_PODS = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
+"""Settings that the chart fixes."""
+
+
+def of(settings: Mapping[str, str]) -> str:
+    """Return settings as YAML; a comment names those that the chart has no value for, or takes from a Secret.
+
+    Args:
+        settings: values by name.
+    """
+    tree: dict[str, Any] = {}
+    comments = []
+    for name, value in settings.items():
+        if name not in SETTINGS or SETTINGS[name].secret:
+            comments.append(f"# {name}: put it into keys.existingSecret")
+        elif name in USERS_FILES:
+            comments.append(f"# {name}={value}: mount the file with `files`")
+        elif name in VALUES and name not in IN_PODS:
+            *path, last = VALUES[name]
+            branch = tree
+            for part in path:
+                branch = branch.setdefault(part, {})
+            branch[last] = value != "off" if last == "enabled" else _typed(value)
+        else:
+            comments.append(f"# {name}={value}: the chart has no such value")
+    return "\n".join([*_lines(tree), *comments])
+
+
+def _typed(value: str) -> str | int:
+    return int(value) if value.isascii() and value.isdecimal() else value
+
+
+def _lines(tree: Mapping[str, Any], margin: str = "") -> list[str]:
+    """Return a tree as YAML, whose scalars may be written as in JSON."""
+    lines = []
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            lines += [f"{margin}{name}:", *_lines(value, f"{margin}  ")]
+        else:
+            lines.append(f"{margin}{name}: {json.dumps(value)}")
+    return lines

@@ -1,0 +1,251 @@
+"""Programs out of images: the command that runs each there, and the model servers' own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from services.gateway import tls
+from services.judge import engine
+from services.judge.model import Model
+from services.models.machine import Gpu, gpus
+from services.stack.errors import StackError
+from services.stack.rundir import CHART_FILES, ROOT, RunDir
+from services.stack.settings import USERS_FILES, Settings
+from services.up import model_servers
+from services.up.apptainer.images import IMAGES, Image, runtime
+from services.up.model_servers import EMBEDDING, ModelServer, copies, is_external
+from services.up.native.models import Launcher
+from services.up.native.programs import IN_IMAGE, Program
+from services.up.native.stack import Runtime
+from services.up.services import LOADING, kind_of
+
+BACKEND = "apptainer"
+ENTRY_POINT = "/.singularity.d/runscript"
+"""What `apptainer run` starts in an image: of a model server's, the image's own entry point."""
+PYTHON = "python"
+IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules", "gateway": "gateway"}
+"""Of each kind of service, but for those that differ with the machine."""
+SEPARATORS = ':,\\"'
+"""Of the parts of a bind, so that no path can hold one."""
+PATH_IN_ARGUMENT = re.compile(r"""(?<![^="'\s])/[^"',\s]+""")
+"""A path in `--flag=/path`, `name=/path` or JSON."""
+
+
+def image_of(service: str, on_gpu: bool | None = None) -> Image:
+    """Return the image of a service.
+
+    Args:
+        service: its name.
+        on_gpu: whether it has a GPU; None for whether this machine has one.
+    """
+    kind = kind_of(service)
+    return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
+
+
+class ImageLauncher(Launcher):
+    """Starts model servers by their images' own entry points."""
+
+    def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
+        """Return that of the image, which knows all flags: it is as new as its setting names it."""
+        return engine.Vllm(PYTHON, "" if gpus else "cpu")
+
+    def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
+        """Return the model that is asked for: a folder, or a name that the server itself looks for on the hub."""
+        name = judge.model or default_model(settings)
+        local = os.path.isdir(name)
+        # Relative links in it begin where it really is.
+        return Model(os.path.realpath(name) if local else name, name, local)
+
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
+        """Return the command as `vllm serve` takes it; files among its flags by absolute paths."""
+        further = shlex.join(map(_absolute, shlex.split(settings["JUDGE_VLLM_ARGS"])))
+        own = Settings({**settings, "JUDGE_VLLM_ARGS": further})
+        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own)]
+
+    def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
+        """Return the command as TEI takes it; it shows its metrics at that port, and the other one is the kernel's."""
+        model = settings["EMBEDDING_MODEL"] or settings[f"EMBEDDING_{'GPU' if gpus else 'CPU'}_MODEL"]
+        source = os.path.realpath(model) if os.path.isdir(model) else model
+        listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
+        return [ENTRY_POINT, "--model-id", source, *listen]
+
+
+def default_model(settings: Settings) -> str:
+    """Return the model of the default judge."""
+    return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if gpus() else "JUDGE_CPU_MODEL"]
+
+
+def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequence[ModelServer] = ()) -> str:
+    """Return why a model server cannot run here; empty where it can.
+
+    Args:
+        server: that is to run.
+        settings: of the stack.
+        servers: from which some are chosen; judges are given GPUs first.
+    """
+    on_gpu = bool(gpus()) and (server != EMBEDDING or _gpus_of_judges(settings, servers) < len(gpus()))
+    image = image_of(server.name, on_gpu)
+    if image.file(settings).exists():
+        return ""
+    why = "no GPU is left for it, and " if gpus() and not on_gpu else ""
+    return f"{why}{image.file(settings)} is not there (make sif t={image.name})"
+
+
+def _gpus_of_judges(settings: Settings, servers: Sequence[ModelServer]) -> int:
+    """Return how many GPUs the judges among these take."""
+    here = [judge for judge in model_servers.judges(servers) if not unsupported_reason(judge, settings)]
+    wanted = [judge for judge in here if settings[judge.switch] != "off" and not is_external(judge, settings)]
+    return settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(copies(judge, settings) for judge in wanted)
+
+
+@dataclass(frozen=True)
+class ContainerExec:
+    """Runs programs in their images by `apptainer exec`.
+
+    Args:
+        settings: of the stack.
+        run: its directory, which has the same path in the image.
+        apptainer: path of the program.
+    """
+
+    settings: Settings
+    run: RunDir
+    apptainer: str
+
+    def __call__(self, program: Program) -> Program:
+        """Return the program as it is started: it sees the run directory, the user's files and models alone.
+
+        Raises:
+            StackError: its image is missing, or a path cannot be bound.
+        """
+        image = image_of(program.name, _has_gpu(program))
+        if not (file := image.file(self.settings)).exists():
+            raise StackError(f"{file} is not there", f"make sif t={image.name}")
+        files = {name: os.pathsep.join(map(str, self.settings.files(name))) for name in USERS_FILES}
+        own = {name: files.get(name, value) for name, value in program.environment.items()} | self._variables(program)
+        # Apptainer itself writes nothing into the user's home.
+        environment = {"APPTAINER_CONFIGDIR": str(self.run.caches / "apptainer")}
+        return replace(
+            program,
+            prefix=[*self._prefix(program), str(file)],
+            command=[PYTHON if part == sys.executable else part for part in program.command],
+            environment={**environment, **{f"{IN_IMAGE}{name}": value for name, value in own.items()}},
+            versions={**program.versions, "its image": str(file.stat().st_mtime_ns)},
+        )
+
+    def _variables(self, program: Program) -> dict[str, str]:
+        """Return the variables that a program has because it runs in an image."""
+        own = {"LANG": "C.UTF-8", "PYTHONNOUSERSITE": "1", "TMPDIR": str(self.run.temporary)}
+        if kind_of(program.name) in LOADING:
+            own["HF_HOME"] = str(self._hub())
+            # TEI's name; its image sets it to a folder of its own.
+            own["HUGGINGFACE_HUB_CACHE"] = program.environment.get("HF_HUB_CACHE") or str(self._hub() / "hub")
+        return own
+
+    def _prefix(self, program: Program) -> list[str]:
+        nv = ["--nv"] if kind_of(program.name) in LOADING and _has_gpu(program) else []
+        binds = [part for bind in self._binds(program) for part in ("--bind", bind)]
+        # Without `--no-eval` a shell would read the variables. The home in there is a folder of the stack's own.
+        command = [self.apptainer, "--quiet", "exec", "--cleanenv", "--no-eval", "--contain"]
+        return [*command, "--home", _plain(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
+
+    def _binds(self, program: Program) -> Iterator[str]:
+        """Yield the folders that a program sees; the run directory comes last, for it may be in one of the others."""
+        yield _read_only(CHART_FILES)
+        kind = kind_of(program.name)
+        if IMAGE.get(kind) == "rules":
+            for path in dict.fromkeys(self._users()):
+                yield _read_only(path)
+        elif kind in LOADING:
+            for path in paths_in(program.command[1:]):
+                if not any(path.is_relative_to(seen) for seen in (self.run.path, CHART_FILES)):
+                    yield _read_only(path)
+            own = program.environment.get("HF_HUB_CACHE")
+            for hub in dict.fromkeys([self._hub(), Path(own) if own else self._hub()]):
+                hub.mkdir(parents=True, exist_ok=True)
+                yield _plain(hub)
+        yield from dict.fromkeys([_plain(self.run.path), _plain(self.run.temporary)])
+
+    def _users(self) -> Iterator[Path]:
+        """Yield the folders of the user's files."""
+        for file in [file for name in USERS_FILES for file in self.settings.files(name)]:
+            yield _folder_or_file(file)
+        if trusted := tls.trusted(self.settings):
+            yield Path(trusted)
+
+    def _hub(self) -> Path:
+        """Return where models of a hub are: where the user says, never in the home by itself."""
+        return Path(os.environ.get("HF_HOME") or self.run.caches / "huggingface").absolute()
+
+
+def images_runtime(settings: Settings, run: RunDir) -> Runtime:
+    """Return where programs run: each in its image.
+
+    Raises:
+        StackError: Apptainer is not installed.
+    """
+    programs = {"nginx": "nginx", "redis-server": "redis-server"}
+    return Runtime(programs, ImageLauncher(), ContainerExec(settings, run, runtime()), BACKEND)
+
+
+def paths_in(arguments: Iterable[str]) -> list[Path]:
+    """Return the folders and files that arguments name by absolute paths, and what links in these folders lead to.
+
+    A model as a hub's client keeps it is a folder of links to files in its cache.
+    """
+    found = dict[Path, None]()
+    for argument in arguments:
+        for path in map(Path, [argument] if argument.startswith("/") else PATH_IN_ARGUMENT.findall(argument)):
+            if os.path.isdir(path):
+                found |= dict.fromkeys([path, *_link_targets(path)])
+            elif os.path.isfile(path):
+                found[path] = None
+    return [*found]
+
+
+def _link_targets(folder: Path) -> list[Path]:
+    """Return what links in a folder and in its folders lead to, hop by hop."""
+    inner = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
+    links = [entry for one in (folder, *inner) for entry in one.iterdir() if entry.is_symlink()]
+    bound = [folder]
+    while links:
+        link = links.pop()
+        hop = Path(os.path.normpath(link.parent / os.readlink(link)))
+        if not hop.exists():
+            continue
+        if not any(hop.is_relative_to(one) for one in bound):
+            bound.append(hop if hop.is_dir() else _folder_or_file(hop))
+        if hop.is_symlink() and hop not in bound:
+            links.append(hop)
+    return bound[1:]
+
+
+def _absolute(argument: str) -> str:
+    """Return an argument whose value is a path in the tree with the absolute path; the program works elsewhere."""
+    before, equals, value = argument.rpartition("=")
+    return f"{before}{equals}{ROOT / value}" if os.path.isfile(ROOT / value) else argument
+
+
+def _folder_or_file(file: Path) -> Path:
+    """Return the folder of a file, for what is beside it; of a file in the home itself, or above it, the file alone."""
+    return file if Path.home().resolve().is_relative_to(file.parent) else file.parent
+
+
+def _has_gpu(program: Program) -> bool:
+    return bool(program.environment.get("CUDA_VISIBLE_DEVICES"))
+
+
+def _read_only(path: Path) -> str:
+    return f"{_plain(path)}:{path}:ro"
+
+
+def _plain(path: Path) -> str:
+    if {*str(path)} & {*SEPARATORS}:
+        raise StackError(f"{path} holds one of {' '.join(SEPARATORS)}, which {BACKEND} cannot bind", "rename it")
+    return str(path)

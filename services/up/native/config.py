@@ -1,0 +1,108 @@
+"""supervisord.conf, and the description of each program that `launch` reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+
+from services.stack.rundir import ROOT, RunDir
+from services.up.native.programs import IN_IMAGE, Program, digest
+from services.up.native.supervisor import CONFIGURATION, WATCH, sections
+
+LAUNCH = (sys.executable, "-m", "services.up.native.launch")
+START_SECONDS = 2
+"""For which a process must run to count as started."""
+START_RETRIES = 30
+"""Until supervisord calls a program FATAL; it waits a second longer before each. `watch` then starts it again."""
+FOREVER = 1_000_000
+
+Sections = dict[str, dict[str, str]]
+
+
+def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
+    """Return the text of supervisord.conf and of each program's description, by name."""
+    every = _supervisord(run)
+    for program in programs:
+        every[f"program:{program.name}"] = _section(program, run)
+    descriptions = {f"programs/{program.name}.json": _description(program) for program in programs}
+    return {CONFIGURATION: _text(every), **descriptions}
+
+
+def has_changed(program: Program, run: RunDir) -> bool:
+    """Return whether a program differs from what supervisord was last told, so that `make up` restarts it."""
+    return sections(run).get(f"program:{program.name}") != _section(program, run)
+
+
+def changes(program: Program, run: RunDir) -> list[str]:
+    """Return the names of what differs from the program's description as it was last written."""
+    try:
+        before = json.loads(run.program(program.name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        before = {}
+    now = program.description
+    names = ["its command"] if before.get("command") != now["command"] else []
+    for part in ("environment", "versions"):
+        then, own = before.get(part, {}), now[part]
+        changed = [name for name in then.keys() | own.keys() if then.get(name) != own.get(name)]
+        names += (name.removeprefix(IN_IMAGE).removesuffix("_FILE") for name in changed)
+    return sorted(set(names)) or ["how it is supervised"]
+
+
+def _supervisord(run: RunDir) -> Sections:
+    """The sections of supervisord itself.
+
+    It writes no log that it rotates (`watch` does), for it ends where a disk is full while it closes a file.
+    """
+    return {
+        "supervisord": {
+            "nodaemon": "true",
+            "silent": "true",
+            "identifier": "rewardstack",
+            "directory": str(ROOT),
+            "logfile": str(run.log("supervisord")),
+            "logfile_maxbytes": "0",
+            "pidfile": str(run.path / "supervisord.pid"),
+            "childlogdir": str(run.logs),
+            "umask": "077",
+            # It gives up root's rights unless told otherwise, and could then not read the private directory.
+            **({"user": "root"} if os.geteuid() == 0 else {}),
+        },
+        "unix_http_server": {"file": str(run.supervisor_socket), "chmod": "0600"},
+        "rpcinterface:supervisor": {
+            "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
+        },
+    }
+
+
+def _section(program: Program, run: RunDir) -> dict[str, str]:
+    retries = FOREVER if program.name == WATCH else START_RETRIES
+    return {
+        # supervisord reads % as the beginning of a variable of its own.
+        "command": shlex.join([*LAUNCH, str(run.program(program.name))]).replace("%", "%%"),
+        # A new digest is a changed program: supervisord itself does not read the description.
+        "environment": f'DIGEST="{digest([_description(program)])}"',
+        "priority": str(program.start_order),
+        "startsecs": str(START_SECONDS),
+        "startretries": str(retries),
+        "autorestart": "true",
+        "stopsignal": program.stop_signal,
+        "stopwaitsecs": str(program.stop_grace),
+        "killasgroup": "true",
+        "redirect_stderr": "true",
+        "stdout_logfile": str(run.log(program.name)),
+        "stdout_logfile_maxbytes": "0",
+    }
+
+
+def _description(program: Program) -> str:
+    return json.dumps(program.description, indent=1)
+
+
+def _text(sections: Mapping[str, Mapping[str, str]]) -> str:
+    parts = ["; Written by `make up`: changes here are lost.\n"]
+    for name, values in sections.items():
+        parts.append("".join([f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in values.items())]))
+    return "".join(parts)

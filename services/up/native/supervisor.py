@@ -1,0 +1,264 @@
+"""supervisord: started, asked over its socket, and stopped with every process of the stack.
+
+Any Python can do so, whatever is left of `.venv`; a process is verified by its session, its command and the time of its
+start before it is signaled.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from xmlrpc.client import Error, ServerProxy, Transport
+
+from services.stack import processes
+from services.stack.console import tail
+from services.stack.errors import StackError
+from services.stack.probes import UnixConnection
+from services.stack.processes import Process
+from services.stack.rundir import MOUNTING, ROOT, SUPERVISOR, RunDir, Running
+from services.stack.signals import defer_signals
+from services.up.services import LOADING, kind_of
+
+CONFIGURATION = "supervisord.conf"
+WATCH = "watch"
+"""The program that watches the services, and is none itself."""
+START_SECONDS = 15.0
+RELOAD_SECONDS = 30.0
+MARGIN_SECONDS = 30.0
+"""For all that stopping takes beside the grace of each program."""
+POLL_SECONDS = 0.1
+MASTER = "nginx: master process"
+UP = ("RUNNING", "STARTING", "BACKOFF")
+IMAGES = ("Apptainer runtime parent", *MOUNTING)
+"""What runs a program in an image, and what mounts that image for it: they work in no directory of the stack."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What supervisord knows of a service; `pid` and `uptime` (seconds) are 0 where it does not run."""
+
+    name: str
+    state: str
+    pid: int
+    uptime: int
+
+    @property
+    def problem(self) -> str:
+        """Why it is not healthy, whatever answers in its place; empty where it runs."""
+        return "" if self.state == "RUNNING" else f"supervisord has it as {self.state.lower()}"
+
+
+class Supervisor:
+    """The supervisord of one run directory."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run, self._configuration = run, str(run.path / CONFIGURATION)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def states(self) -> list[State]:
+        """Return the state of each service; empty where no supervisord answers."""
+        try:
+            infos = self._ask("getAllProcessInfo")
+        except (OSError, HTTPException, Error):
+            return []
+        return [
+            State(info["name"], info["statename"], info["pid"], info["now"] - info["start"] if info["pid"] else 0)
+            for info in infos
+            if info["name"] != WATCH
+        ]
+
+    def start(self, environment: Mapping[str, str], describe: Callable[[int], Running]) -> None:
+        """Start supervisord, and with it the services.
+
+        Args:
+            environment: all that supervisord is given.
+            describe: what is being started, given its session; recorded before anything else can go wrong.
+
+        Raises:
+            StackError: supervisord ended, or did not answer in time.
+        """
+        command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
+        with defer_signals():
+            # What it cannot log it prints; where that goes to a file on a full disk, it ends.
+            child = self._child = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self._run.save(describe(child.pid))
+        deadline = time.monotonic() + START_SECONDS
+        while not self.states():
+            if child.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                last = tail(self._run.log("supervisord"), 1) or "it logged nothing"
+                raise StackError(f"supervisord did not start: {last}", f"see what it prints: {' '.join(command)}")
+            time.sleep(POLL_SECONDS)
+
+    def start_stopped(self) -> list[str]:
+        """Start the services that are not up; returns their names."""
+        stopped = [state.name for state in self.states() if state.state not in UP]
+        for name in stopped:
+            self._call("startProcess", name, False)
+        return stopped
+
+    def halt(self, service: str) -> None:
+        """Stop a service until the next `make up`.
+
+        Raises:
+            StackError: it does not stop.
+        """
+        deadline = time.monotonic() + stop_seconds(self._run) + MARGIN_SECONDS
+        while any(state.name == service and state.state != "STOPPED" for state in self.states()):
+            if time.monotonic() > deadline:
+                raise StackError(f"{service} does not stop", "make down")
+            self.restart_failed()  # what supervisord has given up cannot be stopped
+            self._abandon([service], running.healthy if (running := self._run.load()) else ())
+            self._call("stopProcessGroup", service)
+            time.sleep(POLL_SECONDS)
+
+    def reread(self) -> tuple[list[str], list[str], list[str]]:
+        """Have supervisord read its configuration; returns the programs that are new, changed and gone."""
+        added, changed, removed = self._call("reloadConfig")[0]
+        return added, changed, removed
+
+    def add(self, name: str) -> None:
+        """Start a program that is new in the configuration."""
+        self._call("addProcessGroup", name)
+
+    def remove(self, name: str, healthy: Collection[str]) -> None:
+        """Stop a program, which finishes what is in flight, and end what it leaves behind.
+
+        Args:
+            name: of the program.
+            healthy: names of the services that were healthy since they were started.
+        """
+        self._abandon([name], healthy)
+        self._call("stopProcessGroup", name)
+        self._call("removeProcessGroup", name)
+        if running := self._run.load():
+            processes.end_group(self._run.process_group(name), running.session)
+        self._run.group_file(name).unlink(missing_ok=True)
+
+    def restart_failed(self) -> None:
+        """Start the services that supervisord has given up; what was stopped on purpose is none of them."""
+        for state in self.states():
+            if state.state == "FATAL":
+                self._call("startProcess", state.name, False)
+
+    def reload_gateway(self) -> None:
+        """Have nginx load its files; returns once no process with the earlier ones accepts requests.
+
+        Raises:
+            StackError: it does not load them.
+        """
+        pid = next((state.pid for state in self.states() if state.name == "gateway" and state.state in UP), 0)
+        # In an image the process that supervisord knows is the one that runs the image.
+        ours = processes.descendants(pid) if pid else []
+        master = next((process for process in ours if MASTER in " ".join(process.command)), None)
+        if master is None:
+            return  # it reads them when it starts
+        before = [process for process in ours if process.parent == master.pid]
+        master.signal(signal.SIGHUP)
+        deadline = time.monotonic() + RELOAD_SECONDS
+        while any(worker.is_alive and "shutting down" not in " ".join(worker.command) for worker in before):
+            if time.monotonic() > deadline:
+                raise StackError("the gateway keeps its earlier configuration", "make logs s=gateway")
+            time.sleep(POLL_SECONDS)
+
+    def stop(self, gently: bool = True) -> None:
+        """Stop every service and supervisord itself, and whatever they left behind.
+
+        Args:
+            gently: whether services finish what is in flight, for as long as their stop grace.
+        """
+        states = self.states()
+        leader = processes.find(running.session) if (running := self._run.load()) else None
+        if gently and states and running and leader:
+            self._abandon([state.name for state in states], running.healthy)
+            deadline = time.monotonic() + stop_seconds(self._run) + MARGIN_SECONDS
+            self._call("shutdown")
+            while leader.is_alive and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)
+        processes.end(self.members)
+        if self._child:
+            self._child.wait()
+        self._run.clear()
+
+    def members(self) -> list[Process]:
+        """Return the processes of the stack, also those that outlive a supervisord that was killed.
+
+        They are of supervisord's session and work in directories of the stack, or hold its images. A process id can
+        come back: where another program leads the session of that number, it is none of ours.
+        """
+        running = self._run.load()
+        if running is None:
+            return []
+        leader = processes.find(running.session)
+        if leader and self._configuration not in leader.command:
+            return []
+        ours = (ROOT, self._run.path, self._run.queue)
+        return [one for one in processes.members(running.session) if one.directory in ours or _is_image(one)]
+
+    def _abandon(self, names: list[str], healthy: Collection[str]) -> None:
+        """End model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has nothing to finish."""
+        loading = {name for name in names if kind_of(name) in LOADING} - {*healthy}
+        for state in self.states() if loading else ():
+            if state.name in loading and (process := processes.find(state.pid)):
+                self._call("stopProcessGroup", state.name, False)
+                processes.end_group(process.pid, process.session)
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        try:
+            return self._ask(method, *arguments)
+        except (OSError, HTTPException, Error) as error:
+            raise StackError(
+                f"supervisord refused {method}: {error}", f"see {self._run.logs}, then make down"
+            ) from error
+
+    def _ask(self, method: str, *arguments: object) -> Any:
+        with ServerProxy("http://localhost", transport=_UnixTransport(self._run)) as server:
+            return getattr(server.supervisor, method)(*arguments)
+
+
+def sections(run: RunDir) -> dict[str, dict[str, str]]:
+    """Return the sections of supervisord.conf as it was last written; none where there is none."""
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read_string((run.path / CONFIGURATION).read_text(encoding="utf-8"))
+    except (OSError, ConfigError):
+        return {}
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def stop_seconds(run: RunDir) -> int:
+    """Return the seconds that stopping every program, one after the other, may take."""
+    return sum(int(section.get("stopwaitsecs", 0)) for section in sections(run).values())
+
+
+class _UnixTransport(Transport):
+    """XML-RPC over supervisord's socket; a call may last as long as a program takes to stop."""
+
+    def __init__(self, run: RunDir) -> None:
+        super().__init__()
+        self._socket = run.supervisor_socket
+
+    def make_connection(self, host: Any) -> HTTPConnection:
+        connection = UnixConnection(self._socket, None)
+        self._connection = host, connection  # which `close` closes
+        return connection
+
+
+def _is_image(process: Process) -> bool:
+    return any(name in " ".join(process.command) for name in IMAGES)

@@ -1,0 +1,135 @@
+"""The end of `make up`: score the bundled samples, and print how to reach what was started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.request import getproxies, proxy_bypass
+
+from services.gateway import tls
+from services.stack.console import say
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir
+from services.stack.service_env import SYSTEM_VARIABLES, from_environment
+from services.stack.settings import Settings
+from services.up.plan import Started
+
+SAMPLES = {
+    "rules": ROOT / "examples/samples.jsonl",
+    "judge": ROOT / "examples/judge_samples.jsonl",
+    "embedding": ROOT / "examples/embedding_samples.jsonl",
+}
+SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bBmM])(?![a-zA-Z0-9])")
+"""Of a model, as names have it: `SmolLM2-135M-Instruct`, `Qwen/Qwen3-0.6B`."""
+SMALL_BILLIONS = 2.0
+TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
+KEYS = {
+    "REWARD_SERVER_URL": ("REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS"),
+    "LLM_JUDGE_SERVER_URL": ("LLM_JUDGE_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
+    "EMBEDDING_SERVER_URL": ("EMBEDDING_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"),
+    "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
+}
+"""Of each address: the variable of what clients need beside it, and the setting that this comes from."""
+
+
+def score(started: Started, run: RunDir) -> None:
+    """Score the bundled samples of the services that run with the command line, as a user would.
+
+    Args:
+        started: what runs.
+        run: directory of the stack.
+
+    Raises:
+        StackError: a sample has a status other than `ok`.
+    """
+    settings, services = started.settings, started.services
+    samples = run.path / "samples.jsonl"
+    samples.write_text("".join(path.read_text() for service, path in SAMPLES.items() if service in services))
+    seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
+    keys = [KEYS[name] for name in started.addresses if name in KEYS]
+    environment = {
+        **from_environment(*SYSTEM_VARIABLES, *TERMINAL),
+        **started.addresses,
+        **({tls.TRUST: trusted} if (trusted := tls.trusted(settings)) else {}),
+        **{key: settings[source].split(",")[0].strip() for key, source in keys},
+    }
+    command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
+    try:
+        # In a session of its own Ctrl-C does not reach it: this process ends it, and says so once.
+        done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
+    except subprocess.TimeoutExpired:
+        raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
+    if "judge" in services and is_small(started.judge_model):
+        say(
+            f"judge: {started.judge_model} is a demo model; its scores are not meaningful. Set JUDGE_MODEL for real use"
+        )
+    if done.returncode != 0:
+        raise StackError("not every sample has the status ok", "see the table, and make logs s=rules")
+
+
+def is_small(model: str) -> bool:
+    """Whether a model has, by what its name says of its parameters, less than two billion of them."""
+    found = SIZE.search(model)
+    return found is not None and (found[2] in "mM" or float(found[1]) < SMALL_BILLIONS)
+
+
+def _export(what: str, why: str = "") -> None:
+    """Print a line that can be copied, after a comment."""
+    if why:
+        say(f"  # {why}:")
+    say(f"  export {what}", whole=True)
+
+
+def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
+    """Print what to export, the status page's address, and where the logs are.
+
+    Args:
+        settings: of the stack.
+        urls: the addresses by the client's variable.
+        logs: where they are, in words.
+        cache: its URL, as a shell reads it; empty where clients cannot reach it.
+    """
+    say("\nThe stack is up. For trainers and the command line:\n")
+    for url, address in urls.items():
+        _export(f"{url}={address}")
+        key, source = KEYS[url]
+        if settings[source]:
+            _export(f"{key}=..." + (f"    # one of {source}" if key != source else ""))
+        if url == "LLM_JUDGE_SERVER_URL":
+            for name in filter(settings.__getitem__, ("LLM_JUDGE_HEADERS", "LLM_JUDGE_QUERY")):
+                _export(f"{name}=...")
+    if settings["REWARDSTACK_ROUTES"]:
+        routes = shlex.quote(os.pathsep.join(map(str, settings.files("REWARDSTACK_ROUTES"))))
+        _export(f"REWARDSTACK_ROUTES={routes}", "the routes and judges of the stack")
+    if trusted := tls.trusted(settings):
+        _export(f"{tls.TRUST}={trusted}", "clients on other machines need this file too")
+    if cache:
+        _export(f"REWARD_CACHE_URL={cache}", "for trainers that score directly")
+        if settings["REWARD_CACHE_SECRET"]:
+            _export("REWARD_CACHE_SECRET=...", "it signs their cached results")
+    asked = {"all", "https" if settings.tls else "http"} & getproxies().keys()
+    if asked and not proxy_bypass(settings.gateway_name):
+        _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "or curl and others ask the proxy")
+    _export(f'PATH="{sysconfig.get_path("scripts")}:$PATH"')
+    say()
+    if "REWARD_SERVER_URL" in urls:
+        say(f"status page  {settings.url('PAGE_PORT')}/", whole=True)
+    say(f"logs         make logs, in {logs}")
+    say("health       make status")
+    say("stop         make down")
+    _warn_open(settings, urls)
+
+
+def _warn_open(settings: Settings, urls: Mapping[str, str]) -> None:
+    """Warn about services that other machines reach and that ask for no key."""
+    if settings.gateway_host in ("127.0.0.1", "[::1]"):
+        return
+    for url in urls:
+        source = KEYS[url][1]
+        if not settings[source]:
+            say(f"warning: {source} is empty: everybody who reaches BIND_ADDRESS may use that service")

@@ -1,0 +1,117 @@
+"""`make up`, from the settings to a table of scored samples.
+
+1. Preflight (`preflight.check`, a `make` target of its own, before anything is installed).
+2. Settings are read and checked, the deployment is chosen, and its plan made: `make plan` prints that.
+3. The deployment's `apply` writes secrets and configuration, starts or restarts what has changed, and waits until every
+   service is healthy (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
+4. The bundled samples are scored with the command line.
+5. The summary says what to export, and where page and logs are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+
+from services.stack import ports
+from services.stack.console import say, step
+from services.stack.rundir import RunDir
+from services.stack.settings import SECRETS, SETTINGS, Settings
+from services.up import deployment, summary
+from services.up.apptainer.up import plan as plan_apptainer
+from services.up.compose.images import make_image
+from services.up.compose.up import plan as plan_compose
+from services.up.native.plan import plan as plan_native
+from services.up.plan import Plan
+from services.up.preflight import read_settings
+
+PLAN = {"compose": plan_compose, "native": plan_native, "apptainer": plan_apptainer}
+HIDDEN = "another secret"
+
+
+def up() -> None:
+    """Start the stack, wait until it is healthy, and score the bundled samples.
+
+    Raises:
+        StackError: a setting is wrong, a port is taken, a service does not become healthy, or a sample is not `ok`.
+    """
+    settings, run = read_settings()
+    run.make()
+    with run.lock():
+        plan = _plan(settings, run)
+        plan.announce()
+        if changed := changed_settings(settings, run):
+            say("settings changed since the last start:\n  " + "\n  ".join(changed))
+        ports.require_free(plan.ports, plan.held)
+        _save(settings, run)
+        started = plan.apply()
+        with step("scoring the bundled samples", "bundled samples scored"):
+            summary.score(started, run)
+        started.summarize()
+
+
+def show_plan() -> None:
+    """Print what `make up` would do, and why; change nothing.
+
+    Raises:
+        StackError: a setting is wrong, or `make up` would fail.
+    """
+    settings, run = read_settings()
+    plan = _plan(settings, run)
+    plan.show()
+    ports.require_free(plan.ports, plan.held)
+
+
+def build_image(registry: str) -> None:
+    """Build the image of reward server and workers.
+
+    Args:
+        registry: that it is pushed to; empty for none.
+
+    Raises:
+        StackError: no engine answers, it could not be built, or the registry does not take it.
+    """
+    settings, run = read_settings(quiet=True)
+    run.make()
+    make_image(settings, run, registry)
+
+
+def _plan(settings: Settings, run: RunDir) -> Plan:
+    name, reason = deployment.choose(settings, run)
+    return PLAN[name](settings, run, reason)
+
+
+def changed_settings(settings: Settings, run: RunDir) -> list[str]:
+    """Return a line for each setting that differs from the last start, without the values of secrets.
+
+    Args:
+        settings: of this start.
+        run: directory of the stack.
+    """
+    try:
+        last = json.loads(run.settings.read_text(encoding="utf-8"))
+        before, now = last["values"], _shown(settings, last["salt"])
+    except (OSError, ValueError, KeyError):
+        return []
+    changed = [name for name in SETTINGS if name in now and before.get(name, SETTINGS[name].default) != now[name]]
+    return [
+        f"{name}: {HIDDEN} than at the last start"
+        if name in SECRETS
+        else f"{name}: {before.get(name, SETTINGS[name].default) or 'empty'} → {now[name] or 'empty'}"
+        for name in changed
+    ]
+
+
+def _save(settings: Settings, run: RunDir) -> None:
+    salt = secrets.token_hex(16)
+    run.settings.write_text(json.dumps({"salt": salt, "values": _shown(settings, salt)}), encoding="utf-8")
+
+
+def _shown(settings: Settings, salt: str) -> dict[str, str]:
+    """Return the settings, digests in place of secrets."""
+    return {
+        name: hmac.new(salt.encode(), value.encode(), hashlib.sha256).hexdigest() if name in SECRETS else value
+        for name, value in settings.items()
+    }

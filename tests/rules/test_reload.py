@@ -1,0 +1,66 @@
+"""`RELOAD=on`: changed reward functions and routes are loaded while the reward server runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rewardstack_rules.scoring import reload
+from tests.rules.conftest import RewardServer
+from tests.support.waiting import eventually
+
+MINE = {"data_source": "rule_remote_mine", "solution_str": "a"}
+SOURCE = """\
+from helper import VALUE
+from rewardstack_rules import reward_function
+
+@reward_function
+def mine(response, reference=None):
+    return {}
+"""
+Start = Callable[..., RewardServer]
+
+
+def value(server: RewardServer, item: dict[str, Any] = MINE) -> Any:
+    """Of one sample."""
+    return server.score(item)[0]["value"]
+
+
+def test_reward_functions(start: Start, tmp_path: Path) -> None:
+    """A changed file, and a module beside it, are loaded; a broken one leaves the old in force and is logged once."""
+    (helper := tmp_path / "helper.py").write_text("VALUE = 0.25\n")
+    (mine := tmp_path / "mine.py").write_text(SOURCE.format("VALUE"))
+    server = start("--workers", "1", REWARD_FUNCTIONS=mine, RELOAD="on")
+    assert value(server) == 0.25
+
+    helper.write_text("VALUE = 0.5\n")
+    eventually(lambda: value(server) == 0.5, server.log.read_text)
+
+    mine.write_text(SOURCE.format("1 / 2 +"))
+    eventually(lambda: "reload: " in server.log.read_text() and "mine.py" in server.log.read_text())
+    assert value(server) == 0.5
+    mine.write_text(SOURCE.format("VALUE / 2"))
+    eventually(lambda: value(server) == 0.25, server.log.read_text)
+    assert server.log.read_text().count("stay in force") == 1
+
+
+def test_routes(start: Start, tmp_path: Path) -> None:
+    """A changed file of routes is loaded, and its routes score samples."""
+    (routes := tmp_path / "routes.json").write_text(json.dumps({"routes": {"own": "gsm8k"}}))
+    server = start("--workers", "1", REWARDSTACK_ROUTES=routes, RELOAD="on")
+    added = {"data_source": "added", "solution_str": "#### 4", "ground_truth": "4"}
+    assert "added" not in server.get("/v1/reward_types").text
+    routes.write_text(json.dumps({"routes": {"added": "gsm8k"}}))
+    eventually(lambda: "added" in server.get("/v1/reward_types").text, server.log.read_text)
+    assert value(server, added) == 1.0
+
+
+def test_versions_of_files(tmp_path: Path) -> None:
+    """A file that is missing for a moment, as while an editor replaces it, has no version."""
+    (file := tmp_path / "a.py").write_text("1")
+    before = reload._versions([file, tmp_path / "b.py"])
+    assert [*before] == [file]
+    file.write_text("22")
+    assert reload._versions([file]) != before
