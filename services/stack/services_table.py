@@ -41,11 +41,13 @@ class Probe:
         ready: path that answers 200 when the service accepts requests; empty where it speaks no HTTP.
         live: path that answers 200 while the process works, however busy it is.
         command: run inside the container, where the deployment cannot ask over HTTP.
+        live_command: the same for `live`, where it is another one.
     """
 
     ready: str = ""
     live: str = ""
     command: tuple[str, ...] = ()
+    live_command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,18 @@ SCORING_SECRETS = tuple(
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
 """A Redis that asks for a password is healthy."""
 
+
+
+def heartbeat(name: str, minutes: float) -> tuple[str, ...]:
+    """Return the command that succeeds if a worker touched one of its files (`rewardstack_rules.jobs.heartbeat`) lately.
+
+    Args:
+        name: of the file.
+        minutes: since it was touched at most.
+    """
+    return ("sh", "-c", f"find /tmp/rewardstack-worker/{name} -mmin -{minutes} | grep -q .")
+
+
 SERVICES = {
     service.name: service
     for service in (
@@ -213,7 +227,8 @@ SERVICES = {
             "worker",
             start_order=25,
             command=("python", "-m", "rewardstack_rules.jobs.worker"),
-            probe=Probe(command=("python", "-m", "rewardstack_rules.jobs.health")),
+            # Against a queue that does not answer a worker is alive, and not ready.
+            probe=Probe(command=heartbeat("ready", 0.5), live_command=heartbeat("alive", 2)),
             stop_margin=15,
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),
