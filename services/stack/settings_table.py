@@ -166,7 +166,7 @@ JUDGE = Section("LLM judge", [
     Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
             "type of weights and activations; empty for `float16` on a GPU, and the model's own on a processor"),
     Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "tokens of a prompt and its answer; empty for those of the model, or fewer where memory does not suffice"),
+            "tokens of a prompt and its answer; empty for 32768 on a GPU, and what memory allows on a processor"),
     Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", *VLLM_LAUNCHERS),
             "GiB for keys and values on a processor"),
     Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "further flags of vLLM, such as `--reasoning-parser qwen3`"),

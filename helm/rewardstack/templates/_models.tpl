@@ -105,10 +105,10 @@
 {{- concat (list "sh" "/etc/rewardstack/with_keys.sh") $keys ((index .values .values.device).program | default $program) $arguments $listens $options $extra | toJson }}
 {{- end }}
 
-{{/* The options that settings fill, as JSON. */}}
+{{/* The options that settings fill, as JSON. A judge's length is its model's, or less if memory does not suffice. */}}
 {{- define "rewardstack.model-options" -}}
 {{- $options := list }}
-{{- $settings := merge (dict "DRAIN_TIMEOUT" (include "rewardstack.drain-timeout" .root) "JUDGE_TENSOR_PARALLEL_SIZE" .values.gpus) (include "rewardstack.defaults" .root | fromJson).options }}
+{{- $settings := merge (dict "DRAIN_TIMEOUT" (include "rewardstack.drain-timeout" .root) "JUDGE_TENSOR_PARALLEL_SIZE" .values.gpus "JUDGE_MAX_MODEL_LEN" "auto") (include "rewardstack.defaults" .root | fromJson).options }}
 {{- range .description.options }}
 {{- if and (index $settings .setting) (eq (.device | default $.values.device) $.values.device) }}
 {{- $options = concat $options (list .flag (include "rewardstack.text" (index $settings .setting))) }}
