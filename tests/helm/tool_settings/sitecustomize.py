@@ -31,8 +31,19 @@ class Server(http.server.ThreadingHTTPServer):
     """An API server whose cluster has objects already."""
 
     def __init__(self, address, handler):
-        handler.do_GET.__globals__["store"].update(copy.deepcopy(LIVE))
-        super().__init__(address, handler)
+        tool = handler.do_GET.__globals__
+        tool["store"].update(copy.deepcopy(LIVE))
+
+        class Handler(handler):
+            def do_PATCH(self):
+                """Merge a change of an object that was there; the tool knows only whole objects."""
+                path = self.path.split("?")[0]
+                if path not in LIVE:
+                    return super().do_PATCH()
+                change = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                return self.reply(tool["deep_merge"](tool["store"][path], change))
+
+        super().__init__(address, Handler)
 
 
 def run(arguments, live):
