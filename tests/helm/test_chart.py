@@ -169,7 +169,6 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
             "gateway: {resolver: dns.example.com}",
             {
                 "r-gateway-settings/data/DNS_RESOLVER",
-                "r-gateway/data/resolver.conf.template",
                 "r-gateway/spec/template/metadata/annotations/checksum/settings",
             },
         ),

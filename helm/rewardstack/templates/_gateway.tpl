@@ -39,7 +39,6 @@
 {{- $settings := include "rewardstack.gateway-settings" . | fromJson }}
 {{- $data := dict
   "NGINX_ENVSUBST_OUTPUT_DIR" "/tmp/gateway"
-  "NGINX_ENTRYPOINT_LOCAL_RESOLVERS" "1"
   "NGINX_USER" ""
   "SERVICES" (printf "include resolver.conf; include %s.conf;" (include "rewardstack.gateway-open" . | fromJsonArray | join ".conf; include "))
   "RULES_SERVER" (include "rewardstack.upstream" (list . "rules"))
@@ -58,16 +57,4 @@
 {{- range $name, $value := $settings }}{{ $_ := set $data $name (include "rewardstack.text" $value) }}{{ end }}
 {{- $_ := set $data "ALLOWED_HOSTS" (include "rewardstack.hosts" (list . $settings.ALLOWED_HOSTS)) }}
 {{- merge $data (include "rewardstack.named-judges" . | fromJson) | toJson }}
-{{- end }}
-
-{{/* The templates of nginx's configuration by name, as JSON. Without `resolver` the image's entry point fills in the DNS
-servers of /etc/resolv.conf, so nginx starts while DNS is away. */}}
-{{- define "rewardstack.gateway-templates" -}}
-{{- $found := dict }}
-{{- range $path, $_ := .Files.Glob "files/gateway/*.template" }}
-{{- $text := $.Files.Get $path }}
-{{- if not $.Values.gateway.resolver }}{{ $text = replace "${DNS_RESOLVER}" "${NGINX_LOCAL_RESOLVERS}" $text }}{{ end }}
-{{- $_ := set $found (base $path) $text }}
-{{- end }}
-{{- $found | toJson }}
 {{- end }}
