@@ -146,18 +146,14 @@ SCORING_SECRETS = tuple(
 """Secrets of the reward server and its workers."""
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
 """A Redis that asks for a password is healthy."""
-
-
-
-def heartbeat(name: str, minutes: float) -> tuple[str, ...]:
-    """Return the command that succeeds if a worker touched one of its files (`rewardstack_rules.jobs.heartbeat`) lately.
-
-    Args:
-        name: of the file.
-        minutes: since it was touched at most.
-    """
-    return ("sh", "-c", f"find /tmp/rewardstack-worker/{name} -mmin -{minutes} | grep -q .")
-
+FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
+"""Finds out whether a worker touched one of its files (`rewardstack_rules.jobs.heartbeat`) in the last minutes."""
+WORKER_PROBE = Probe(
+    # 3: it lives, and waits for a queue that does not answer; `health.sh` leaves it alone.
+    command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),
+    live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
+)
+"""Without an interpreter, whose start takes too long on a busy machine."""
 
 SERVICES = {
     service.name: service
@@ -227,8 +223,7 @@ SERVICES = {
             "worker",
             start_order=25,
             command=("python", "-m", "rewardstack_rules.jobs.worker"),
-            # Against a queue that does not answer a worker is alive, and not ready.
-            probe=Probe(command=heartbeat("ready", 0.5), live_command=heartbeat("alive", 2)),
+            probe=WORKER_PROBE,
             stop_margin=15,
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from rewardstack_rules.jobs.heartbeat import ALIVE, READY
+from rewardstack_rules.process import NOT_READY
 from services.stack.services_table import SERVICES
 from tests.rules.conftest import clean_environment
 from tests.support.jobs import Queue, Worker
@@ -14,10 +15,10 @@ from tests.support.waiting import eventually
 PROBE = SERVICES["worker"].probe
 
 
-def succeeds(command: tuple[str, ...], folder: Path) -> bool:
-    """Whether a probe succeeds in a container whose folder of temporary files is another one."""
+def status(command: tuple[str, ...], folder: Path) -> int:
+    """The exit status of a probe in a container whose folder of temporary files is another one."""
     here = [part.replace("/tmp/", f"{folder}/") for part in command]
-    return subprocess.run(here, capture_output=True, check=False).returncode == 0
+    return subprocess.run(here, capture_output=True, check=False).returncode
 
 
 def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
@@ -26,8 +27,8 @@ def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
     worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, TMPDIR=tmp_path, VERIFY_PROCESSES=1))
     ready, alive = (tmp_path / "rewardstack-worker" / name for name in (READY, ALIVE))
     try:
-        assert not succeeds(PROBE.live_command, tmp_path)
-        eventually(lambda: succeeds(PROBE.command, tmp_path) and succeeds(PROBE.live_command, tmp_path))
+        assert status(PROBE.live_command, tmp_path) == 1
+        eventually(lambda: status(PROBE.command, tmp_path) == status(PROBE.live_command, tmp_path) == 0)
         queue.kill()
         last = ready.stat().st_mtime
         eventually(lambda: alive.stat().st_mtime > max(last, ready.stat().st_mtime) + 1)
@@ -38,12 +39,11 @@ def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_silent(tmp_path: Path) -> None:
-    """A worker that has not touched its file lately is not ready, then not alive."""
+    """A worker that has not touched its file lately is not ready (3), then not alive."""
     folder = tmp_path / "rewardstack-worker"
     folder.mkdir()
     for name in (READY, ALIVE):
         subprocess.run(["touch", "-d", "60 seconds ago", str(folder / name)], check=True)
-    assert not succeeds(PROBE.command, tmp_path)
-    assert succeeds(PROBE.live_command, tmp_path)
+    assert (status(PROBE.command, tmp_path), status(PROBE.live_command, tmp_path)) == (NOT_READY, 0)
     subprocess.run(["touch", "-d", "180 seconds ago", str(folder / ALIVE)], check=True)
-    assert not succeeds(PROBE.live_command, tmp_path)
+    assert (status(PROBE.command, tmp_path), status(PROBE.live_command, tmp_path)) == (1, 1)
