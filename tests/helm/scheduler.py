@@ -1,7 +1,7 @@
 """Where the scheduler of Kubernetes puts replicas, as its documentation scores nodes.
 
-https://kubernetes.io/docs/reference/scheduling/config/: InterPodAffinity and PodTopologySpread have the weight 2; of the
-others only what nodes are worth by themselves (`Node.worth`: free resources, the image that is there) is modeled.
+https://kubernetes.io/docs/reference/scheduling/config/: InterPodAffinity and PodTopologySpread have the weight 2. Of the
+others only what nodes are worth by themselves is modeled (`Node.worth`: free resources, the image that is there).
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def place(template: Object, replicas: int, nodes: Sequence[Node]) -> list[int]:
     """Return how many of the replicas each node gets; the first of equal nodes gets the next one."""
     labels = {**template["metadata"]["labels"], "pod-template-hash": "1"}
     for _ in range(replicas):
-        scores = [2 * one + 2 * other for one, other in zip(_affinity(template, labels, nodes), _spread(template, nodes), strict=True)]
+        scores = [
+            2 * one + 2 * other
+            for one, other in zip(_affinity(template, labels, nodes), _spread(template, nodes), strict=True)
+        ]
         best = max(range(len(nodes)), key=lambda number: scores[number] + nodes[number].worth)
         nodes[best].pods.append(labels)
     return [len(node.pods) for node in nodes]
@@ -50,7 +53,9 @@ def _affinity(template: Object, labels: Mapping[str, str], nodes: Sequence[Node]
         for number, node in enumerate(nodes):
             # A node without the label is in no topology.
             same = [other for other in nodes if key in node.labels and other.labels.get(key) == node.labels[key]]
-            raw[number] -= 2 * term["weight"] * sum(wanted.items() <= pod.items() for other in same for pod in other.pods)
+            raw[number] -= (
+                2 * term["weight"] * sum(wanted.items() <= pod.items() for other in same for pod in other.pods)
+            )
     return _normalized(raw)
 
 

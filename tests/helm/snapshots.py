@@ -26,7 +26,15 @@ OF_PODS = (
     "terminationGracePeriodSeconds",
     "topologySpreadConstraints",
 )
-OF_CONTAINERS = ("command", "lifecycle", "livenessProbe", "readinessProbe", "resources", "securityContext", "startupProbe")
+OF_CONTAINERS = (
+    "command",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "resources",
+    "securityContext",
+    "startupProbe",
+)
 
 
 def snapshot(rendering: Rendering) -> dict[str, Any]:

@@ -39,7 +39,9 @@ def volume(rendering: Rendering, service: str) -> Object:
 
 def test_models_without_a_volume(rendered: Rendered) -> None:
     """A pod that keeps its model itself asks for storage of a stated size, by its device, and can use no more."""
-    found = rendered({"embedding": {"device": "cpu"}, "judges": {"default": {}, "small": {"gpu": {"ephemeralStorage": "20Gi"}}}})
+    found = rendered(
+        {"embedding": {"device": "cpu"}, "judges": {"default": {}, "small": {"gpu": {"ephemeralStorage": "20Gi"}}}}
+    )
     for service, size in (("judge", "100Gi"), ("judge-small", "20Gi"), ("embedding", "10Gi")):
         (container,) = spec(found, service)["containers"]
         assert container["resources"]["requests"]["ephemeral-storage"] == size, service
@@ -48,7 +50,7 @@ def test_models_without_a_volume(rendered: Rendered) -> None:
 
 
 def test_a_claim_of_the_chart(rendered: Rendered) -> None:
-    """A claim with size and access mode is made for each service; one alone on its volume is stopped before the next."""
+    """A claim with size and access mode is made for each service; of one for a single node no two pods run."""
     shared = {"size": "200Gi", "accessMode": "ReadWriteMany", "className": "shared"}
     own = {"size": "20Gi", "accessMode": "ReadWriteOnce"}
     found = rendered(
@@ -94,7 +96,7 @@ def test_flags_of_a_judge(rendered: Rendered) -> None:
 
 
 def test_judges_on_cpus_share_a_node(rendered: Rendered) -> None:
-    """Judges on processors are bound to no cores, which two of a node would choose alike; those on GPUs are not told."""
+    """Judges on processors are bound to no cores, which two of a node would choose alike; those on GPUs say nothing."""
     found = rendered({"judge": {"device": "cpu"}, "judges": {"default": {"replicas": 2}, "large": {"device": "gpu"}}})
     bound = {}
     for service in ("judge", "judge-large"):
@@ -125,7 +127,5 @@ def test_a_volume_that_cannot_be_written(
 ) -> None:
     """A model server says at once that it cannot write to its volume, unless all that it needs is there."""
     environment = {"PATH": "/usr/bin:/bin", "MODEL_CACHE": str(tmp_path / folder), **variables}
-    done = subprocess.run(
-        ["sh", str(WITH_KEYS), "true"], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["sh", str(WITH_KEYS), "true"], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, "cannot write to" in done.stderr) == (status, bool(status))

@@ -98,7 +98,9 @@ def test_common_values_reach_all_pods(operators: Rendering) -> None:
         names = [variable["name"] for variable in container.get("env", ())]
         assert ("HTTPS_PROXY" in names) == (service != "worker")
     assert pod(operators, "rules")["metadata"]["labels"]["tier"] == "front"
-    assert pod(operators, "rules")["spec"]["tolerations"] == [{"key": "dedicated", "operator": "Equal", "value": "rewards"}]
+    assert pod(operators, "rules")["spec"]["tolerations"] == [
+        {"key": "dedicated", "operator": "Equal", "value": "rewards"}
+    ]
     assert pod(operators, "judge-small")["metadata"]["labels"]["tier"] == "small"
     assert all(one["metadata"]["labels"]["team"] == "alignment" for one in operators.objects)
 
@@ -140,7 +142,7 @@ def test_requests_that_are_taken_away(operators: Rendering) -> None:
 
 
 def test_service_of_the_gateway(operators: Rendering, needs_helm: None) -> None:
-    """A load balancer keeps the addresses of clients where it is told to; ports tell their protocol unless it is unset."""
+    """A load balancer keeps client addresses if the values say so; ports name their protocol unless it is unset."""
     spec = operators.one("Service", "gateway")["spec"]
     assert spec["externalTrafficPolicy"] == "Local"
     assert not any("appProtocol" in port for port in spec["ports"])
@@ -179,7 +181,7 @@ def test_an_image_by_digest(operators: Rendering, needs_helm: None) -> None:
 
 
 def test_as_a_subchart(needs_helm: None, tmp_path: Path) -> None:
-    """Two of it in one release, by aliases, have names and selectors of their own; other charts have those of the release."""
+    """Two of it in one release, by aliases, have names and selectors of their own, which no other chart has."""
     parent = tmp_path / "parent"
     shutil.copytree(CHART, parent / "charts/rewardstack")
     dependencies = [
@@ -206,5 +208,5 @@ def test_names_of_the_values(needs_helm: None, values: str, name: str) -> None:
     found = render("rules: {image: rewardstack:0.1.0}\n", values)
     deployments = {one["metadata"]["name"] for one in found.of("Deployment")}
     assert name in deployments
-    (settings,) = (one for one in found.of("ConfigMap") if one["metadata"]["name"].endswith("-settings") and "REWARD_PORT" in one["data"])
+    (settings,) = (one for one in found.of("ConfigMap") if "REWARD_SERVER_URL" in one["data"])
     assert settings["data"]["REWARD_SERVER_URL"].startswith(f"http://{name.removesuffix('rules')}gateway.default.svc")

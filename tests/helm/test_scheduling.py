@@ -45,7 +45,10 @@ def test_replicas_are_counted_by_their_own_labels(rendering: Rendering) -> None:
     for deployment in rendering.of("Deployment"):
         terms = deployment["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
         preferred = terms["preferredDuringSchedulingIgnoredDuringExecution"]
-        assert [(one["weight"], one["podAffinityTerm"]["topologyKey"]) for one in preferred] == [(100, HOST), (50, ZONE)]
+        assert [(one["weight"], one["podAffinityTerm"]["topologyKey"]) for one in preferred] == [
+            (100, HOST),
+            (50, ZONE),
+        ]
         for one in preferred:
             ((owner, _),) = selected(rendering, one["podAffinityTerm"]["labelSelector"])
             assert owner is deployment

@@ -287,7 +287,7 @@ def test_programs_of_the_images(
         ({"judge": {"enabled": False}}, ["EMBEDDING_SERVER_URL"], ["JUDGE", "8000"]),
         ({"judges": {"default": {}, "small": SMALL}}, ["get configmap r-routes", "REWARDSTACK_ROUTES"], ["API_KEY"]),
         ({"keys": {"values": KEYS}}, ['REWARD_SERVER_API_KEY="$(kubectl'], ["JUDGE_SERVER_API"]),
-        ({"gateway": {"service": {"type": "LoadBalancer"}}}, ["get service r-gateway", "without a key"], ["port-forward"]),
+        ({"gateway": {"service": {"type": "LoadBalancer"}}}, ["get service r-gateway", "without a key"], ["forward"]),
         ({"judge": {"scaling": {"by": "keda"}}}, ["scaling of judge needs metrics"], ["without a key"]),
         ({"judges": {"default": {"enabled": False}, "small": SMALL}}, [], ["LLM_JUDGE_SERVER_URL"]),
     ],

@@ -8,34 +8,36 @@ import contextlib
 import copy
 import functools
 import http.server
+import importlib
 import io
 import json
 import os
 import runpy
 import socketserver
 import sys
+from typing import Any
 
-import kubernetes_validate.utils
 import yaml
 
 # Helm opens 17 connections at once, and the server's queue holds five: the kernel then drops connections. And headers
 # and body are two packets, so that each of the 80 requests of a rendering waits 40 ms for an acknowledgment.
 socketserver.TCPServer.request_queue_size = 128
 socketserver.StreamRequestHandler.disable_nagle_algorithm = True
-yaml.SafeLoader = yaml.CSafeLoader
-kubernetes_validate.utils.schema_contents = functools.cache(kubernetes_validate.utils.schema_contents)
-LIVE = {}
+yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[misc]
+validation: Any = importlib.import_module("kubernetes_validate.utils")
+validation.schema_contents = functools.cache(validation.schema_contents)
+LIVE: dict[str, Any] = {}
 
 
 class Server(http.server.ThreadingHTTPServer):
     """An API server whose cluster has objects already."""
 
-    def __init__(self, address, handler):
+    def __init__(self, address: Any, handler: Any) -> None:
         tool = handler.do_GET.__globals__
         tool["store"].update(copy.deepcopy(LIVE))
 
-        class Handler(handler):
-            def do_PATCH(self):
+        class Handler(handler):  # type: ignore[misc]
+            def do_PATCH(self) -> Any:
                 """Merge a change of an object that was there; the tool knows only whole objects."""
                 path = self.path.split("?")[0]
                 if path not in LIVE:
@@ -46,7 +48,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(address, Handler)
 
 
-def run(arguments, live):
+def run(arguments: list[str], live: dict[str, Any]) -> tuple[int, str, str]:
     """Return exit status, output and errors of one command."""
     LIVE.clear()
     LIVE.update(live)
@@ -61,7 +63,7 @@ def run(arguments, live):
 
 
 if len(sys.orig_argv) > 1 and sys.orig_argv[1].endswith("helm.py"):
-    http.server.ThreadingHTTPServer = Server
+    http.server.ThreadingHTTPServer = Server  # type: ignore[misc,assignment]
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)
     os._exit(0)

@@ -15,11 +15,11 @@ from typing import Any
 
 from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
-from rewardstack.routing.routes import RULES
 from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, begin, make_metrics_dir
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
+from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
@@ -55,35 +55,21 @@ def on_starting(server: Any) -> None:
 def _check_reward_type(server: Any) -> None:
     """Exit with one line where REWARD_TYPE names nothing: each worker would say so in a traceback.
 
-    One that is not built in is looked for in a process of its own, for the master loads no application.
+    What is not built in is looked for in a process of its own, for the master loads no application.
     """
-    if _settings.reward_type in RULES:
+    if is_built_in(_settings):
         return
     child = os.fork()
     if child == 0:
         status = 0
         try:
-            status = _report_reward_type(server)
+            if error := unknown_reward_type(_settings):
+                server.log.error(error)
+                status = 1
         finally:
             os._exit(status)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         sys.exit(1)
-
-
-def _report_reward_type(server: Any) -> int:
-    """Return 1 after reporting that REWARD_TYPE is unknown, else 0: a worker reports other errors."""
-    from rewardstack.errors import ConfigError, UnknownSourceError
-    from rewardstack_rules.functions.catalogue import load_registry
-    from rewardstack_rules.scoring.evaluator import Evaluator
-
-    try:
-        Evaluator(_settings, load_registry(_settings.function_files)).source_of(_settings.reward_type)
-    except UnknownSourceError as error:
-        server.log.error("REWARD_TYPE: %s", error)
-        return 1
-    except ConfigError:
-        pass
-    return 0
 
 
 def on_reload(server: Any) -> None:
