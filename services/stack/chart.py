@@ -83,6 +83,10 @@ def written(root: Path) -> dict[Path, str]:
             {
                 **{name: _defaults(name) for name in ("gateway", "judge", "rules")},
                 "options": _option_defaults(),
+                "timeouts": {
+                    name: int(TABLE[name].default)
+                    for name in sorted({one.startup_timeout for one in SERVICES.values()})
+                },
                 "ports": {**{name: int(TABLE[port].default) for name, port in ports.GATEWAY.items()}, **METRICS_PORTS},
             }
         ),

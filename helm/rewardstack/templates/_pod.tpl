@@ -95,7 +95,12 @@ lifecycle:
 {{- end }}
 {{- end }}
 
-{{/* Probes; `port` is the name of the port that is asked, `startupSeconds` how long the service may take to start. */}}
+{{/* Seconds that a service may take to start. */}}
+{{- define "rewardstack.startup-seconds" -}}
+{{ .values.startupSeconds | default (index (include "rewardstack.defaults" .root | fromJson).timeouts .description.startup_timeout) | int }}
+{{- end }}
+
+{{/* Probes; `port` is the name of the port that is asked. */}}
 {{- define "rewardstack.probes" -}}
 {{- $probe := .description.probe }}
 {{- $ready := dict "exec" (dict "command" $probe.command) }}
@@ -108,7 +113,7 @@ startupProbe:
   {{- toYaml (ternary $live $ready (hasKey $probe "live_command")) | nindent 2 }}
   periodSeconds: 2
   timeoutSeconds: 10
-  failureThreshold: {{ div (int .startupSeconds) 2 }}
+  failureThreshold: {{ div (include "rewardstack.startup-seconds" . | int) 2 }}
 readinessProbe:
   {{- toYaml $ready | nindent 2 }}
   periodSeconds: 5

@@ -23,7 +23,7 @@ import yaml
 # and body are two packets, so that each of the 80 requests of a rendering waits 40 ms for an acknowledgment.
 socketserver.TCPServer.request_queue_size = 128
 socketserver.StreamRequestHandler.disable_nagle_algorithm = True
-yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[misc]
+yaml.SafeLoader = yaml.CSafeLoader
 validation: Any = importlib.import_module("kubernetes_validate.utils")
 validation.schema_contents = functools.cache(validation.schema_contents)
 LIVE: dict[str, Any] = {}
@@ -36,7 +36,7 @@ class Server(http.server.ThreadingHTTPServer):
         tool = handler.do_GET.__globals__
         tool["store"].update(copy.deepcopy(LIVE))
 
-        class Handler(handler):  # type: ignore[misc]
+        class Handler(handler):
             def do_PATCH(self) -> Any:
                 """Merge a change of an object that was there; the tool knows only whole objects."""
                 path = self.path.split("?")[0]
