@@ -36,7 +36,6 @@ NAMED = {
     "services.stack.services_table": {  # the commands of services
         "rewardstack_rules.http.gunicorn_conf",
         "rewardstack_rules.http.healthcheck",
-        "rewardstack_rules.jobs.health",
         "rewardstack_rules.jobs.worker",
     },
     "services.stack.rundir": {"services.up.native.supervisord"},  # how a supervisor's process is recognized

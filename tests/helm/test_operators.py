@@ -29,7 +29,7 @@ SAMPLES = {
     "extraVolumes": [{"name": "scratch", "emptyDir": {}}],
     "extraVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
     "extraArgs": ["--further"],
-    "lifecycle": {"postStart": {"exec": {"command": ["true"]}}},
+    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
     "podSecurityContext": {"supplementalGroups": [4000]},
     "securityContext": {"privileged": False},
 }
@@ -106,11 +106,10 @@ def test_common_values_reach_all_pods(operators: Rendering) -> None:
 
 
 def test_hooks_of_a_service(operators: Rendering) -> None:
-    """A hook of the values takes the place of the chart's own; the others stay."""
+    """A hook of the values stands beside the chart's own, whose place it takes if it is of the same kind."""
     (container,) = pod(operators, "rules")["spec"]["containers"]
-    assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 50}}
-    (container,) = pod(operators, "gateway")["spec"]["containers"]
-    assert container["lifecycle"] == {"preStop": {"sleep": {"seconds": 35}}}
+    hooks = {"preStop": {"sleep": {"seconds": 35}}, "postStart": {"exec": {"command": ["true"]}}}
+    assert container["lifecycle"] == hooks
 
 
 def test_affinity_of_a_service(operators: Rendering) -> None:

@@ -69,7 +69,6 @@
 {{- else }}
 {{- $_ := set $own "HUGGINGFACE_HUB_CACHE" $folder }}
 {{- end }}
-{{- $own = merge $own (.description.environment | default dict) }}
 {{- if eq .values.device "cpu" }}
 {{- $own = merge $own (.description.cpu_environment | default dict) (index (include "rewardstack.defaults" .root | fromJson) .values.kind | default dict) }}
 {{- end }}

@@ -126,10 +126,11 @@ livenessProbe:
   failureThreshold: 4
 {{- end }}
 
-{{/* Environment; `variables` by name, `entries` with a source, `sources` of envFrom. Those of extraEnv win. */}}
+{{/* Environment: that of the description, `variables` by name, `entries` with a source, `sources` of envFrom. Those of
+extraEnv win. */}}
 {{- define "rewardstack.environment" -}}
 {{- $own := list }}
-{{- range $name, $value := .variables }}{{ $own = append $own (dict "name" $name "value" (include "rewardstack.text" $value)) }}{{ end }}
+{{- range $name, $value := merge (deepCopy (.variables | default dict)) (.description.environment | default dict) }}{{ $own = append $own (dict "name" $name "value" (include "rewardstack.text" $value)) }}{{ end }}
 {{- $extra := list }}
 {{- range .values.extraEnv }}{{ $extra = append $extra .name }}{{ end }}
 {{- $entries := list }}

@@ -46,5 +46,5 @@ spec:
 {{- $command := list }}
 {{- range .description.command }}{{ $command = append $command (replace "{config}" "/etc/redis/redis.conf" .) }}{{ end }}
 {{- range .description.options }}{{ $command = append $command .flag }}{{ $command = append $command $.values.maxMemory }}{{ end }}
-{{- concat $command (list "--dir" "/data") | toJson }}
+{{- concat $command (list "--port" (toString .description.port) "--dir" "/data") | toJson }}
 {{- end }}
