@@ -88,8 +88,8 @@
 
 {{/* The names of the gateway's ports that clients use, as JSON. */}}
 {{- define "rewardstack.served" -}}
-{{- $served := list "rules" }}
-{{- if include "rewardstack.judges" . | fromJson }}{{ $served = append $served "judge" }}{{ end }}
-{{- if .Values.embedding.enabled }}{{ $served = append $served "embedding" }}{{ end }}
-{{- $served | toJson }}
+{{- $ports := omit (include "rewardstack.defaults" . | fromJson).ports "gateway-metrics" "worker-metrics" }}
+{{- if not (include "rewardstack.judges" . | fromJson) }}{{ $ports = omit $ports "judge" }}{{ end }}
+{{- if not .Values.embedding.enabled }}{{ $ports = omit $ports "embedding" }}{{ end }}
+{{- keys $ports | sortAlpha | reverse | toJson }}
 {{- end }}
