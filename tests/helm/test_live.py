@@ -20,7 +20,7 @@ SCALED = {
 
 @pytest.fixture(autouse=True)
 def needs_cluster(needs_helm: None) -> None:
-    """A cluster, which the tool pretends and a `helm` binary does not."""
+    """A cluster, which the tool simulates and a `helm` binary does not."""
     if not is_tool():
         pytest.skip("helm renders without a cluster")
 
