@@ -36,7 +36,6 @@ NAMED = {
     "services.stack.services_table": {  # the commands of services
         "rewardstack_rules.http.gunicorn_conf",
         "rewardstack_rules.http.healthcheck",
-        "rewardstack_rules.jobs.health",
         "rewardstack_rules.jobs.worker",
     },
     "services.up.native.plan": {"rewardstack_rules.jobs.worker"},
