@@ -24,6 +24,7 @@ IMPORTERS = {
     "rewardstack.trainers.skyrl": {"import_module"},  # the experiment that the user names
     "rewardstack_rules.functions.user_functions": {"exec_module", "module_from_spec", "spec_from_file_location"},
     "rewardstack_rules.isolation.process": {"import_module"},  # the function that a task names
+    "services.embedding.tei_python.model": {"import_module"},  # the package that carries a model
     "services.stack.entry": {"import_module"},  # the command of a `__main__`
     "services.stack.settings_table": {"run_path"},  # the tables of the client and the reward server
 }
@@ -36,7 +37,6 @@ NAMED = {
     "services.stack.services_table": {  # the commands of services
         "rewardstack_rules.http.gunicorn_conf",
         "rewardstack_rules.http.healthcheck",
-        "rewardstack_rules.jobs.health",
         "rewardstack_rules.jobs.worker",
     },
     "services.up.native.plan": {"rewardstack_rules.jobs.worker"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,8 @@ from rewardstack_cli.probes.reward_server import probe_reward_server, reward_ser
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
 """Where the stack itself runs, this is set rather than REWARD_SERVER_API_KEY: its first key will do."""
+PAUSE = 1.0
+"""Seconds between two tries of services that do not work yet."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 
 
@@ -90,6 +93,9 @@ def add_parser(commands: Any) -> None:
     """Adds the command's arguments."""
     parser = commands.add_parser("check", help="try each configured service, or a whole stack", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="try again until all services work, for so long"
+    )
     deep = parser.add_argument_group("a whole stack")
     deep.add_argument("--deep", action="store_true", help="check all that the stack must do, from outside")
     deep.add_argument(
@@ -125,8 +131,8 @@ def run(args: argparse.Namespace) -> int:
 async def _run(
     args: argparse.Namespace, settings: Settings, services: Sequence[Target], checks: Mapping[str, Check]
 ) -> int:
-    findings = await _probe_all(settings, services)
-    failed = any(one.trouble for _, found in findings for one in found)
+    findings = await _probe_until(settings, services, time.monotonic() + args.wait)
+    failed = _has_trouble(findings)
     if not args.json:
         _table_of_services(findings).show()
         _print_troubles((f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found)
@@ -193,6 +199,21 @@ def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]
     if not all(outage) or not settings.judge_urls:
         raise SettingsError("--stop-judge and --start-judge go together, and with LLM_JUDGE_SERVER_URL")
     return with_outage(command(args.stop_judge), command(args.start_judge))
+
+
+async def _probe_until(
+    settings: Settings, services: Sequence[Target], deadline: float
+) -> list[tuple[Target, list[Finding]]]:
+    """Return what was found out once every service works, or when the deadline is over."""
+    findings = await _probe_all(settings, services)
+    while _has_trouble(findings) and (left := deadline - time.monotonic()) > 0:
+        await asyncio.sleep(min(PAUSE, left))
+        findings = await _probe_all(settings, services)
+    return findings
+
+
+def _has_trouble(findings: list[tuple[Target, list[Finding]]]) -> bool:
+    return any(one.trouble for _, found in findings for one in found)
 
 
 async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tuple[Target, list[Finding]]]:

@@ -127,7 +127,7 @@ def make(models: Models) -> None:
         venv.create(models.venv)
         cache = models.path / "cache"  # on the same disk, from which uv can link files
         for doing, *arguments in _installations(for_cpu):
-            with step(f"installing {doing} into {models.venv}"):
+            with step(f"installing {doing} into {models.venv}", f"{doing} installed into {models.venv}"):
                 venv.install(models.venv, *arguments, cache=cache)
         if for_cpu:
             _rename_vllm(models)
@@ -173,7 +173,7 @@ def small_judge(models: Models, python: str) -> Path:
         if models.small_judge.exists():
             return models.small_judge
         unfinished = models.small_judge.with_suffix(".unfinished")
-        with step(f"unpacking the small judge into {models.small_judge}"):
+        with step(f"unpacking the small judge into {models.small_judge}", "small judge unpacked"):
             shutil.rmtree(unfinished, ignore_errors=True)
             done = subprocess.run([python, str(UNPACK), str(unfinished)], capture_output=True, text=True, check=False)
             if done.returncode != 0:

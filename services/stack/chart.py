@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rewardstack.routing.routes import RULES
+from rewardstack.routing.routes import RULES, builtin_routes
 from rewardstack_settings.setting import Setting
 from services.stack import ports
 from services.stack.chart_page import page
@@ -23,11 +23,15 @@ from services.stack.settings_table import TABLE, read_by
 
 CHART = "helm/rewardstack"
 DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
+COMMON = "common"
+"""The section with values that each service accepts too."""
+POD_SECTIONS = ("rules", "worker", "gateway", "cache", "queue", "judge", "embedding")
 CHOICES = {
     "device": ["gpu", "cpu"],
     "type": ["ClusterIP", "NodePort", "LoadBalancer"],
     "by": ["none", "hpa", "keda"],
     "imagePullPolicy": ["IfNotPresent", "Always", "Never"],
+    "externalTrafficPolicy": ["Cluster", "Local"],
 }
 """What the values of these names may be."""
 AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSeconds"})
@@ -35,17 +39,23 @@ AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSecon
 METRICS_PORTS = {"gateway-metrics": 9113, "worker-metrics": 9100}
 OPEN = frozenset({"resources", "dashboardLabels", "namespace"})
 """Maps that may hold more than their defaults."""
-LABELS = frozenset({"nodeSelector", "annotations", "labels", "clients", "direct", "dashboardLabels", "namespace"})
+LABELS = frozenset(
+    {
+        *("annotations", "clients", "commonLabels", "dashboardLabels", "direct", "labels", "namespace", "nodeSelector"),
+        *("podAnnotations", "podLabels"),
+    }
+)
 """Maps of strings."""
-WORDS = frozenset({"extraArgs", "program", "functions", "spreadOver", "names"})
+WORDS = frozenset({"program", "functions", "topologyKeys", "names"})
 """Lists of strings."""
-NAMED = {"extraEnv": ["value"], "imagePullSecrets": []}
+NAMED = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
 """Lists of what has a name, and which fields of it are strings."""
 HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PATTERNS = {
     "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
     "size": "^[0-9]+([kMGTPE]|[KMGTPE]i)?$",
     "sharedMemory": "^[0-9]+([kMGTPE]|[KMGTPE]i)?$",
+    "ephemeralStorage": "^[0-9]+([kMGTPE]|[KMGTPE]i)?$",
     "resolver": r"^$|^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9a-fA-F:.]+\](:[0-9]+)?$",
     "rules": HOST,
     "judge": HOST,
@@ -72,6 +82,11 @@ def written(root: Path) -> dict[Path, str]:
         chart / "files/settings.yaml": yaml.safe_dump(
             {
                 **{name: _defaults(name) for name in ("gateway", "judge", "rules")},
+                "options": _option_defaults(),
+                "timeouts": {
+                    name: int(TABLE[name].default)
+                    for name in sorted({one.startup_timeout for one in SERVICES.values()})
+                },
                 "ports": {**{name: int(TABLE[port].default) for name, port in ports.GATEWAY.items()}, **METRICS_PORTS},
             }
         ),
@@ -93,7 +108,11 @@ def schema(values: Mapping[str, Any]) -> Schema:
     """
     made = _of(values)
     parts = made["properties"]
-    judge = _partial(parts["judge"])
+    common = _partial(parts[COMMON])["properties"]
+    for section in POD_SECTIONS:
+        parts[section]["properties"].update(common)
+    for section in ("judge", "embedding"):
+        parts[section]["properties"]["modelCache"]["properties"] = {"claim": _claim()}
     scoring = read_by("rules", "worker")
     keys = ["hf_token", *(name.lower() for name, setting in scoring.items() if setting.secret)]
     parts["settings"] = _settings(scoring.values())
@@ -111,10 +130,37 @@ def schema(values: Mapping[str, Any]) -> Schema:
             "pattern": "^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$",
             "not": {"anyOf": [{"pattern": "^v[0-9]"}, {"enum": sorted(RULES)}]},
         },
-        "additionalProperties": judge,
+        "additionalProperties": _partial(parts["judge"]),
     }
     parts["global"] = {"type": "object"}  # Helm's own, for charts that have this one as a part
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **made}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **made, **_reward_types()}
+
+
+def _claim() -> Schema:
+    """Return the schema of a volume claim that the chart creates."""
+    modes = ["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"]
+    parts = {"size": _of("", "size"), "accessMode": {"enum": modes}, "className": TEXT}
+    return {"type": "object", "properties": parts, "additionalProperties": False, "required": ["size", "accessMode"]}
+
+
+def _reward_types() -> Schema:
+    """Return the condition that REWARD_TYPE is built in where the values name no functions, routes or judges."""
+    routes = builtin_routes()
+    known = {
+        "anyOf": [
+            {"enum": sorted(route.name for route in routes if route.exact)},
+            {"pattern": f"^({'|'.join(re.escape(route.name) + '_' * route.exact for route in routes)})"},
+        ]
+    }
+    own = {
+        "files": {"properties": {"functions": {"maxItems": 0}, "routes": {"const": ""}}},
+        "judges": {"maxProperties": 1},
+        "settings": {"not": {"anyOf": [{"required": [name]} for name in ("REWARD_FUNCTIONS", "REWARDSTACK_ROUTES")]}},
+    }
+    return {
+        "if": {"properties": own},
+        "then": {"properties": {"settings": {"properties": {"REWARD_TYPE": known}}}},
+    }
 
 
 def _of(value: Any, name: str = "") -> Schema:
@@ -140,6 +186,8 @@ def _items(name: str) -> Schema:
     """What a list of this name holds."""
     if name in WORDS:
         return {"items": dict(TEXT)}
+    if name == "extraArgs":
+        return {"items": {"type": ["string", "number"]}}
     if name in NAMED:
         parts = dict.fromkeys(("name", *NAMED[name]), TEXT)
         return {"items": {"type": "object", "required": ["name"], "properties": parts}}
@@ -162,6 +210,12 @@ def _settings(settings: Iterable[Setting]) -> Schema:
 
 def _defaults(reader: str) -> dict[str, str]:
     return {name: setting.default for name, setting in read_by(reader).items() if setting.default and name not in WIRED}
+
+
+def _option_defaults() -> dict[str, str]:
+    """Return the defaults of the settings that fill options of services' commands."""
+    names = {option.setting for service in SERVICES.values() for option in service.options}
+    return {name: TABLE[name].default for name in sorted(names) if TABLE[name].default}
 
 
 def _default(found: re.Match[str]) -> str:

@@ -76,7 +76,9 @@ def install(missing: Callable[[], list[str]]) -> None:
     if not packages:
         return
     require_installable(packages)
-    with step(f"installing {', '.join(packages)} (apt-get); INSTALL=never to do it yourself"), _no_services_started():
+    names = ", ".join(packages)
+    hint = "apt-get; INSTALL=never to do it yourself"
+    with step(f"installing {names} ({hint})", f"{names} installed ({hint})"), _no_services_started():
         # An unreachable repository matters only if it is the one that has the packages.
         _apt_get("update")
         done = _apt_get("install", "-y", "--no-install-recommends", *packages) == 0

@@ -41,11 +41,13 @@ class Probe:
         ready: path that answers 200 when the service accepts requests; empty where it speaks no HTTP.
         live: path that answers 200 while the process works, however busy it is.
         command: run inside the container, where the deployment cannot ask over HTTP.
+        live_command: the same for `live`, where it is another one.
     """
 
     ready: str = ""
     live: str = ""
     command: tuple[str, ...] = ()
+    live_command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,14 @@ SCORING_SECRETS = tuple(
 """Secrets of the reward server and its workers."""
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
 """A Redis that asks for a password is healthy."""
+FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
+"""Finds out whether a worker touched one of its files (`rewardstack_rules.jobs.heartbeat`) in the last minutes."""
+WORKER_PROBE = Probe(
+    # 3: it lives, and waits for a queue that does not answer; `health.sh` leaves it alone.
+    command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),
+    live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
+)
+"""Without an interpreter, whose start takes too long on a busy machine."""
 
 SERVICES = {
     service.name: service
@@ -213,7 +223,7 @@ SERVICES = {
             "worker",
             start_order=35,
             command=("python", "-m", "rewardstack_rules.jobs.worker"),
-            probe=Probe(command=("python", "-m", "rewardstack_rules.jobs.health")),
+            probe=WORKER_PROBE,
             stop_margin=15,
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),

@@ -76,13 +76,13 @@ def make(dev: bool = False) -> None:
     require_plain(ROOT)
     space.require(disk_bytes())
     if _is_moved(VENV):
-        with step(f"removing {VENV.name}, which was made for another path"):
+        with step(f"removing {VENV.name}, which was made for another path", f"{VENV.name} of another path removed"):
             shutil.rmtree(VENV)
     kinds = ("development",) if dev else ("runtime", "development")
     if (VENV / "bin/python").exists() and any(_stamp(kind).exists() for kind in kinds):
         return
     create(VENV)
-    with step("installing Python packages"):
+    with step("installing Python packages", "Python packages installed"):
         install(VENV, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME))
     _stamp(kinds[0]).touch()
 
@@ -112,7 +112,10 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
         for folder in ("bin", "lib"):
             shutil.rmtree(venv / folder, ignore_errors=True)
         name = venv.relative_to(ROOT) if venv.is_relative_to(ROOT) else venv
-        with step(f"making {name} with {interpreter}"), (venv / "install.log").open("w") as log:
+        with (
+            step(f"making {name} with {interpreter}", f"{name} made with {interpreter}"),
+            (venv / "install.log").open("w") as log,
+        ):
             if not _run([interpreter, "-m", "venv", str(venv)], log):
                 raise _failure(venv)
 

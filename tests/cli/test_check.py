@@ -75,6 +75,18 @@ def test_every_url_and_its_version_is_listed(cli: Cli) -> None:
     assert result.out.count("FAILED") == 1
 
 
+def test_waiting_for_services(cli: Cli) -> None:
+    """`--wait` tries again until every service works, and says what is wrong where that does not come."""
+    away = Answer({"error": "not yet"}, 503)
+    with scripted_server(away, away, RIGHT, health=HEALTHY, ready=READY) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("check", "--wait", "30")
+    assert (result.status, result.out.count("FAILED")) == (0, 0), result.out
+    cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
+    result = cli("check", "--wait", "0.1")
+    assert (result.status, result.out.count("FAILED")) == (1, 1), result.out
+
+
 def test_a_sample_is_scored_with_the_key(cli: Cli) -> None:
     """The probe asks for a score as a trainer would, with the key that is set."""
     with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:

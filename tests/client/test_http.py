@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from rewardstack.errors import ReplyError
-from rewardstack.transport.http import open_session, send
+from rewardstack.transport import http
+from rewardstack.transport.http import DaemonResolver, open_session, send
 
 SECRET = "sesame"
 
@@ -35,3 +40,42 @@ def test_malformed(reply: bytes) -> None:
     error = asyncio.run(fault(reply))
     assert "/v1/models: 400, " in str(error) and SECRET not in str(error)
     assert SECRET not in "".join(traceback.format_exception(error))
+
+
+def no_answer(*_: Any, **__: Any) -> Any:
+    """What happens while the name servers are away, once the system gives up."""
+    raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+def hangs(*_: Any, **__: Any) -> Any:
+    """What happens until then."""
+    threading.Event().wait(30)
+
+
+def denied(*_: Any, **__: Any) -> Any:
+    """What name servers say of a name that they do not have."""
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+async def resolved_twice(monkeypatch: pytest.MonkeyPatch, later: Callable[..., Any]) -> list[str]:
+    """The addresses of a name that was resolved before, when it is resolved later."""
+    resolver = DaemonResolver()
+    await resolver.resolve("localhost", 80)
+    monkeypatch.setattr(socket, "getaddrinfo", later)
+    return [one["host"] for one in await resolver.resolve("localhost", 80)]
+
+
+@pytest.mark.parametrize("outage", [no_answer, hangs])
+def test_name_servers_are_away(monkeypatch: pytest.MonkeyPatch, outage: Callable[..., Any]) -> None:
+    """A name has its last known addresses while name servers do not answer, and is not waited for long."""
+    monkeypatch.setattr(http, "LOOKUP_TIMEOUT", 0.1)
+    assert asyncio.run(resolved_twice(monkeypatch, outage)) == ["127.0.0.1"]
+
+
+def test_a_name_that_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that name servers do not have any more has no address; nor has one that was never found."""
+    with pytest.raises(socket.gaierror):
+        asyncio.run(resolved_twice(monkeypatch, denied))
+    monkeypatch.setattr(socket, "getaddrinfo", no_answer)
+    with pytest.raises(socket.gaierror):
+        asyncio.run(DaemonResolver().resolve("localhost", 80))

@@ -74,9 +74,9 @@ class Cluster:
     network: str = field(default_factory=lambda: f"rewardstack-pods-{uuid.uuid4().hex[:8]}")
     running: dict[str, Pod] = field(default_factory=dict)
 
-    def start(self, pod: Pod) -> None:
-        """Start a pod."""
-        docker(*self._arguments(pod, "--detach"))
+    def start(self, pod: Pod, *options: str) -> None:
+        """Start a pod, with further options of the engine."""
+        docker(*self._arguments(pod, "--detach", *options))
         self.running[pod.name] = pod
 
     def run(self, pod: Pod) -> subprocess.CompletedProcess[str]:

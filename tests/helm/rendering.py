@@ -1,10 +1,8 @@
-"""Render the chart with Helm, each combination of values once in a test run."""
+"""Render the chart with Helm, each combination of values once in a process."""
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import hashlib
 import json
 import os
 import shutil
@@ -30,14 +28,13 @@ TOOL_FAILURE = "connection reset by peer"
 The tool alone is tried again: a `helm` binary renders without a server, and the chart cannot cause this error.
 """
 SECONDS = 120.0
-VERSIONS = ("1.32.0", "1.34.0", "1.37.0")
+VERSIONS = ("1.30.0", "1.34.0", "1.37.0")
 """Of Kubernetes; the last one is the newest that the tool has schemas of."""
-OUTPUTS: Path | None = None
-"""The folder of this test run in which its processes share what Helm rendered; a fixture sets it."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Object = dict[str, Any]
 """An object of Kubernetes, as its YAML has it."""
+Objects = Sequence[Object]
 
 
 def helm() -> str:
@@ -91,7 +88,13 @@ class Output(NamedTuple):
     stderr: str
 
 
-def render(*values: Path | str, release: str = "r", kubernetes: str = VERSIONS[-1], chart: Path = CHART) -> Rendering:
+def render(
+    *values: Path | str,
+    release: str = "r",
+    kubernetes: str = VERSIONS[-1],
+    chart: Path = CHART,
+    live: Objects = (),
+) -> Rendering:
     """Return what Helm renders; with `TOOL`, Kubernetes' schemas accept each object.
 
     Args:
@@ -99,29 +102,17 @@ def render(*values: Path | str, release: str = "r", kubernetes: str = VERSIONS[-
         release: name of the release.
         kubernetes: its version.
         chart: its folder.
+        live: objects that the cluster has already, which belong to the release.
 
     Raises:
         Refused: Helm or a schema refuses something.
     """
     texts = tuple(one.read_text(encoding="utf-8") if isinstance(one, Path) else one for one in values)
-    return _render(texts, release, kubernetes, chart)
+    return _render(texts, release, kubernetes, chart, json.dumps(live))
 
 
 @functools.cache
-def _render(texts: Sequence[str], release: str, kubernetes: str, chart: Path) -> Rendering:
-    key = hashlib.sha256(json.dumps([texts, release, kubernetes, str(chart)]).encode()).hexdigest()
-    assert OUTPUTS is not None
-    stored = OUTPUTS / f"helm-{key}.json"
-    with stored.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be rendering the same
-        if not stored.exists():
-            stored.write_text(json.dumps(_template(texts, release, kubernetes, chart)), encoding="utf-8")
-    output = Output(*json.loads(stored.read_text(encoding="utf-8")))
-    objects = [one for one in yaml.load_all(output.stdout, YAML_LOADER) if one]
-    return Rendering(release, objects, output.stderr)
-
-
-def _template(texts: Sequence[str], release: str, kubernetes: str, chart: Path) -> Output:
+def _render(texts: Sequence[str], release: str, kubernetes: str, chart: Path, live: str) -> Rendering:
     # A `helm` binary would ask a cluster to validate.
     validate = ["--validate"] if is_tool() else []
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +120,9 @@ def _template(texts: Sequence[str], release: str, kubernetes: str, chart: Path) 
         for file, text in zip(files, texts, strict=True):
             file.write_text(text, encoding="utf-8")
         options = [*validate, "--kube-version", kubernetes, *(part for file in files for part in ("-f", str(file)))]
-        return _run("template", release, str(chart), *options)
+        output = _run("template", release, str(chart), *options, live=json.loads(live))
+    objects = [one for one in yaml.load_all(output.stdout, YAML_LOADER) if one]
+    return Rendering(release, objects, output.stderr)
 
 
 def templates(rendering: Rendering) -> Iterator[tuple[Object, Object]]:
@@ -157,15 +150,43 @@ def lint() -> None:
     _run("lint", str(CHART))
 
 
-def _run(*arguments: str) -> Output:
-    tool = is_tool()
-    environment = {**os.environ, **({"PYTHONPATH": str(TOOL_SETTINGS)} if tool else {})}
-    for _ in range(TOOL_TRIES if tool else 1):
-        done = subprocess.run(
-            [helm(), *arguments], env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-        if done.returncode == 0:
-            return Output(done.stdout, done.stderr)
-        if TOOL_FAILURE not in done.stderr:
+def _run(*arguments: str, live: Objects = ()) -> Output:
+    status, stdout, stderr = _run_tool(arguments, live) if is_tool() else _run_binary(arguments)
+    if status != 0:
+        raise Refused(stdout + stderr)
+    return Output(stdout, stderr)
+
+
+def _run_binary(arguments: Sequence[str]) -> tuple[int, str, str]:
+    done = subprocess.run([helm(), *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def _run_tool(arguments: Sequence[str], live: Objects) -> tuple[int, str, str]:
+    request = json.dumps({"arguments": arguments, "live": {path_of(one): one for one in live}})
+    for _ in range(TOOL_TRIES):
+        tool = _tool()
+        assert tool.stdin is not None
+        assert tool.stdout is not None
+        tool.stdin.write(request + "\n")
+        tool.stdin.flush()
+        status, stdout, stderr = json.loads(tool.stdout.readline())
+        if status == 0 or TOOL_FAILURE not in stderr:
             break
-    raise Refused(done.stdout + done.stderr)
+    return status, stdout, stderr
+
+
+@functools.cache
+def _tool() -> subprocess.Popen[str]:
+    """Return the process that renders for all tests of this one; its end of file is its end."""
+    environment = {**os.environ, "PYTHONPATH": str(TOOL_SETTINGS)}
+    return subprocess.Popen(
+        [str(TOOL), "serve"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def path_of(one: Object) -> str:
+    """Return the path of a namespaced object of `default` in the API."""
+    version, kind = one["apiVersion"], one["kind"].lower()
+    root = "apis" if "/" in version else "api"
+    return f"/{root}/{version}/namespaces/default/{kind}s/{one['metadata']['name']}"

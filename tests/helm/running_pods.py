@@ -23,6 +23,7 @@ from services.stack.rundir import ROOT
 from tests.helm.pods import Cluster, Pod, cluster
 from tests.helm.rendering import render
 from tests.support import compose
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(1200)]
 
@@ -125,7 +126,7 @@ def test_the_queue_is_away(pods: Cluster) -> None:
     """A worker whose queue is gone is not ready, and is left alone: it waits, and would be no better started anew."""
     worker = pods.running["r-worker-0"]
     pods.kill("r-queue-0")
-    assert not pods.passes(worker, "readinessProbe")
+    eventually(lambda: not pods.passes(worker, "readinessProbe"))
     assert pods.passes(worker, "startupProbe")
     assert pods.passes(worker, "livenessProbe")
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from services.stack.services_table import SERVICES
+from services.stack.settings_table import TABLE
 from tests.helm.rendering import CHART, VERSIONS, Object, Refused, Rendering, lint, render, templates
 
 SCENARIOS = sorted([*CHART.glob("ci/*-values.yaml"), *CHART.glob("examples/*-values.yaml")])
-DRAIN = "--shutdown-timeout"
 DNS_SECONDS = 30
 """For which CoreDNS keeps an answer, unless it is told otherwise."""
+SERVING = ("gateway", "rules", "judge", "embedding")
+DRAIN_TIMEOUT = TABLE["DRAIN_TIMEOUT"].default
 USERS = ("rewards", "rewardstack-keys")
 """ConfigMaps and Secrets of the user's own, in the scenarios."""
 IMAGE = "rules: {image: rewardstack:0.1.0}\n"
@@ -79,25 +82,23 @@ def test_services_lead_to_pods(rendering: Rendering) -> None:
 
 
 def test_pods_drain(rendering: Rendering) -> None:
-    """Whoever takes requests goes on until nobody sends any, and is then given longer than those under way may take."""
-    for one in rendering.of("Deployment"):
+    """A pod that serves requests accepts them while DNS may return it, then has DRAIN_TIMEOUT and a margin.
+
+    It is told of that timeout, and a new pod counts as available only once DNS returns it.
+    """
+    drain = int(rendering.one("ConfigMap", "settings")["data"].get("DRAIN_TIMEOUT", DRAIN_TIMEOUT))
+    for one in rendering.of("Deployment", "StatefulSet"):
         spec = one["spec"]["template"]["spec"]
         (container,) = spec["containers"]
-        if {port["name"] for port in container.get("ports", ())} - {"metrics"}:
+        service = one["metadata"]["name"].split("-")[1]
+        sleeps = 0
+        if service in SERVING:
             sleeps = container["lifecycle"]["preStop"]["sleep"]["seconds"]
             assert sleeps > DNS_SECONDS
-            command = container.get("command", ())
-            ends = int(command[command.index(DRAIN) + 1]) if DRAIN in command else longest(rendering, container["name"])
-            assert spec["terminationGracePeriodSeconds"] > sleeps + ends
-
-
-def longest(rendering: Rendering, service: str) -> float:
-    """Seconds for which a request may be under way in a service that names none itself, by the settings."""
-    if service == "gateway":
-        given = rendering.one("ConfigMap", "gateway-settings")["data"]
-        return max(float(given[name]) for name in ("GATEWAY_TIMEOUT", "JUDGE_TIMEOUT"))
-    given = {"LLM_JUDGE_SERVER_TIMEOUT": "60", **rendering.one("ConfigMap", "settings")["data"]}
-    return float(given["LLM_JUDGE_SERVER_TIMEOUT"]) if service == "rules" else 0
+            assert one["spec"].get("minReadySeconds", sleeps if service == "gateway" else 0) == sleeps
+        assert spec["terminationGracePeriodSeconds"] == sleeps + drain + SERVICES[service].stop_margin
+        if service == "judge":
+            assert container["command"][container["command"].index("--shutdown-timeout") + 1] == str(drain)
 
 
 def test_a_model_that_loads_is_no_failed_rollout(rendering: Rendering) -> None:
@@ -162,7 +163,7 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
         (
             # No pod has a hash of it.
             "keys: {values: {llm_judge_server_api_key: another-key-of-the-tests}}",
-            {"r-keys/stringData/llm_judge_server_api_key"},
+            {"r-keys/data/llm_judge_server_api_key"},
         ),
         (
             "gateway: {resolver: dns.example.com}",

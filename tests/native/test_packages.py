@@ -62,7 +62,7 @@ def test_installs_without_starting_services(bare: Path, capfd: pytest.CaptureFix
     program(bare, "apt-get", f'case "$*" in *install*) {packages.POLICY}; echo $? >{bare}/policy; {copies} esac')
     program(bare, "update-rc.d", f'echo "$@" >>{bare}/disabled')
     assert packages.require() == {name: str(bare / name) for name in packages.PROGRAMS}
-    line = "installing nginx, redis-server (apt-get); INSTALL=never to do it yourself\n"
+    line = "✓ nginx, redis-server installed (apt-get; INSTALL=never to do it yourself)"
     assert capfd.readouterr().out.startswith(line)
     assert (bare / "policy").read_text() == "101\n"
     assert not packages.POLICY.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import clean_environment
+from tests.support.servers import free_port
 
 
 def test_defaults() -> None:
@@ -71,6 +73,18 @@ def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], c
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr
+
+
+def test_an_unknown_reward_type_under_gunicorn(needs_process: None) -> None:
+    """gunicorn ends before it starts a worker, and its last line says what is wrong, once and without a traceback."""
+    command = [sys.executable, "-m", "gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"]
+    environment = clean_environment(REWARD_TYPE="gsm9k", REWARD_PORT=free_port())
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    *_, last = (json.loads(line)["message"] for line in done.stderr.splitlines())
+    assert (done.returncode, last.startswith("REWARD_TYPE: reward_type 'gsm9k' is not known; was 'gsm8k'")) == (1, True)
+    assert (done.stderr.count("gsm9k"), "Traceback" in done.stderr) == (1, False), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ whose address refuses is looked up again, so that a server that moved is found.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import socket
@@ -40,11 +41,19 @@ REPLY_BYTES = 64 * 2**20
 AT_ONCE = 2**16
 """Bytes of a reply that is read in one piece, if it says its length beforehand."""
 
+LOOKUP_TIMEOUT = 2.0
+"""Seconds to wait for a name whose address is known from before."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class DaemonResolver(AbstractResolver):
-    """The system's own resolution (`getaddrinfo`), a thread a look-up; the connector caches the answers."""
+    """The system's own resolution (`getaddrinfo`), a thread a look-up; the connector caches the answers.
+
+    While name servers do not answer, a name has its last known addresses. One that they deny has none.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, socket.AddressFamily], list[ResolveResult]] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -54,7 +63,15 @@ class DaemonResolver(AbstractResolver):
         Raises:
             OSError: there are none.
         """
-        return await in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
+        key = (host, port, family)
+        known = self._known.get(key)
+        look_up = in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
+        try:
+            self._known[key] = await asyncio.wait_for(look_up, LOOKUP_TIMEOUT if known else None)
+        except (socket.gaierror, asyncio.TimeoutError) as error:
+            if not known or (isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN):
+                raise
+        return self._known[key]
 
     async def close(self) -> None:
         """Nothing to close."""

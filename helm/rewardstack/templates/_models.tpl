@@ -1,118 +1,144 @@
-{{/* The model that a server serves: list values. */}}
+{{/* Judges of this release by the name of their service, with all their values, as JSON. */}}
+{{- define "rewardstack.judges" -}}
+{{- $found := dict }}
+{{- $shared := include "rewardstack.merged" (list .Values.common .Values.judge) | fromJson }}
+{{- range $name, $own := .Values.judges }}
+{{- $judge := merge (dict "name" $name) (include "rewardstack.merged" (list $shared $own) | fromJson) }}
+{{- if $judge.enabled }}{{ $_ := set $found (ternary "judge" (printf "judge-%s" $name) (eq $name "default")) $judge }}{{ end }}
+{{- end }}
+{{- $found | toJson }}
+{{- end }}
+
+{{/* Whether the default judge is among them; empty where it is not. */}}
+{{- define "rewardstack.default-judge" -}}
+{{- if hasKey (include "rewardstack.judges" . | fromJson) "judge" }}true{{ end }}
+{{- end }}
+
+{{/* Model servers of this release by the name of their service, each with its kind, as JSON. */}}
+{{- define "rewardstack.models" -}}
+{{- $found := dict }}
+{{- range $service, $judge := include "rewardstack.judges" . | fromJson }}
+{{- $_ := set $found $service (merge (dict "kind" "judge") $judge) }}
+{{- end }}
+{{- if .Values.embedding.enabled }}
+{{- $embedding := include "rewardstack.merged" (list .Values.common .Values.embedding) | fromJson }}
+{{- $_ := set $found "embedding" (merge (dict "kind" "embedding") $embedding) }}
+{{- end }}
+{{- $found | toJson }}
+{{- end }}
+
+{{/* The model that a server serves: its values. */}}
 {{- define "rewardstack.model" -}}
 {{ .model | default (index . .device).model }}
 {{- end }}
 
-{{/* What servers of models have in common: a dict of root, service, values, command (its flags), keys by variable,
-variables, port, and the folder where models are kept. */}}
-{{- define "rewardstack.model-server" -}}
-{{- $ := .root }}{{ $service := .service }}{{ $values := .values }}
-{{- $has := include "rewardstack.keys" $ | fromJsonArray }}
-{{- $keys := dict }}
-{{- range $variable, $key := .keys }}
-{{- if has $key $has }}
-{{- $_ := set $keys $variable $key }}
+{{/* The routes of judges by name, as JSON; empty where there is none. */}}
+{{- define "rewardstack.routes" -}}
+{{- $table := dict }}
+{{- range $service, $judge := omit (include "rewardstack.judges" . | fromJson) "judge" }}
+{{- $own := dict "model" (include "rewardstack.model" $judge) }}
+{{- range $field, $value := $judge.route }}
+{{- if $value }}{{ $_ := set $own $field $value }}{{ end }}
+{{- end }}
+{{- if or (hasKey $.Values.settings "LLM_JUDGE_SERVER_URL") (not (include "rewardstack.default-judge" $)) }}
+{{- /* They are not asked where the default judge is. */}}
+{{- $_ := set $own "base_url" (printf "%s/judges/%s" (include "rewardstack.gateway" (list $ "judge")) $judge.name) }}
+{{- if has "llm_judge_server_api_key" (include "rewardstack.keys" $ | fromJsonArray) }}
+{{- $_ := set $own "api_key_env" "LLM_JUDGE_SERVER_API_KEY" }}
 {{- end }}
 {{- end }}
-{{- $given := list }}
-{{- range $variable, $key := $keys }}{{ $given = append $given (printf "%s=/run/secrets/rewardstack/%s" $variable $key) }}{{ end }}
-{{- $variables := deepCopy .variables }}
-{{- range $values.extraEnv }}{{ $variables = omit $variables .name }}{{ end }}
-{{- $environment := list }}
-{{- range $name, $value := $variables }}{{ $environment = append $environment (dict "name" $name "value" $value) }}{{ end }}
-{{- $environment = concat $environment $values.extraEnv }}
-{{- if gt (len $values.modelCache) 1 }}
-{{- fail (printf "modelCache of %s: one volume, not %s; set the others to null" $service (keys $values.modelCache | sortAlpha | join " and ")) }}
+{{- $_ := set $table $judge.name $own }}
 {{- end }}
-{{- $asks := dict "httpGet" (dict "path" "/health" "port" "http") }}
-{{- $resources := deepCopy $values.resources }}
-{{- if eq $values.device "gpu" }}
-{{- $resources = mergeOverwrite $resources (dict "limits" (dict $values.gpuResource ($values.gpus | toString))) }}
+{{- with $table }}{{ dict "judges" . | toPrettyJson }}{{ end }}
 {{- end }}
-apiVersion: v1
-kind: Service
-{{ include "rewardstack.metadata" (list $ $service) }}
-spec:
-  clusterIP: None
-  selector:
-    {{- include "rewardstack.selector" (list $ $service) | nindent 4 }}
-  ports:
-    - {name: http, port: {{ .port }}, targetPort: http}
----
-apiVersion: apps/v1
-kind: Deployment
-{{ include "rewardstack.metadata" (list $ $service) }}
-spec:
-  {{- if eq $values.scaling.by "none" }}
-  replicas: {{ $values.replicas }}
-  {{- end }}
-  {{- if eq $values.device "gpu" }}
-  # A new replica needs GPUs, which only one that stops has.
-  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
-  {{- end }}
-  # A model that loads is no failed rollout.
-  progressDeadlineSeconds: {{ add $values.startupSeconds $.Values.leaveSeconds $values.drainSeconds 90 }}
-  selector:
-    matchLabels:
-      {{- include "rewardstack.selector" (list $ $service) | nindent 6 }}
-  template:
-    metadata:
-      labels:
-        {{- include "rewardstack.selector" (list $ $service) | nindent 8 }}
-      annotations:
-        checksum/configuration: {{ list ($.Files.Get "files/models/with_keys.sh") ($.Files.Get (printf "files/judge/vllm-%s.yaml" $values.device)) | toJson | sha256sum }}
-    spec:
-      {{- include "rewardstack.pod" (list $ $values) | nindent 6 }}
-      {{- include "rewardstack.spread" (list $ $service) | nindent 6 }}
-      {{- include "rewardstack.user" (list $values.user) | nindent 6 }}
-      terminationGracePeriodSeconds: {{ add $.Values.leaveSeconds $values.drainSeconds 30 }}
-      containers:
-        - name: {{ $service }}
-          image: {{ include "rewardstack.image" (list $ ($values.image | default (index $values $values.device).image)) }}
-          imagePullPolicy: {{ $.Values.imagePullPolicy }}
-          command:
-            {{- toYaml (concat (list "sh" "/etc/rewardstack/with_keys.sh") $given .command $values.extraArgs) | nindent 12 }}
-          {{- with $environment }}
-          env:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
-          ports:
-            - {name: http, containerPort: {{ .port }}}
-          {{- include "rewardstack.probes" (list (dict "ready" $asks "lives" $asks) $values.startupSeconds) | nindent 10 }}
-          {{- include "rewardstack.drain" $ | nindent 10 }}
-          {{- if $values.user }}
-          {{- include "rewardstack.confined" $ | nindent 10 }}
-          {{- else }}
-          securityContext:
-            allowPrivilegeEscalation: false
-            capabilities: {drop: [ALL]}
-          {{- end }}
-          resources:
-            {{- toYaml $resources | nindent 12 }}
-          volumeMounts:
-            - {name: configuration, mountPath: /etc/rewardstack, readOnly: true}
-            - {name: models, mountPath: {{ .folder }}}
-            - {name: tmp, mountPath: /tmp}
-            - {name: shm, mountPath: /dev/shm}
-            {{- if $given }}
-            - {name: keys, mountPath: /run/secrets/rewardstack, readOnly: true}
-            {{- end }}
-      volumes:
-        - name: configuration
-          configMap: {name: {{ include "rewardstack.service" (list $ "models") }}}
-        - name: models
-          {{- toYaml ($values.modelCache | default (dict "emptyDir" dict)) | nindent 10 }}
-        - {name: tmp, emptyDir: {}}
-        - name: shm
-          emptyDir: {medium: Memory, sizeLimit: {{ $values.sharedMemory }}}
-        {{- if $given }}
-        - name: keys
-          secret:
-            secretName: {{ include "rewardstack.keys-secret" $ }}
-            defaultMode: 0444
-            items:
-              {{- range $keys }}
-              - {key: {{ . }}, path: {{ . }}}
-              {{- end }}
-        {{- end }}
+
+{{/* Helpers of model servers' pods. They take the dict of the pod helpers. */}}
+
+{{/* The folder in which a server keeps models. */}}
+{{- define "rewardstack.model-folder" -}}
+{{ ternary "/cache" "/data" (eq .values.kind "judge") }}
+{{- end }}
+
+{{/* Its environment by name, as JSON. */}}
+{{- define "rewardstack.model-variables" -}}
+{{- $folder := include "rewardstack.model-folder" . }}
+{{- $own := dict "HOME" "/tmp" "MODEL_CACHE" $folder }}
+{{- if eq .values.kind "judge" }}
+{{- /* A user that the image does not know has no name. Compiled code does not belong on a volume that replicas share. */}}
+{{- $own = merge $own (dict "USER" "vllm" "HF_HOME" (printf "%s/huggingface" $folder) "XDG_CACHE_HOME" "/tmp/cache") }}
+{{- else }}
+{{- $_ := set $own "HUGGINGFACE_HUB_CACHE" $folder }}
+{{- end }}
+{{- if eq .values.device "cpu" }}
+{{- $own = merge $own (.description.cpu_environment | default dict) (index (include "rewardstack.defaults" .root | fromJson) .values.kind | default dict) }}
+{{- end }}
+{{- $own | toJson }}
+{{- end }}
+
+{{/* Its keys by the variable that the server reads, as JSON. */}}
+{{- define "rewardstack.model-keys" -}}
+{{- $found := dict }}
+{{- $there := include "rewardstack.keys" .root | fromJsonArray }}
+{{- range $variable, $secret := .description.secret_variables }}
+{{- if has (lower $secret) $there }}{{ $_ := set $found $variable (lower $secret) }}{{ end }}
+{{- end }}
+{{- $found | toJson }}
+{{- end }}
+
+{{/* Its command as JSON. */}}
+{{- define "rewardstack.model-command" -}}
+{{- $keys := list }}
+{{- range $variable, $key := include "rewardstack.model-keys" . | fromJson }}{{ $keys = append $keys (printf "%s=/run/secrets/rewardstack/%s" $variable $key) }}{{ end }}
+{{- $program := list }}
+{{- $arguments := list }}
+{{- range .description.command }}
+{{- if or $arguments (hasPrefix "-" .) (hasPrefix "{" .) }}
+{{- $arguments = append $arguments (. | replace "{model}" (include "rewardstack.model" $.values) | replace "{config}" (printf "/etc/rewardstack/vllm-%s.yaml" $.values.device)) }}
+{{- else }}
+{{- $program = append $program . }}
+{{- end }}
+{{- end }}
+{{- $listens := list (ternary "--host" "--hostname" (eq .values.kind "judge")) (ternary "::" "0.0.0.0" .root.Values.ipv6) "--port" (toString .description.port) }}
+{{- $options := include "rewardstack.model-options" . | fromJsonArray }}
+{{- $extra := include "rewardstack.arguments" .values.extraArgs | fromJsonArray }}
+{{- concat (list "sh" "/etc/rewardstack/with_keys.sh") $keys ((index .values .values.device).program | default $program) $arguments $listens $options $extra | toJson }}
+{{- end }}
+
+{{/* The options that settings fill, as JSON. A judge's length is its model's, or less if memory does not suffice. */}}
+{{- define "rewardstack.model-options" -}}
+{{- $options := list }}
+{{- $settings := merge (dict "DRAIN_TIMEOUT" (include "rewardstack.drain-timeout" .root) "JUDGE_TENSOR_PARALLEL_SIZE" .values.gpus "JUDGE_MAX_MODEL_LEN" "auto") (include "rewardstack.defaults" .root | fromJson).options }}
+{{- range .description.options }}
+{{- if and (index $settings .setting) (eq (.device | default $.values.device) $.values.device) }}
+{{- $options = concat $options (list .flag (include "rewardstack.text" (index $settings .setting))) }}
+{{- end }}
+{{- end }}
+{{- $options | toJson }}
+{{- end }}
+
+{{/* Its requests and limits: GPUs, and storage for a model that has no volume. */}}
+{{- define "rewardstack.model-resources" -}}
+{{- $resources := deepCopy .values.resources }}
+{{- if eq .values.device "gpu" }}
+{{- $_ := set $resources "limits" (merge (dict .values.gpuResource (.values.gpus | toString)) ($resources.limits | default dict)) }}
+{{- end }}
+{{- if not .values.modelCache }}
+{{- $_ := set $resources "requests" (merge ($resources.requests | default dict) (dict "ephemeral-storage" (index .values .values.device).ephemeralStorage)) }}
+{{- end }}
+resources:
+  {{- toYaml $resources | nindent 2 }}
+{{- end }}
+
+{{/* The source of its volume for models, as JSON. */}}
+{{- define "rewardstack.model-volume" -}}
+{{- $volume := .values.modelCache | default (dict "emptyDir" (dict "sizeLimit" (index .values .values.device).ephemeralStorage)) }}
+{{- if hasKey $volume "claim" }}
+{{- $volume = dict "persistentVolumeClaim" (dict "claimName" (include "rewardstack.service" (list .root (printf "%s-models" .name)))) }}
+{{- end }}
+{{- $volume | toJson }}
+{{- end }}
+
+{{/* Whether its volume can be mounted by one node or pod only; empty where it cannot. */}}
+{{- define "rewardstack.model-volume-single" -}}
+{{- with .values.modelCache.claim }}{{ if hasPrefix "ReadWriteOnce" .accessMode }}true{{ end }}{{ end }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* What is scaled, and between which numbers: list $ service words-for-an-error values. */}}
+{{/* The Deployment that is scaled, and its bounds: list $ service name-of-the-value values. */}}
 {{- define "rewardstack.scaled" -}}
 {{- $values := index . 3 -}}
 {{- if lt (int $values.max) (int $values.min) }}
@@ -9,7 +9,7 @@ minReplicas: {{ int $values.min }}
 maxReplicas: {{ int $values.max }}
 {{- end }}
 
-{{/* How fast, in seconds: list before-more before-less between-two-less. Replicas that end drain one at a time. */}}
+{{/* Seconds: list before-more before-fewer between-two-fewer. Replicas that stop drain one at a time. */}}
 {{- define "rewardstack.behavior" -}}
 scaleUp:
   stabilizationWindowSeconds: {{ index . 0 }}
@@ -17,4 +17,22 @@ scaleUp:
 scaleDown:
   stabilizationWindowSeconds: {{ index . 1 }}
   policies: [{type: Pods, value: 1, periodSeconds: {{ index . 2 }}}]
+{{- end }}
+
+{{/* The same for model servers, which load for minutes: dict root description. Kubernetes allows 1800 s. */}}
+{{- define "rewardstack.model-behavior" -}}
+{{- $seconds := min 1800 (max 300 (add 60 (include "rewardstack.grace" .))) }}
+{{- include "rewardstack.behavior" (list 60 (max 900 $seconds) $seconds) }}
+{{- end }}
+
+{{/* KEDA's query of a model server: list $ service values. */}}
+{{- define "rewardstack.scaling-query" -}}
+{{- $model := index . 2 }}
+{{- $labels := printf "namespace=%q,service=%q" (index . 0).Release.Namespace (include "rewardstack.service" .) }}
+{{- if eq $model.kind "judge" }}
+{{- $labels = printf "%s,model_name=%q" $labels (include "rewardstack.model" $model) }}
+{{- printf "sum(vllm:num_requests_running{%s} + vllm:num_requests_waiting{%s})" $labels $labels }}
+{{- else }}
+{{- printf "sum(te_queue_size{%s})" $labels }}
+{{- end }}
 {{- end }}

@@ -70,7 +70,7 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
     """
     supervisor = Supervisor(run)
     if not supervisor.states() and supervisor.members():
-        with step("ending what a supervisord that was killed left"):
+        with step("ending what a killed supervisord left", "processes of a killed supervisord ended"):
             supervisor.stop()
     while True:
         stack, logged = describe(settings, run, runtime, chosen, run.load()), run.log_sizes()
@@ -143,10 +143,10 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
     healthy = {*running.healthy} - {*added, *changed, *removed}
     run.save(replace(running, healthy=sorted(healthy)))
     if wanted.gateway != running.gateway:
-        with step("the gateway loads its new configuration"):
+        with step("reloading the gateway", "gateway reloaded"):
             supervisor.reload_gateway()
     for name in removed:
-        with step(f"stopping {name}"):
+        with step(f"stopping {name}", f"{name} stopped"):
             supervisor.remove(name, running.healthy)
     for name in changed:
         with step(f"restarting {name} (changed: {why.get(name, 'how it is supervised')})"):

@@ -19,6 +19,7 @@ from tests.client.check_command import check
 from tests.rules.conftest import running
 from tests.support.explaining import explained
 from tests.support.servers import FaultServer
+from tests.support.snippets import snippets
 from tests.support.table import Table
 
 FAKE = Path(__file__).with_name("fake_pooling.py")
@@ -315,3 +316,16 @@ def test_check(server: FaultServer) -> None:
     server.set(squash=True)
     status, told = check()
     assert (1, True) == (status, "probabilities instead of raw logits" in told)
+
+
+def test_document(server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's first example runs, and its tables are read."""
+    found = [(one.language, one.text) for one in snippets() if one.page == "docs/reward_models.md"]
+    [code] = [text for language, text in found if language == "python"]
+    exec(compile(code, "reward_models.md", "exec"), {})  # noqa: S102 - the page's own example
+    monkeypatch.setenv("SAFETY_KEY", "key")
+    for number, text in enumerate(text for language, text in found if language == "toml"):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(text)
+        monkeypatch.setenv("REWARDSTACK_ROUTES", str(file))
+        assert 1.0 == compute_score("gsm8k", "#### 42", "42")

@@ -12,4 +12,9 @@ while :; do
     [ -z "$value" ] || export "${1%%=*}=$value"
     shift
 done
+# A server that cannot download its model says so without a remedy.
+if [ -n "${MODEL_CACHE:-}" ] && [ -z "${HF_HUB_OFFLINE:-}" ] && ! [ -w "$MODEL_CACHE" ]; then
+    echo "WARNING: user $(id -u) cannot write to $MODEL_CACHE (modelCache) — to download a model, change the owner of the" \
+        "volume or set podSecurityContext; if it has the model, set HF_HUB_OFFLINE=1" >&2
+fi
 exec "$@"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, begin, make_metrics_dir
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
+from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
@@ -47,6 +49,7 @@ def on_starting(server: Any) -> None:
     raise_open_files()  # a worker's connections alone may be 2,000
     return_memory()
     begin(Path(_metrics_dir))
+    _check_reward_type(server)
     prepare_isolated(_settings)
 
 
@@ -58,6 +61,26 @@ def when_ready(server: Any) -> None:
         from rewardstack_rules.scoring.reload import Reloader
 
         Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP)).start()
+
+
+def _check_reward_type(server: Any) -> None:
+    """Exit with one line where REWARD_TYPE names nothing: each worker would say so in a traceback.
+
+    What is not built in is looked for in a process of its own, for the master loads no application.
+    """
+    if is_built_in(_settings):
+        return
+    child = os.fork()
+    if child == 0:
+        status = 0
+        try:
+            if error := unknown_reward_type(_settings):
+                server.log.error(error)
+                status = 1
+        finally:
+            os._exit(status)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+        sys.exit(1)
 
 
 def on_reload(server: Any) -> None:

@@ -7,6 +7,7 @@ import threading
 
 from rewardstack.errors import ServiceError, UnreachableError
 from rewardstack_rules.jobs.delivery import BATCH, Chunk, Delivery
+from rewardstack_rules.jobs.heartbeat import ALIVE, READY, beat, reset
 from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 
@@ -33,6 +34,7 @@ class Sweeper:
 
     def start(self) -> None:
         """Goes on in a thread of its own."""
+        reset()
         threading.Thread(target=self._run, name="sweeper", daemon=True).start()
 
     def sweep(self) -> int:
@@ -76,9 +78,11 @@ class Sweeper:
     def _run(self) -> None:
         pause = threading.Event()
         while not pause.wait(INTERVAL):
+            beat(ALIVE)
             try:
                 with reaching():
                     self._say_alive()
+                    beat(READY)
                     mine = self._redis.set(SWEEP, self._name, nx=True, px=int(INTERVAL * 1000))
                 if mine:
                     self.sweep()

@@ -1,0 +1,49 @@
+"""The files by which a container's probes find out how a worker is."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from rewardstack_rules.jobs.heartbeat import ALIVE, READY
+from rewardstack_rules.process import NOT_READY
+from services.stack.services_table import SERVICES
+from tests.rules.conftest import clean_environment
+from tests.support.jobs import Queue, Worker
+from tests.support.waiting import eventually
+
+PROBE = SERVICES["worker"].probe
+
+
+def status(command: tuple[str, ...], folder: Path) -> int:
+    """The exit status of a probe in a container whose folder of temporary files is another one."""
+    here = [part.replace("/tmp/", f"{folder}/") for part in command]
+    return subprocess.run(here, capture_output=True, check=False).returncode
+
+
+def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
+    """A worker is ready while the queue answers, and alive without it; its probes start no interpreter."""
+    queue = Queue(tmp_path)
+    worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, TMPDIR=tmp_path, VERIFY_PROCESSES=1))
+    ready, alive = (tmp_path / "rewardstack-worker" / name for name in (READY, ALIVE))
+    try:
+        assert status(PROBE.live_command, tmp_path) == 1
+        eventually(lambda: status(PROBE.command, tmp_path) == status(PROBE.live_command, tmp_path) == 0)
+        queue.kill()
+        last = ready.stat().st_mtime
+        eventually(lambda: alive.stat().st_mtime > max(last, ready.stat().st_mtime) + 1)
+        assert "python" not in " ".join((*PROBE.command, *PROBE.live_command))
+    finally:
+        worker.kill()
+        queue.kill()
+
+
+def test_a_worker_that_is_silent(tmp_path: Path) -> None:
+    """A worker that has not touched its file lately is not ready (3), then not alive."""
+    folder = tmp_path / "rewardstack-worker"
+    folder.mkdir()
+    for name in (READY, ALIVE):
+        subprocess.run(["touch", "-d", "60 seconds ago", str(folder / name)], check=True)
+    assert (status(PROBE.command, tmp_path), status(PROBE.live_command, tmp_path)) == (NOT_READY, 0)
+    subprocess.run(["touch", "-d", "180 seconds ago", str(folder / ALIVE)], check=True)
+    assert (status(PROBE.command, tmp_path), status(PROBE.live_command, tmp_path)) == (1, 1)
