@@ -1,4 +1,4 @@
-"""A judge that answers any request after the same delay, and takes little time itself.
+"""A judge that answers any request, also one for the criteria of a rubric, after the same delay.
 
     python benchmarks/slow_judge.py DELAY [RECORD]
 
@@ -24,8 +24,15 @@ def reply_with(payload: object) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d%s%s" % (len(body), END, body)
 
 
-MESSAGE = {"role": "assistant", "content": f"REWARD: {VERDICT:.3f}"}
-COMPLETION = reply_with({"choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}]})
+def completion(content: str) -> bytes:
+    """A whole reply to a chat request."""
+    message = {"role": "assistant", "content": content}
+    return reply_with({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+
+VERDICTS = completion(f"REWARD: {VERDICT:.3f}")
+CRITERION = b'"enum": ["no", "yes"]'
+"""In the form of a rubric's reply, once for each criterion."""
 MODELS = reply_with({"object": "list", "data": [{"id": "slow", "root": "slow"}]})
 
 
@@ -61,10 +68,12 @@ class Connection(asyncio.Protocol):
             return
         if self._record is not None:
             self._record.write(body + b"\n")
-        asyncio.get_running_loop().call_later(self._delay, self._answer)
+        asyncio.get_running_loop().call_later(self._delay, self._answer, body.count(CRITERION))
 
-    def _answer(self) -> None:
-        self._send(COMPLETION)
+    def _answer(self, criteria: int) -> None:
+        """Send the verdict; of a rubric, every other criterion is met."""
+        lines = (f"{at}: {'yes' if at % 2 else 'no'}" for at in range(1, criteria + 1))
+        self._send(completion("\n".join(lines)) if criteria else VERDICTS)
 
 
 def _length(head: bytes) -> int:

@@ -152,7 +152,7 @@ def server_batch(extra: dict[str, Any]) -> None:
 
 def server_templates(extra: dict[str, Any]) -> None:
     """Each built-in template works; a custom one at least says why it has no verdict."""
-    for template in ("default", "binary", "rubric"):
+    for template in ("default", "binary", "points"):
         details = compute_score(SOURCE, "4", "4", {**extra, "prompt_template": template}, details=True)
         assert details["ok"] == 1.0, template
     own = "{PROBLEM} {REFERENCE_SOLUTION} {CANDIDATE_SOLUTION}\nREWARD: <score>"

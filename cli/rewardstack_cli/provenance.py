@@ -105,7 +105,7 @@ async def of_routes(routes: RouteTable, sources: Iterable[str], settings: Settin
     found = await asyncio.gather(*(_fingerprint(source, settings) for source in leaves))
     services: dict[str, Any] = {name: said for name, said in zip(leaves, found, strict=True) if said is not None}
     judged = [source for source in leaves if defined[source]["kind"] == "judge"]
-    direct = {name for name, judge in routes.judges.items() if judge.address}
+    direct = {name for name, judge in routes.judges.items() if judge.base_url}
     relayed = [source for source in judged if defined[source]["target"] not in direct]
     if relayed and not settings.judge_urls:
         services |= of_server(await ask_server(settings), relayed)["services"]

@@ -103,8 +103,8 @@ def _reward_model(model: RewardModel) -> str:
 
 def _judge(judge: NamedJudge) -> str:
     """Whom a judge of the routes file asks, and how, in words."""
-    address = ", ".join(judge.address) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
-    said = [address, *filter(None, (judge.model, judge.api_key_variable and f"key in {judge.api_key_variable}"))]
+    address = ", ".join(judge.base_url) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
+    said = [address, *filter(None, (judge.model, judge.api_key_env and f"key in {judge.api_key_env}"))]
     said += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
     return "; ".join(said + [f"{name} {value}" for name, value in judge.options.items()])
 

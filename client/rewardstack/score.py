@@ -43,12 +43,14 @@ class Item:
         references: the references that the filters left, in order; empty where none was given.
         extra: `extra_info`, never None.
         data_source: by which it was asked for; a route's own name, where a route leads to a reward function.
+        messages: the whole response, in chat messages or with the headers of its turns; None where `solution` is all.
     """
 
     solution: str
     references: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     data_source: str = ""
+    messages: Any = None
 
 
 class Usage(NamedTuple):

@@ -2,6 +2,7 @@
 
 python examples/trl/train.py                                          # a tiny policy, on the processor
 python examples/trl/train.py --model Qwen/Qwen2.5-0.5B-Instruct --judge
+python examples/trl/train.py --rubric                                 # a judge decides criteria, one by one
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from trl import GRPOConfig, GRPOTrainer
 
 from rewardstack.trainers.trl import reward_func
 
+RUBRICS = [
+    {"name": "steps", "criterion": "Shows the steps of the calculation", "points": 2},
+    {"name": "result", "criterion": "Ends with a line `#### ` and a number", "points": 2},
+    {"name": "chatter", "criterion": "Talks about something other than the question", "points": -2},
+]
 QUESTIONS = Path(__file__).with_name("questions.jsonl")
 
 
@@ -26,6 +32,7 @@ def main() -> None:
     parser.add_argument("--model", help="folder or name of a policy; by default one of random weights")
     parser.add_argument("--data", default=str(QUESTIONS), help="JSON lines with `prompt` and `answer`")
     parser.add_argument("--judge", action="store_true", help="ask the judge of LLM_JUDGE_SERVER_URL, too")
+    parser.add_argument("--rubric", action="store_true", help="have the judge decide the criteria of RUBRICS")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--output", help="folder for the trained policy; by default none is kept")
     options = parser.parse_args()
@@ -34,7 +41,7 @@ def main() -> None:
             tiny_policy.write(folder)
         trainer = GRPOTrainer(
             model=options.model or folder,
-            reward_funcs=reward_funcs(judge=options.judge),
+            reward_funcs=reward_funcs(judge=options.judge, rubric=options.rubric),
             train_dataset=load_dataset("json", data_files=options.data, split="train"),
             args=configuration(options.steps, options.output or folder),
         )
@@ -43,14 +50,19 @@ def main() -> None:
             trainer.save_model(options.output)
 
 
-def reward_funcs(*, judge: bool) -> list:
-    """A right answer, few words and, if wanted, what a judge thinks of it."""
+def reward_funcs(*, judge: bool = False, rubric: bool = False) -> list:
+    """A right answer, few words and, if wanted, what a judge thinks of it, as a whole or by criteria."""
     brevity = {"max_length": 2, "length_buffer": 40}
     funcs = [
         reward_func("gsm8k"),
         reward_func("rule_remote_length", reference=None, extra_info=brevity, name="brevity"),
     ]
-    return [*funcs, reward_func("llm_judge_remote")] if judge else funcs
+    if judge:
+        funcs.append(reward_func("llm_judge_remote"))
+    if rubric:
+        criteria = {"verdict": "rubric", "rubrics": RUBRICS}
+        funcs.append(reward_func("llm_judge_remote", reference=None, extra_info=criteria, name="rubric"))
+    return funcs
 
 
 def configuration(steps: int, output: str) -> GRPOConfig:

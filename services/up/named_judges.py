@@ -44,14 +44,14 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
 
 
 def _to_start(settings: Settings) -> list[NamedJudge]:
-    """Return the judges without an address, in the order of the files."""
-    found = [judge for judge in _judges(settings) if not judge.address]
+    """Return the judges without a `base_url`, in the order of the files."""
+    found = [judge for judge in _judges(settings) if not judge.base_url]
     for judge in found:
         if not NAME.fullmatch(judge.name):
             raise StackError(
                 f"judges.{judge.name}: a judge that make up starts is named with up to 63 small letters, digits, "
                 "`_` and `-`, a letter or a digit first",
-                "give it another name, or an address",
+                "give it another name, or a base_url",
             )
     return found
 
@@ -64,13 +64,13 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
     """
     found = {}
     for judge in _judges(settings):
-        variable = judge.api_key_variable
+        variable = judge.api_key_env
         if not variable:
             continue
         try:
             key = key_in(variable, {variable: settings[variable]} if variable in KEYS else environ)
         except SettingsError as error:
-            raise StackError(f"judges.{judge.name}.api_key_variable: {error}", f"export {variable}=...") from None
+            raise StackError(f"judges.{judge.name}.api_key_env: {error}", f"export {variable}=...") from None
         if variable not in KEYS:
             found[variable] = key
     return found

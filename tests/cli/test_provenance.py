@@ -178,7 +178,7 @@ def test_a_definition_is_what_a_routes_file_holds(name: str) -> None:
 def test_a_judges_definition() -> None:
     """The provenance of a named judge is what scores depend on of its table, here and on a server, not its address."""
     kept = {"model": "m", "template": "binary", "options": {"temperature": 0}}
-    table = {**kept, "address": ["http://a:1"], "api_key_variable": "KEY"}
+    table = {**kept, "base_url": ["http://a:1"], "api_key_env": "KEY"}
     routes = [judge_route(parse_judge("small", table)), parse_route("both", {"sum": ["small", "gsm8k"]})]
     known = RouteTable([*builtin_routes(), *routes])
     told = json.loads(json.dumps({route.pattern: definition(route) for route in known}))
@@ -197,7 +197,7 @@ async def test_who_is_asked_about_a_judge(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(provenance, "ask_server", ask)
     monkeypatch.setattr(provenance, "_fingerprint", AsyncMock(return_value=None))
-    tables = {"near": {"address": "http://a:1"}, "far": {"model": "m"}}
+    tables = {"near": {"base_url": "http://a:1"}, "far": {"model": "m"}}
     routes = RouteTable([judge_route(parse_judge(name, table)) for name, table in tables.items()])
     await provenance.of_routes(routes, ["near"], Settings.from_env({}))
     assert [] == asked

@@ -24,9 +24,9 @@ sum = [{ route = "gsm8k", weight = 0.8 }, { route = "example_math", weight = 0.2
 
 JUDGES = """
 [judges.small]
-address = ["http://a:1", "http://b:1"]
+base_url = ["http://a:1", "http://b:1"]
 model = "Qwen/Qwen3-4B"
-api_key_variable = "SMALL_KEY"
+api_key_env = "SMALL_KEY"
 template = "binary"
 options = { temperature = 0 }
 
@@ -137,4 +137,7 @@ def test_judges_are_listed(cli: Cli, tmp_path: Path) -> None:
     shown = cli("routes", "--json").out
     records = {one["name"]: one for one in json.loads(shown)}
     assert records["large"]["judge"] == {"model": "Qwen/Qwen3-32B", "replicas": 2}
-    assert (records["small"]["judge"]["address"], "hush" in result.out + shown) == (["http://a:1", "http://b:1"], False)
+    assert (records["small"]["judge"]["base_url"], "hush" in result.out + shown) == (
+        ["http://a:1", "http://b:1"],
+        False,
+    )

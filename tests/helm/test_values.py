@@ -78,7 +78,7 @@ def test_judges_are_routes(rendered: Rendered, tmp_path: Path) -> None:
     files[1].write_text(found.one("ConfigMap", "routes")["data"]["routes.json"])
     routes = route_table(Settings.from_env({"REWARDSTACK_ROUTES": ":".join(map(str, files))}))
     judge = routes.judges["small"]
-    assert (judge.model, judge.address) == (SMALL["model"], ())
+    assert (judge.model, judge.base_url) == (SMALL["model"], ())
     assert (judge.template, judge.options) == ("Is it right? {CANDIDATE_SOLUTION}", {"max_new_tokens": 4096})
 
 
@@ -98,8 +98,8 @@ def test_judges_beside_one_elsewhere(rendered: Rendered) -> None:
     elsewhere = {"LLM_JUDGE_SERVER_URL": "https://judge.example.com"}
     found = rendered({"judges": judges, "settings": elsewhere, "keys": {"values": {"llm_judge_server_api_key": "k"}}})
     (judge,) = json.loads(found.one("ConfigMap", "routes")["data"]["routes.json"])["judges"].values()
-    assert judge["address"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
-    assert judge["api_key_variable"] == "LLM_JUDGE_SERVER_API_KEY"
+    assert judge["base_url"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
+    assert judge["api_key_env"] == "LLM_JUDGE_SERVER_API_KEY"
 
 
 def test_judges_without_a_default_one(rendered: Rendered) -> None:
@@ -107,7 +107,7 @@ def test_judges_without_a_default_one(rendered: Rendered) -> None:
     found = rendered({"judges": {"default": {"enabled": False}, "small": SMALL}})
     assert "LLM_JUDGE_SERVER_URL" not in found.one("ConfigMap", "settings")["data"]
     (judge,) = json.loads(found.one("ConfigMap", "routes")["data"]["routes.json"])["judges"].values()
-    assert judge["address"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
+    assert judge["base_url"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
 
 
 def test_what_of_a_judge_is_whole(rendered: Rendered) -> None:

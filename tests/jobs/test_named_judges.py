@@ -44,7 +44,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pat
     judge = FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py")
     judge.set(content="REWARD: 1.000", by_model={"near": "REWARD: 0.500"})
     judges = {
-        "near": {"address": judge.url, "model": "near", "api_key_variable": "NEAR_KEY"},
+        "near": {"base_url": judge.url, "model": "near", "api_key_env": "NEAR_KEY"},
         "far": {"model": "far"},
         "voter": {"model": "voter", "options": {"num_samples": 3}},
     }

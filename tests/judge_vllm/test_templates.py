@@ -12,7 +12,7 @@ WILD = {"temperature": 2.0, "top_p": 1.0}
 OWN = "Problem: {PROBLEM}\nReference: {REFERENCE_SOLUTION}\nCandidate: {CANDIDATE_SOLUTION}\nREWARD: <0 to 1>"
 
 
-@pytest.mark.parametrize("template", ["default", "binary", "rubric"])
+@pytest.mark.parametrize("template", ["default", "binary", "points"])
 def test_structured(template: str) -> None:
     """A verdict is read from every reply to a short template, however wildly the model is sampled."""
     extra = {"problem": PROBLEM, "prompt_template": template, **WILD}

@@ -11,7 +11,7 @@ from tests.support.vllm import VllmServer
 SHORT = {"max_new_tokens": 16, "thinking_budget": 16}
 
 
-@pytest.mark.parametrize("template", ["default", "binary", "rubric"])
+@pytest.mark.parametrize("template", ["default", "binary", "points"])
 def test_parser_keeps_the_structure(template: str, qwen3_like: VllmServer) -> None:
     """Behind a reasoning parser a short template's reply keeps its form, for `enable_thinking` is always sent."""
     one = judge(RIGHT, prompt_template=template, server_url=qwen3_like.url, temperature=2.0, top_p=1.0)

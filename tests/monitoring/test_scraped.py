@@ -70,7 +70,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[
         stack.callback(judge.kill)
         judge.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
         routes = folder / "routes.json"
-        routes.write_text(json.dumps({"judges": {"judge_that_answers": {"address": judge.url}}}))
+        routes.write_text(json.dumps({"judges": {"judge_that_answers": {"base_url": judge.url}}}))
         cache, queue = Redis(folder), Queue(folder)
         stack.callback(cache.kill)
         stack.callback(queue.kill)

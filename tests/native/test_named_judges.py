@@ -39,9 +39,9 @@ model = "org/default"
 """
 ELSEWHERE = """
 [judges.hosted]
-address = "https://judges.example"
+base_url = "https://judges.example"
 model = "large"
-api_key_variable = "HOSTED_KEY"
+api_key_env = "HOSTED_KEY"
 template_path = "wording/strict.txt"
 """
 
@@ -185,12 +185,12 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
         (table("Small", "org/a", 1), "judges.Small: a judge that make up starts is named"),
         (table('"a.b"', "org/a", 1), "judges.a.b: a judge that"),
         (table("a" * 64, "org/a", 1), "a judge that make up starts is named"),
-        ("[judges.small]\nreplicas = 1", "judges.small: needs address, or model"),
+        ("[judges.small]\nreplicas = 1", "judges.small: needs base_url, or model"),
         ("[judges.small", "routes.toml"),
-        (ELSEWHERE.replace("template_path", "# "), "judges.hosted.api_key_variable: HOSTED_KEY is not set"),
+        (ELSEWHERE.replace("template_path", "# "), "judges.hosted.api_key_env: HOSTED_KEY is not set"),
         (
             ELSEWHERE.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY"),
-            "judges.hosted.api_key_variable: EMBEDDING_SERVER_API_KEY is not set",
+            "judges.hosted.api_key_env: EMBEDDING_SERVER_API_KEY is not set",
         ),
     ],
 )

@@ -42,7 +42,7 @@ class Stack:
             models=[{"id": model, "root": model}], usage={"prompt_tokens": 412, "completion_tokens": 38}, delay=0.05
         )
         routes = folder / "routes.json"
-        routes.write_text(json.dumps({"judges": {"strict": {"address": self.judge.url, "model": model}}}))
+        routes.write_text(json.dumps({"judges": {"strict": {"base_url": self.judge.url, "model": model}}}))
         self._variables = {
             "REWARD_CACHE_URL": self.cache.url,
             "REWARD_QUEUE_URL": self.queue.url,

@@ -119,13 +119,13 @@ def test_start_without_the_extra(needs_process: None, tmp_path: Path, hidden: li
         ("LLM_JUDGE_SERVER_URL", "http://a/v1beta/openai,http://b", "LLM_JUDGE_SERVER_URL: "),
         (
             "REWARDSTACK_ROUTES",
-            '{"judges": {"far": {"address": "http://a", "api_key_variable": "FAR_KEY"}}}',
+            '{"judges": {"far": {"base_url": "http://a", "api_key_env": "FAR_KEY"}}}',
             "FAR_KEY is not set",
         ),
         (
             "REWARDSTACK_ROUTES",
-            '{"judges": {"far": {"address": ["http://a/v1beta/openai", "http://b"]}}}',
-            "judges.far.address: ",
+            '{"judges": {"far": {"base_url": ["http://a/v1beta/openai", "http://b"]}}}',
+            "judges.far.base_url: ",
         ),
         ("LLM_JUDGE_HEADERS", "Bearer", "LLM_JUDGE_HEADERS: "),
         ("EMBEDDING_SERVER_TIMEOUT", "x", "EMBEDDING_SERVER_TIMEOUT: "),

@@ -145,6 +145,21 @@ def test_the_example(report: Report, needs_process: None) -> None:
 
     said = subprocess.check_output(["sh", "-ec", commands], cwd=ROOT, text=True, env={**os.environ, "PATH": path})
 
-    assert 10 == said.count("'rewards/brevity/ok': '16'")
-    assert 5 == said.count("'rewards/llm_judge_remote/ok': '16'")
-    report(400, "the example as printed")
+    assert 15 == said.count("'rewards/brevity/ok': '16'")
+    assert 5 == said.count("'rewards/llm_judge_remote/ok': '16'") == said.count("'rewards/rubric/ok': '16'")
+    report(640, "the example as printed")
+
+
+def test_rubrics_by_row(train: Train, report: Report) -> None:
+    """A data set's column of rubrics trains steps; each sample is scored."""
+    rubrics = [{"criterion": "Says a number", "points": 2}, {"criterion": "Is rude", "points": -2}]
+    rows = [{**row, "rubrics": rubrics} for row in ROWS]
+    criteria = reward_func(
+        "llm_judge_remote", reference=None, columns=["rubrics"], extra_info={"verdict": "rubric"}, name="rubric"
+    )
+
+    log = train([criteria], rows)
+
+    assert STEPS == len(log)
+    assert all(BATCH == line["rewards/rubric/ok"] and 0 <= line["rewards/rubric/mean"] <= 1 for line in log)
+    report(STEPS * BATCH, "GRPO on a rubric by row")

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from rewardstack_verifier.extraction.extract import extract_answer
-from rewardstack_verifier.transcript import MAX_CHARACTERS, last_turn, split_reasoning, without_dialogue
+from rewardstack_verifier.transcript import (
+    MAX_CHARACTERS,
+    all_turns,
+    last_turn,
+    split_reasoning,
+    without_dialogue,
+    without_reasoning,
+)
 from tests.support.table import Table
 from tests.verifier.repetition_reader import is_linear
 
@@ -81,7 +88,9 @@ def test_linear_time(part: str) -> None:
         text = part * (length // len(part))
         start = time.process_time()
         last_turn(text)
+        all_turns(text)
         split_reasoning(text)
+        without_reasoning(text)
         without_dialogue(text)
         seconds.append(time.process_time() - start)
     assert is_linear(seconds), f"CPU seconds of {LENGTHS} characters: {seconds}"
@@ -94,3 +103,60 @@ def test_standard_library_alone() -> None:
     code = f"import runpy; print(runpy.run_path({str(path)!r})['last_turn']('42</s>'))"
     done = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("42\n", "")
+
+
+ALL_TURNS: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "no markers": ("It is 42.", [("assistant", "It is 42.")]),
+    "ChatML with a tool": (
+        "I look.<|im_end|>\n<|im_start|>user\n<tool_response>\n7\n</tool_response><|im_end|>\n"
+        "<|im_start|>assistant\nIt is 7.<|im_end|>",
+        [("assistant", "I look."), ("tool", "7"), ("assistant", "It is 7.")],
+    ),
+    "a user speaks": (
+        "Which one?<|im_end|>\n<|im_start|>user\nThe red one.<|im_end|>\n<|im_start|>assistant\nRed.",
+        [("assistant", "Which one?"), ("user", "The red one."), ("assistant", "Red.")],
+    ),
+    "Llama 3": (
+        "a<|eom_id|><|start_header_id|>ipython<|end_header_id|>\n\n7<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nb",
+        [("assistant", "a"), ("ipython", "7"), ("assistant", "b")],
+    ),
+    "tags alone": (
+        "a<search>q</search><information>7</information>b",
+        [("assistant", "a<search>q</search>"), ("tool", "<information>7</information>"), ("assistant", "b")],
+    ),
+    "harmony": (
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>7<|return|>",
+        [("reasoning", "Hm."), ("assistant", "7")],
+    ),
+    "two turns of the assistant": (
+        "a<|im_end|>\n<|im_start|>assistant\nb<|im_end|>",
+        [("assistant", "a"), ("assistant", "b")],
+    ),
+    "blank turns": ("<|im_end|>\n<|im_start|>user\n <|im_end|>", []),
+}
+
+
+def test_all_turns(table: Table) -> None:
+    """Every turn comes back with its role, and the last of the assistant is that of `last_turn`."""
+    for name, (text, expected) in ALL_TURNS.items():
+        with table.case(name):
+            assert all_turns(text) == expected
+            spoken = [turn for role, turn in expected if role == "assistant"]
+            assert not spoken or spoken[-1] == last_turn(text).strip().rpartition("\n")[2] or name == "tags alone"
+
+
+def test_without_reasoning(table: Table) -> None:
+    """Marked reasoning is removed wherever it stands; what does not end hides the rest."""
+    for text, rest in (
+        ("<think>a</think>b", "b"),
+        ("a</think>b", "b"),
+        ("a<think>b</think>c<think>d</think>e", "ace"),
+        ("<think>a", ""),
+        ("a<think>b", "a"),
+        ("[THINK]a[/THINK]b", "b"),
+        ("<think>a</thinking>b</think>c", "c"),
+        ("say `<think>` so", "say `<think>` so"),
+        ("plain", "plain"),
+    ):
+        with table.case(text):
+            assert without_reasoning(text) == rest

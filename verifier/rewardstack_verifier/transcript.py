@@ -1,7 +1,8 @@
 """Read the last assistant turn from a response that was decoded from tokens.
 
 A response starts inside an assistant turn, because the prompt ends with its header. With the special tokens kept, it
-has end tokens and, when tools or users take part, the turns of others. `last_turn` returns what the policy said last:
+has end tokens and, when tools or users take part, the turns of others. `all_turns` returns every turn with its role,
+`last_turn` what the policy said last:
 
 - A header (`<|im_start|>user`) starts a turn of its role. The last assistant turn counts. An empty one right after
   another assistant turn (the generation prompt that some templates append) does not count.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
+from typing import NamedTuple
 
 MAX_CHARACTERS = 2_000_000
 """Longer responses are not read: no policy writes them, and a hostile one would hold the event loop for seconds."""
@@ -116,6 +118,19 @@ _REASONING_ENDS = {
 _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 
 
+_REASONING = re.compile("|".join(map(re.escape, sorted({*_REASONING_ENDS, *_REASONING_ENDS.values()}, key=len)[::-1])))
+
+ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
+"""Roles that `all_turns` gives beside those of headers: the policy, what a tool printed, and harmony's analysis."""
+
+
+class RoleTurn(NamedTuple):
+    """The text of a turn and its role."""
+
+    role: str
+    text: str
+
+
 class Turn(str):
     """The text of one turn. `last_turn` returns it as it is: a text is read once, however many readers it has."""
 
@@ -139,14 +154,35 @@ def last_turn(response: str) -> Turn:
     marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
     if marker is None:
         return Turn(_without_trailing_tokens(response))
-    reader = _Reader(_tool_outputs(response, marker.start()))
+    return Turn(_without_trailing_tokens(_read(response, marker).last_turn()))
+
+
+def all_turns(response: str) -> list[RoleTurn]:
+    """Return all turns of a response that are not blank, in order.
+
+    Args:
+        response: as in `last_turn`.
+
+    Returns:
+        Each with its role: `ASSISTANT` for the policy's words, `TOOL` for tool output, `REASONING` for harmony's
+        analysis, else the role that the turn's header names.
+    """
+    marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
+    turns = [RoleTurn(ASSISTANT, response)] if marker is None else _read(response, marker).turns()
+    stripped = (RoleTurn(role, _without_trailing_tokens(text).strip()) for role, text in turns)
+    return [turn for turn in stripped if turn.text]
+
+
+def _read(response: str, marker: re.Match[str] | None) -> _Reader:
+    """Return a reader that has read the response, whose first marker is given."""
+    reader = _Reader(_tool_outputs(response, marker.start() if marker else 0))
     position = 0
     while marker is not None:
         reader.read(response[position : marker.start()])
         position = reader.handle(marker)
         marker = _MARKER.search(response, position)
     reader.read(response[position:])
-    return Turn(_without_trailing_tokens(reader.last_turn()))
+    return reader
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -165,6 +201,31 @@ def split_reasoning(text: str) -> tuple[str, str]:
         return "", text
     start, end = max(ends)
     return text[:start].rpartition(_REASONING_ENDS[end])[2], text[start + len(end) :]
+
+
+def without_reasoning(text: str) -> str:
+    """Return a turn without its reasoning, wherever it stands.
+
+    Args:
+        text: the text of one turn.
+
+    Returns:
+        The text without each marked reasoning; what precedes an end without a beginning is reasoning, too. A reasoning
+        that does not end hides the rest.
+    """
+    pieces: list[str] = []
+    start, begun = 0, ""
+    for found in _REASONING.finditer(text):
+        token = found[0]
+        if _is_quoted(found) or (begun and _REASONING_ENDS.get(token) != begun):
+            continue
+        if token in _REASONING_ENDS:
+            pieces = pieces if begun else []
+            start, begun = found.end(), ""
+        else:
+            pieces.append(text[start : found.start()])
+            begun = token
+    return "".join(pieces if begun else [*pieces, text[start:]])
 
 
 def without_dialogue(text: str) -> str:
@@ -208,6 +269,9 @@ class _Reader:
         self._is_start = True  # no other marker yet
         self._is_instruction = False  # in Mistral's `[INST]`
         self._open = ""
+        self._role = ""  # of another's turn
+        self._is_new = True  # the next text starts a turn
+        self._turns: list[tuple[str, list[str]]] = []
 
     def last_turn(self) -> str:
         """Return the text of the last turn, or the one that counts in its place."""
@@ -215,9 +279,27 @@ class _Reader:
 
     def read(self, text: str) -> None:
         """Add text between two markers."""
+        if text and self._state is not _State.ENDED:
+            self._add(self._speaker(), text)
         if text and self._state is _State.SPEAKING:
             self._pieces.append(text)
             self._is_blank = self._is_blank and not text.strip()
+
+    def _speaker(self) -> str:
+        """Return whose words are read, as `all_turns` names them."""
+        if self._state is _State.HIDDEN:
+            return REASONING if self._channel == "analysis" else ASSISTANT
+        return {_State.OTHER: self._role or "user", _State.IN_TOOL_OUTPUT: TOOL}.get(self._state, ASSISTANT)
+
+    def _add(self, role: str, text: str) -> None:
+        if self._is_new or not self._turns or self._turns[-1][0] != role:
+            self._turns.append((role, []))
+        self._turns[-1][1].append(text)
+        self._is_new = False
+
+    def turns(self) -> list[RoleTurn]:
+        """Return all turns, blank ones too."""
+        return [RoleTurn(role, "".join(pieces)) for role, pieces in self._turns]
 
     def handle(self, marker: re.Match[str]) -> int:
         """Handle a marker.
@@ -238,13 +320,13 @@ class _Reader:
             self._keep_unless_blank(marker[0])
         elif kind == "open":
             return self._tool_output(marker)
-        elif kind == "close":
+        elif kind == "close" and self._state is not _State.OTHER:
             self.read(marker[0])
         elif kind == "reasoning":
             self._end_reasoning(marker[0])
         elif kind == "channel":
             self._start_channel(value)
-        else:
+        elif kind == "message":
             self._start_message()
         return marker.end()
 
@@ -257,6 +339,8 @@ class _Reader:
             role = "assistant"
         self._is_instruction = group == "role_user"
         self._is_start = False
+        self._role = "user" if group == "role_user" else role.lower()
+        self._is_new = True
         if role.lower() in _ASSISTANTS:
             self._start_turn(previous="" if self._state is _State.OTHER else self.last_turn())
         else:
@@ -288,6 +372,7 @@ class _Reader:
         self.read(tag)
 
     def _start_channel(self, channel: str) -> None:
+        self._is_new = True
         if self._state in (_State.SPEAKING, _State.HIDDEN):
             self._start_turn(previous=self.last_turn())
             self._channel = channel
@@ -304,6 +389,7 @@ class _Reader:
             Its end, or the end of its opening tag if it is not closed.
         """
         if self._state is _State.OTHER:
+            self._role = TOOL
             return marker.end()
         end = self._tool_outputs.get(marker.start())
         self._is_start = False
@@ -321,6 +407,7 @@ class _Reader:
             self._pieces.append("\n")
         elif self._state is _State.IN_TOOL_OUTPUT and marker[0] == self._open:
             self._state = _State.SPEAKING
+        self._add(TOOL, marker.string[marker.start() : end])
         return end
 
 

@@ -21,6 +21,7 @@ from rewardstack.scorers.judge.options import LABEL_MASS_FLOOR, Options, read_op
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
 from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, read_top_verdict, reasoning_of
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
+from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
 from rewardstack.transport.reply import body_of
@@ -108,7 +109,7 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings,
     elapsed = (time.monotonic() - started) * 1000
     notes = _check_flags(_message(server, asked, reply), asked.dialect)
     try:
-        value = read_text_verdict(reply, 1.0, thinking=False, structured=is_json(options, asked.dialect))
+        value = read_text_verdict(reply, UNIT, thinking=False, structured=is_json(options, asked.dialect))
     except UnreadableError as error:
         raise Trouble(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
     notes += await (_notes(server, asked) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))

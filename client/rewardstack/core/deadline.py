@@ -40,8 +40,10 @@ def read_header(text: str) -> float | None:
 class Clock(Protocol):
     """Something that makes progress."""
 
-    last_progress: float
-    """When it last made progress, on `time.monotonic()`."""
+    @property
+    def last_progress(self) -> float:
+        """When it last made progress, on `time.monotonic()`."""
+        ...
 
 
 class Awaited(Protocol):

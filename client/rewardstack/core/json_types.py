@@ -13,6 +13,8 @@ MOST_DEEP = 100
 """Lists and mappings within each other that a sample may have; Python's own recursion ends not far beyond."""
 FLOAT_BYTES = 8
 """Of Python's own float."""
+LONGEST_DATA_URL = 60
+"""Characters of a data URL that people are shown."""
 TOO_DEEP = f"its response, reference or extra_info is nested more than {MOST_DEEP} deep"
 """What is said of one that has more."""
 
@@ -78,6 +80,20 @@ def plain(value: Any) -> Any:
     if is_list(value):
         return [plain(part) for part in value]
     return value
+
+
+def brief(value: Any) -> Any:
+    """`value` as `plain` has it, for people: of files within it, and of other objects, what they are."""
+    value = plain(value)
+    if isinstance(value, list):
+        return [brief(one) for one in value]
+    if isinstance(value, dict):
+        return {name: brief(one) for name, one in value.items()}
+    if isinstance(value, str) and value.startswith("data:") and len(value) > LONGEST_DATA_URL:
+        return f"{value[:LONGEST_DATA_URL]}… ({len(value)} characters)"
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
+    return f"({len(value)} bytes)" if isinstance(value, bytes) else f"(a value of type {type(value).__name__})"
 
 
 def _is_short(value: np.generic | np.ndarray[Any, Any]) -> bool:

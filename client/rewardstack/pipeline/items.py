@@ -9,7 +9,7 @@ from typing import Any
 from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.deadline import TIMEOUT, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, unfit
-from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain
+from rewardstack.core.json_types import TOO_DEEP, brief, is_array, is_deep, plain
 from rewardstack.core.messages import response_text
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
@@ -42,7 +42,9 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
     text = solution if isinstance(solution, str) else _last_message(solution)
-    return Item(last_turn(text), choose(as_references(truth), extra), extra, request.data_source), timeout
+    last = last_turn(text)
+    messages = None if solution is text and len(last) == len(text) else solution
+    return Item(last, choose(as_references(truth), extra), extra, request.data_source, messages), timeout
 
 
 def _last_message(solution: Any) -> str:
@@ -188,5 +190,5 @@ def request_facts(request: Request, item: Item, timeout: float | None) -> Record
         if name in item.extra:
             references = narrow(references, item.extra)
             facts[f"left by {name}"] = list(references)
-    shown = {name: plain(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}
+    shown = {name: brief(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}
     return {**facts, **known({"extra_info": shown or None, "timeout": timeout})}

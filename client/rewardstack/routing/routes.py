@@ -13,7 +13,7 @@ from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.reward_models import DEFAULT_FLOOR, REWARD_MODEL, RewardModel
-from rewardstack.routing.shaping import NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
+from rewardstack.routing.shaping import BELOW_ZERO, NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
 from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
 from rewardstack.score import OnError
 
@@ -252,7 +252,7 @@ def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
         return RULE_BOUNDS.get(leaf.target or suffix, NOT_NEGATIVE)
     if leaf.reward_model is not None:
         return leaf.reward_model.bounds
-    return UNIT
+    return BELOW_ZERO if leaf.judge is not None and leaf.judge.may_be_negative else UNIT
 
 
 def builtin_routes() -> list[Route]:

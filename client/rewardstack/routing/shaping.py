@@ -17,6 +17,7 @@ Bounds = tuple[float, float]
 """The lowest and the highest value."""
 NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
+BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
 """What a scorer gives for a response beyond a bound of its service; the route's floor takes its place."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rewardstack.scorers.budget import Budget, NewMeter, Spent
     from rewardstack.scorers.embedding import Embedding, VectorStore
     from rewardstack.scorers.judge import Named
+    from rewardstack.scorers.rate import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Backends:
         self._types: Discovery[Hashable, Any] = Discovery()
         self._vectors: dict[ResultCache, VectorStore] = {}
         self._budgets: dict[tuple[ResultCache, str], Budget] = {} if within is None else within._budgets
+        self._rates: dict[tuple[str, int, int], RateLimit] = {} if within is None else within._rates
 
     def scorers(self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable) -> dict[str, MakeScorer]:
         """Return the makers of scorers, by kind of leaf.
@@ -78,7 +80,8 @@ class Backends:
             own = settings if named is None else named.settings(settings)
             place = partial(_place_of_judge, named)
             find_judge = self._finder(settings, f"judge:{name}", place, settings.judge_refused_timeout)
-            judge = Judge(own, find_judge, self._new_meter(cache, settings), named)
+            rate = None if named is None else self._rate(name, *named.per_minute)
+            judge = Judge(own, find_judge, self._new_meter(cache, settings), named, rate)
             if own.judge_urls or not is_relayed:
                 return judge
             return _relay(settings, judge, name, JUDGE_FIELDS, servers, movable=named is None)
@@ -133,6 +136,17 @@ class Backends:
                 from rewardstack.scorers.embedding import VectorStore
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
+
+    def _rate(self, judge: str, requests: int, tokens: int) -> RateLimit | None:
+        """Return the limits of a judge, which are kept as long as the process lives; None for none."""
+        if not (requests or tokens):
+            return None
+        with importing:
+            from rewardstack.scorers.rate import RateLimit
+        which = judge, requests, tokens
+        if which not in self._rates:
+            self._rates[which] = RateLimit(requests, tokens)
+        return self._rates[which]
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
         """Return what makes the meter of a source; with other caps the run has still spent what it has."""

@@ -19,12 +19,13 @@ from rewardstack.score import Request
 JUDGE_OPTIONS = (
     *("model_name", "model", "temperature", "top_p"),
     *("max_new_tokens", "enable_thinking", "thinking_budget", "seed", "batch_size"),
-    *("prompt_template", "prompt_template_path"),
-    *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate"),
+    *("prompt_template", "prompt_template_path", "score_range", "system_prompt"),
+    *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate", "max_criteria", "clip_negative"),
+    *("view", "hide_reasoning"),
 )
 """The fields that a judge reads beside the texts; what changes a verdict is part of its key (`judge.plan`)."""
-JUDGE_FIELDS = (*JUDGE_OPTIONS, "problem")
-"""All that a judge reads, except where and how long to ask, and `judge.options.TASKS` where there is no `problem`."""
+JUDGE_FIELDS = (*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images")
+"""All that a judge reads, except where and how long to ask, and `prompt` or `question` where there is no `problem`."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),

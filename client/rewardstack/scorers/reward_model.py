@@ -32,9 +32,9 @@ from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import Meter, NewMeter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.conversation import read_task
 from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.models import Models
-from rewardstack.scorers.judge.options import problem_of
 from rewardstack.scorers.judge.scorer import TOO_LONG
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings, key_in
@@ -290,7 +290,8 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
                 for one in ([messages] if isinstance(messages, dict) else messages)
             ]
             return tuple((role, text if role in TRUSTED else neutral(text)) for role, text in found)
-    if problem := problem_of(extra):
+    problem, turns = read_task(extra)
+    if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):
         return (("user", problem),)
     raise RequestError("extra_info.problem: missing; a reward model reads the conversation", "extra_info.problem")
 

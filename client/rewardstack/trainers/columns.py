@@ -8,7 +8,7 @@ from typing import Any
 
 from rewardstack.core.fields import is_missing
 from rewardstack.core.imports import importing
-from rewardstack.core.messages import last_text
+from rewardstack.core.messages import is_conversation, last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_REFERENCE, NOTHING, Request, Score
 from rewardstack.settings import Settings
@@ -161,7 +161,9 @@ class Columns:
 
     def _extra(self, prompt: Any, extra: Any, fields: Mapping[str, Any]) -> Any:
         question = prompt if isinstance(prompt, str) else last_text(prompt, "user")
-        options = options_of(extra, {"question": question, **self.extra_info})
+        has_task = isinstance(extra, Mapping) and any(not is_missing(extra.get(name)) for name in TASKS)
+        conversation = {"messages": prompt} if _has_more(prompt) and not has_task else {}
+        options = options_of(extra, {"question": question, **conversation, **self.extra_info})
         return options_of(fields, options) if isinstance(options, Mapping) else options
 
     def _column(self, given: Mapping[str, Sequence[Any]], name: str, count: int, argument: str) -> Sequence[Any]:
@@ -172,3 +174,10 @@ class Columns:
         end = f"; {self.remedy}" if self.remedy else ""
         message = f"{argument}: there is no column {name!r}; {suggestion(name, given)}{REMEDIES[argument]}{end}"
         raise RequestError(message, argument)
+
+
+def _has_more(prompt: Any) -> bool:
+    """Whether a prompt in messages says more than its last user message, such as a system message or an image."""
+    if not is_conversation(prompt) or isinstance(prompt, Mapping):
+        return False
+    return len(prompt) > 1 or not isinstance(prompt[0].get("content"), str)

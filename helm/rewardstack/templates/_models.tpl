@@ -42,9 +42,9 @@
 {{- end }}
 {{- if or (hasKey $.Values.settings "LLM_JUDGE_SERVER_URL") (not (include "rewardstack.default-judge" $)) }}
 {{- /* They are not asked where the default judge is. */}}
-{{- $_ := set $own "address" (printf "%s/judges/%s" (include "rewardstack.gateway" (list $ "judge")) $judge.name) }}
+{{- $_ := set $own "base_url" (printf "%s/judges/%s" (include "rewardstack.gateway" (list $ "judge")) $judge.name) }}
 {{- if has "llm_judge_server_api_key" (include "rewardstack.keys" $ | fromJsonArray) }}
-{{- $_ := set $own "api_key_variable" "LLM_JUDGE_SERVER_API_KEY" }}
+{{- $_ := set $own "api_key_env" "LLM_JUDGE_SERVER_API_KEY" }}
 {{- end }}
 {{- end }}
 {{- $_ := set $table $judge.name $own }}

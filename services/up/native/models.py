@@ -50,7 +50,7 @@ class Launcher:
         if model is None:
             raise StackError(
                 f"judges.{judge.judges[0]}.model: no model hub can be reached and {judge.model} is not in its cache",
-                "name a folder, or give the judge an address",
+                "name a folder, or give the judge a base_url",
             )
         return model
 

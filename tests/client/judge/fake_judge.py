@@ -5,6 +5,7 @@ of a message, `by_model` for contents by the model that is asked, `raw` for a wh
 its tokens, `status`, `delay` in seconds, `delays` in turn, `stuck` for the number of requests that are never answered,
 `together` for the number of requests that must be in flight at once before any is answered, `replies` for contents
 in turn, `models`, `refuse` for a path that is not there, `broken` for one that answers 500,
+`met` for texts of criteria that are met, with `faults` in turn (`drop`, `contradict`, `misnumber`, `prose`, `words`),
 `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
 signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers likewise.
@@ -47,12 +48,15 @@ FRESH: dict[str, Any] = {
     "ignores": [],
     "specials": [],
     "drops": "",
+    "met": None,
+    "faults": [],
 }
 STATE = dict(FRESH)
 COUNTS: collections.Counter[str] = collections.Counter()
 ARRIVED = asyncio.Event()
 BODIES: list[dict[str, Any]] = []
 PATHS: set[str] = set()
+CRITERIA = re.compile(r"<criteria-\w+>\n(.*?)\n</criteria", re.DOTALL)
 ANSWERED: collections.Counter[str] = collections.Counter()
 
 
@@ -78,11 +82,17 @@ async def chat(request: web.Request) -> web.StreamResponse:
     for field in ("thinking_token_budget", "continue_final_message"):
         if field in body and field in STATE["ignores"]:
             return web.json_response({"error": {"message": f"{field} is set but ..."}}, status=400)
-    ANSWERED[body["messages"][-1]["content"]] += 1
+    ANSWERED[last_content(body)] += 1
     if STATE["raw"] is not None:
         return web.Response(body=STATE["raw"].encode(), content_type="application/json")
     reply = {"object": "chat.completion", "model": body["model"], "choices": [choice(body)]}
     return web.json_response(reply if STATE["usage"] is None else {**reply, "usage": STATE["usage"]})
+
+
+def last_content(body: dict[str, Any]) -> str:
+    """The content of the last message, of parts the text."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 async def together() -> None:
@@ -96,8 +106,10 @@ async def together() -> None:
 
 def choice(body: dict[str, Any]) -> dict[str, Any]:
     content = STATE["replies"].pop(0) if STATE["replies"] else STATE["by_model"].get(body["model"], STATE["content"])
+    if STATE["met"] is not None and (criteria := CRITERIA.search(last_content(body))):
+        content = rubric(criteria[1], STATE["faults"].pop(0) if STATE["faults"] else "", body)
     if content is None:
-        content = f"REWARD: 0.{zlib.crc32(body['messages'][-1]['content'].encode()) % 1000:03}"
+        content = f"REWARD: 0.{zlib.crc32(last_content(body).encode()) % 1000:03}"
     message = {"role": "assistant", "content": content or None, "reasoning": STATE["reasoning"]}
     logprobs = None
     if body.get("logprobs"):
@@ -106,6 +118,26 @@ def choice(body: dict[str, Any]) -> dict[str, Any]:
         entries = [{"token": f"token_id:{one}", "logprob": math.log(told.get(one, 1e-9))} for one in ids]
         logprobs = {"content": [{"token": "token_id:0", "logprob": -1.0, "top_logprobs": entries}]}
     return {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": STATE["finish"]}
+
+
+def rubric(criteria: str, fault: str, body: dict[str, Any]) -> str:
+    """Numbered answers to criteria, in the form that the request holds them to, or with a fault."""
+    lines = re.findall(r"^(\d+)\. (.*)$", criteria, re.MULTILINE)
+    words = [(at, "yes" if any(text in line for text in STATE["met"]) else "no") for at, line in lines]
+    if fault == "drop":
+        words = words[:1] + words[2:]
+    if fault == "contradict":
+        words += [(words[0][0], "no" if words[0][1] == "yes" else "yes")]
+    if fault == "misnumber":
+        words = [(str(int(at) + 1), word) for at, word in words]
+    if fault == "words":
+        return "All of them but one, I would say."
+    if "response_format" in body and not fault:
+        return json.dumps(dict(words))
+    text = "\n".join(f"{at}: {word}" for at, word in words)
+    enforced = body.get("structured_outputs", {}).get("regex")
+    assert fault or enforced is None or re.fullmatch(enforced, text), (enforced, text)
+    return f"1: no\n2: no\nis what it claims. But:\n\n{text}" if fault == "prose" else text
 
 
 async def tokenize(request: web.Request) -> web.StreamResponse:

@@ -24,6 +24,8 @@ from tests.support.serving import run
 SERVERS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "cases/judge_servers.json").read_text(encoding="utf-8")
 )
+CRITERIA = re.compile(r"(?<=\\n)\d+\. Says")
+"""Of a rubric, in a user's message as JSON."""
 CHANCES = {"9": 0.6, "6": 0.2, "0": 0.1, "The": 0.05}
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 BODIES: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
@@ -116,17 +118,24 @@ def form_of(server: dict[str, Any], body: dict[str, Any]) -> str:
 
 
 def choice(server: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    form = form_of(server, body)
+    form, count = form_of(server, body), len(CRITERIA.findall(str(body["messages"])))
     content = "It comes to the same.\n**REWARD: 0.750**"
     if form == "json_schema":
         members = body["response_format"]["json_schema"]["schema"]["properties"]
-        content = json.dumps({name: 0.75 if name == "REWARD" else 8 for name in members})
+        content = json.dumps({name: member(name, about) for name, about in members.items()})
+    elif count:
+        content = "\n".join(f"{at}: yes" for at in range(1, count + 1))
     elif form:
         content = "REWARD: 0.750"
     message: dict[str, Any] = {"role": "assistant", "content": content}
     if may_think(body) and "reasoning" in server:
         message[server["reasoning"]] = "REWARD: 0.000?"
     return {"index": 0, "message": message, "logprobs": logprobs(server, body), "finish_reason": "stop"}
+
+
+def member(name: str, about: dict[str, Any]) -> Any:
+    """The value of a member of an object that a schema asks for."""
+    return about["enum"][-1] if "enum" in about else 0.75 if name == "REWARD" else 8
 
 
 def may_think(body: dict[str, Any]) -> bool:

@@ -22,6 +22,13 @@ from tests.support.servers import FaultServer, Redis
 
 CASES = Path(__file__).parents[2] / "cases"
 BASE: dict[str, Any] = {"temperature": 0, "problem": "p"}
+RUBRIC: list[dict[str, Any]] = [{"criterion": "Is polite", "points": 2}, {"criterion": "Is rude", "points": -2}]
+TRACE = [
+    {"role": "user", "content": "p"},
+    {"role": "system", "content": "Be brief."},
+    {"role": "assistant", "content": "<think>Hm.</think>I look.", "tool_calls": [{"function": {"name": "look"}}]},
+    {"role": "tool", "content": "It is there."},
+]
 CHANGES: dict[str, dict[str, Any]] = {
     "problem": {"problem": "q"},
     "model": {"model": "other"},
@@ -34,6 +41,20 @@ CHANGES: dict[str, dict[str, Any]] = {
     "own template": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:"},
     "another own template": {"prompt_template": "{CANDIDATE_SOLUTION} Now REWARD:"},
     "scale": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD: 0-100"},
+    "another scale": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:", "score_range": [0, 100]},
+    "a scale from 1": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:", "score_range": [0.5, 1]},
+    "system prompt": {"system_prompt": "Be kind. {CLOSING}"},
+    "no system prompt": {"system_prompt": ""},
+    "rubric": {"verdict": "rubric", "rubrics": RUBRIC},
+    "another rubric": {"verdict": "rubric", "rubrics": [*RUBRIC, "Ends with a joke"]},
+    "other points": {"verdict": "rubric", "rubrics": [{**RUBRIC[0], "points": 1}, RUBRIC[1]]},
+    "criteria in parts": {"verdict": "rubric", "rubrics": RUBRIC, "max_criteria": 1},
+    "view": {"view": "full_trace", "messages": TRACE},
+    "reasoning": {"hide_reasoning": False},
+    "reasoning in a trace": {"view": "full_trace", "messages": TRACE, "hide_reasoning": False},
+    "a conversation": {"problem": TRACE[:2]},
+    "an image": {"images": [f"data:image/png;base64,{'A' * 8}"]},
+    "another image": {"images": [f"data:image/png;base64,{'B' * 8}"]},
     "votes": {"num_samples": 3, "temperature": 0.5, "seed": 1},
     "aggregate": {"num_samples": 3, "temperature": 0.5, "seed": 1, "aggregate": "median"},
     "labels": {"verdict": "logprob"},
@@ -47,6 +68,7 @@ UNCHANGED = {
     "model_name": "stands for model",
     "prompt_template_path": "read into prompt_template",
     "batch_size": "says how many are sent at a time",
+    "clip_negative": "for judges by name: tests/client/judge/test_rubric.py",
 }
 """Options that have no change of their own above, and why."""
 
@@ -59,14 +81,15 @@ def test_every_option_is_changed() -> None:
 
 def cached(**extra: Any) -> bool:
     """Whether the verdict on a sample is remembered."""
-    (one,) = score([sample("the same", **{**BASE, **extra})])
+    (one,) = score([sample("<think>Hm.</think>the same", **{**BASE, **extra})])
     assert "ok" == one.status, one.reason
     return one.cached
 
 
 def test_every_option_counts(judge: FaultServer) -> None:
     """No option's verdict is taken for another's, and each is remembered."""
-    judge.set(models=[{"id": "small", "root": "/m"}, {"id": "other", "root": "/o"}], chances={"9": 0.9})
+    models = [{"id": "small", "root": "/m"}, {"id": "other", "root": "/o"}]
+    judge.set(models=models, chances={"9": 0.9}, met=["polite"])
     everything = [{"model": "small", **change} for change in ({}, *CHANGES.values())]
     assert [False] * len(everything) == [cached(**extra) for extra in everything]
     assert [True] * len(everything) == [cached(**extra) for extra in everything]
@@ -119,7 +142,7 @@ def test_another_model_without_cache(judge: FaultServer, monkeypatch: pytest.Mon
 def test_failures_are_not_remembered(judge: FaultServer) -> None:
     """What failed is asked for again."""
     judge.set(content="no")
-    assert "failed" == score([sample("the same", **BASE)])[0].status
+    assert "failed" == score([sample("<think>Hm.</think>the same", **BASE)])[0].status
     judge.set(content="REWARD: 0.500")
     assert not cached()
 

@@ -80,11 +80,11 @@ def test_named_judges(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_p
     """Each judge of the routes file is tried, with its own model and key; the remedy names its own fields."""
     judge.set(content="REWARD: 0.750", specials=["<|im_end|>", "[|user|]", "<think>"])
     judges: dict[str, dict[str, Any]] = {
-        "direct": {"address": judge.url, "model": "small"},
+        "direct": {"base_url": judge.url, "model": "small"},
         "below": {"model": "small"},
-        "other": {"address": judge.url, "model": "absent"},
-        "keyless": {"address": judge.url, "api_key_variable": "ABSENT_KEY"},
-        "gone": {"address": "http://127.0.0.1:9"},
+        "other": {"base_url": judge.url, "model": "absent"},
+        "keyless": {"base_url": judge.url, "api_key_env": "ABSENT_KEY"},
+        "gone": {"base_url": "http://127.0.0.1:9"},
     }
     (tmp_path / "routes.json").write_text(json.dumps({"judges": judges}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
@@ -94,7 +94,7 @@ def test_named_judges(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "/judges/below" in text
     assert "judge other" in text and "set judges.other.model to one that it serves: small" in text
     assert "ABSENT_KEY is not set" in text and "set ABSENT_KEY to the judge's key" in text
-    assert "start it, or correct judges.gone.address" in text
+    assert "start it, or correct judges.gone.base_url" in text
     verdicts = [body for body in judge.stats()["bodies"] if "logprobs" not in body]
     assert 3 == len(verdicts)
 
@@ -104,7 +104,7 @@ def test_named_judge_that_cannot_do_what_is_asked(
 ) -> None:
     """What is a note on any judge is a fault of one whose verdicts are to be read from probabilities."""
     judge.set(content="REWARD: 0.750", refuse="/tokenize")
-    labelled = {"address": judge.url, "model": "small", "options": {"verdict": "logprob"}}
+    labelled = {"base_url": judge.url, "model": "small", "options": {"verdict": "logprob"}}
     (tmp_path / "routes.json").write_text(json.dumps({"judges": {"labelled": labelled}}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
     monkeypatch.delenv("LLM_JUDGE_SERVER_URL")

@@ -76,7 +76,7 @@ def test_composite(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole of a composite took what its parts did, also of a part that another one overrules."""
     judge.set(usage=TOLD)
     monkeypatch.setattr(client, "_registered", {})
-    register_judge("second", {"address": judge.url})
+    register_judge("second", {"base_url": judge.url})
     register_route("both", {"cascade": [{"route": JUDGE, "at_least": 2}, "second"]})
     request = own("composite")
     request.data_source = "both"

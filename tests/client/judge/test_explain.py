@@ -44,10 +44,10 @@ def test_options(judge: FaultServer) -> None:
 
 def test_options_of_a_named_judge(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the routes file says of a judge is told as the file's, whatever the sample says, and the rest as before."""
-    file = {"address": judge.url, "model": "m", "template": "binary", "options": {"temperature": 0.5}}
+    file = {"base_url": judge.url, "model": "m", "template": "binary", "options": {"temperature": 0.5}}
     (tmp_path / "routes.json").write_text(json.dumps({"judges": {"small": file}}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
-    given = sample(temperature=1, top_p=0.5, prompt_template="rubric", model_name="other")
+    given = sample(temperature=1, top_p=0.5, prompt_template="points", model_name="other")
     options = named(explained(replace(given, data_source="small")).steps, "prepared")[0]["options"]
     assert options["temperature"] == {"value": 0.5, "from": "judges.small.options.temperature"}
     assert options["template"] == {"value": "binary", "from": "judges.small.template"}
@@ -106,8 +106,8 @@ def test_the_same_as_scoring(judge: FaultServer, monkeypatch: pytest.MonkeyPatch
 
 def assert_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None:
     """Explain and score one reply of the judge."""
-    scale = "0-100" if case["top"] == 100 else "0-1"
-    extra: dict[str, Any] = {"temperature": 0, "prompt_template": f"Rate {{CANDIDATE_SOLUTION}}\nREWARD: <{scale}>"}
+    template = {"prompt_template": "Rate {CANDIDATE_SOLUTION}\nREWARD: <number>", "score_range": case["range"]}
+    extra: dict[str, Any] = {"temperature": 0, **template}
     judge.set(content=case["text"], finish="length" if case["cut"] else "stop")
     found, [scored] = explained(sample(**extra)), score([sample(**extra, cache_enabled=False)])
     told = named(found.steps, REQUEST)[-1]

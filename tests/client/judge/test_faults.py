@@ -30,6 +30,7 @@ LINE = re.compile(
     r"\(median \d+ ms without the client's queue\); "
     r"(\d+) cached, (\d+) failed, (\d+) of them without a readable verdict"
 )
+REFUSAL = '{"choices": [{"message": {"content": null, "refusal": "I cannot help with that."}}]}'
 REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "empty body": ({"raw": ""}, "no chat completion"),
     "not JSON": ({"raw": "busy"}, "no chat completion"),
@@ -39,7 +40,10 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "deeply nested": ({"raw": "[" * 100_000}, "no chat completion"),
     "no message": ({"raw": '{"choices": [{"message": null}]}'}, "it is empty"),
     "empty content": ({"content": ""}, "it is empty"),
-    "content of another type": ({"content": [{"type": "text", "text": "REWARD: 1.000"}]}, "it is empty"),
+    "content of another type": ({"content": [{"type": "audio"}]}, "in parts of which none is text (audio)"),
+    "a refusal": ({"raw": REFUSAL}, "the judge refused: 'I cannot help with that.'"),
+    "filtered": ({"content": "", "finish": "content_filter"}, "filtered its reply (finish_reason content_filter)"),
+    "cut at once": ({"content": "", "finish": "length"}, "cut before its first word"),
     "truncated": ({"content": "The candidate says", "finish": "length"}, "cut at max_new_tokens"),
     "truncated in the number": ({"content": "REWARD: 0.9", "finish": "length"}, "cut at max_new_tokens"),
     "no verdict": ({"content": "I like it."}, "no line `REWARD: <number>`"),
@@ -107,12 +111,21 @@ def test_being_stopped(judge: FaultServer) -> None:
 
 
 def test_asked_once_more(judge: FaultServer) -> None:
-    """A reply without a verdict is asked for once more, and no more often."""
+    """A reply without a verdict is asked for once more, with a reminder of its form, and no more often."""
     judge.set(replies=["I like it."], content="REWARD: 0.5")
     assert 0.5 == score([sample()])[0].value
+    first, second = (body["messages"][1]["content"] for body in asked(judge))
+    assert second.startswith(first) and "could not be read" in second and "REWARD: <number from 0 to 1" in second
     judge.set(content="I like it.")
     assert "failed" == score([sample("another")])[0].status
     assert 4 == len(asked(judge))
+
+
+def test_content_in_parts(judge: FaultServer) -> None:
+    """A reply in parts is read by those that are text."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "REWARD: 1.000"}]}
+    judge.set(content=[thought, {"type": "text", "text": "REWARD: 0.500"}])
+    assert 0.5 == score([sample()])[0].value
 
 
 def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

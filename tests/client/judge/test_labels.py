@@ -13,6 +13,7 @@ from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge import plan
 from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.conversation import Shown
 from rewardstack.scorers.judge.dialect import LLAMA_CPP, OLD_VLLM, OLLAMA, SGLANG, TGI, UNKNOWN, VLLM, Dialect
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model
@@ -68,7 +69,7 @@ def messages_of(options: Options, dialect: Dialect) -> list[dict[str, str]]:
 def test_begun_reply_is_in_the_key() -> None:
     """A verdict on a begun reply has another key than one without."""
     destination = Destination(("http://judge:8000",), "")
-    asked_of = plan.Plan(destination, read_options({"verdict": "logprob"}), "2+2?", ("4",), "4")
+    asked_of = plan.Plan(destination, read_options({"verdict": "logprob"}), Shown("2+2?", "4"), ("4",))
     models = [Model("small", "small", dialect) for dialect in (VLLM, VLLM.refused("continue_final_message"))]
     with_begun, without = (plan.key_of(asked_of, model, "", "") for model in models)
     assert with_begun is not None and without is not None and with_begun.text != without.text

@@ -20,10 +20,10 @@ from tests.support.servers import FaultServer
 from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "judges.json").read_text())
-SMALL = {"address": "http://a:1", "model": "m", "template": "binary", "options": {"temperature": 0}}
+SMALL = {"base_url": "http://a:1", "model": "m", "template": "binary", "options": {"temperature": 0}}
 JUDGES = {
     "small": SMALL,
-    "again": {**SMALL, "api_key_variable": "KEY"},
+    "again": {**SMALL, "api_key_env": "KEY"},
     "strict": {**SMALL, "template": "detailed"},
     "large": {"model": "m"},
 }
@@ -120,7 +120,7 @@ def test_judge_with_an_address(routed: Routed, judge: FaultServer, monkeypatch: 
     monkeypatch.setenv("LLM_JUDGE_HEADERS", "X-Own=environment's")
     monkeypatch.setenv("SMALL_KEY", "small's")
     judge.set(content="REWARD: 0.500")
-    routed({"keyed": {**SMALL, "address": judge.url, "api_key_variable": "SMALL_KEY"}, "bare": {"address": judge.url}})
+    routed({"keyed": {**SMALL, "base_url": judge.url, "api_key_env": "SMALL_KEY"}, "bare": {"base_url": judge.url}})
     assert [(0.5, "llm_judge:keyed"), (0.5, "llm_judge:bare")] == [
         (found.value, found.source) for found in (one("keyed_1"), one("bare"))
     ]
@@ -148,7 +148,7 @@ def test_judge_without_an_address_and_nobody_to_ask(routed: Routed) -> None:
 
 def test_variable_without_a_key(routed: Routed, judge: FaultServer) -> None:
     """A judge whose key is not set is an error that names the variable, and it is not asked without."""
-    routed({"small": {"address": judge.url, "api_key_variable": "SMALL_KEY"}})
+    routed({"small": {"base_url": judge.url, "api_key_env": "SMALL_KEY"}})
     with pytest.raises(SettingsError, match="SMALL_KEY is not set"):
         one("small")
     assert [] == asked(judge)
@@ -157,8 +157,8 @@ def test_variable_without_a_key(routed: Routed, judge: FaultServer) -> None:
 @pytest.mark.parametrize(
     ("table", "remedy"),
     [
-        ({"api_key_variable": "SMALL_KEY"}, "does not take the key of SMALL_KEY; set that"),
-        ({}, "no key was sent; set the variable that judges.small.api_key_variable names"),
+        ({"api_key_env": "SMALL_KEY"}, "does not take the key of SMALL_KEY; set that"),
+        ({}, "no key was sent; set the variable that judges.small.api_key_env names"),
     ],
     ids=["wrong", "missing"],
 )
@@ -168,7 +168,7 @@ def test_refused_key(
     """A judge that does not take the key is a failure whose reason has the remedy."""
     monkeypatch.setenv("SMALL_KEY", "wrong")
     judge.set(status=401)
-    routed({"small": {"address": judge.url, **table}})
+    routed({"small": {"base_url": judge.url, **table}})
     found = one("small")
     assert "failed" == found.status
     assert remedy in found.reason
@@ -176,8 +176,8 @@ def test_refused_key(
 
 def test_what_the_file_says_holds(routed: Routed, judge: FaultServer) -> None:
     """The file's options and template hold; a sample says what the file leaves open."""
-    routed({"small": {**SMALL, "address": judge.url}})
-    one("small", temperature=2, top_p=0.5, prompt_template="rubric", prompt_template_path="/absent")
+    routed({"small": {**SMALL, "base_url": judge.url}})
+    one("small", temperature=2, top_p=0.5, prompt_template="points", prompt_template_path="/absent")
     (body,) = asked(judge)
     assert (0, 0.5) == (body["temperature"], body["top_p"])
     assert {"regex": r"REWARD: [01]\.000"} == body["structured_outputs"]
@@ -185,7 +185,7 @@ def test_what_the_file_says_holds(routed: Routed, judge: FaultServer) -> None:
 
 def test_sample_that_names_another_judge(routed: Routed, judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
     """A sample moves a named judge neither to another server nor to another model; that is said once."""
-    routed({"unmoved": {"address": judge.url, "model": "m"}})
+    routed({"unmoved": {"base_url": judge.url, "model": "m"}})
     elsewhere = {"server_url": "http://127.0.0.1:9", "api_key": "own", "model_name": "other"}
     with caplog.at_level(logging.WARNING):
         assert ["ok", "ok"] == [one("unmoved", solution, **elsewhere).status for solution in ("a", "b")]
@@ -199,7 +199,7 @@ def test_sample_that_names_another_judge(routed: Routed, judge: FaultServer, cap
 
 def test_nothing_is_mixed_in_the_cache(routed: Routed, judge: FaultServer) -> None:
     """A verdict is found again under the judge's name and options, and under no others."""
-    same = {"address": judge.url, "model": "small", "options": {"temperature": 0}}
+    same = {"base_url": judge.url, "model": "small", "options": {"temperature": 0}}
     routed({"a": same, "b": same, "c": {**same, "options": {"temperature": 0, "top_p": 0.5}}})
     first = [one(name) for name in "abc"]
     again = [one(name) for name in "abc"]
@@ -211,7 +211,7 @@ def test_option_of_the_file_that_the_judge_cannot_serve(routed: Routed, judge: F
     """What a judge cannot do of what the file asks is said by the name that it has there."""
     judge.set(owned_by="vllm", ignores=["logprob_token_ids"])
     labels = {"Not one token": 1, "N": 0}
-    routed({"small": {"address": judge.url, "options": {"verdict": "logprob", "labels": labels}}})
+    routed({"small": {"base_url": judge.url, "options": {"verdict": "logprob", "labels": labels}}})
     found = one("small")
     assert "unscored" == found.status and found.reason.startswith("judges.small.options.labels: 'Not one token'")
 
@@ -220,7 +220,7 @@ def test_probabilities_that_the_file_asks_for_in_vain(routed: Routed, judge: Fau
     """That a judge gives none is an error of who wrote the file, by the field that is wrong there."""
     choice = {"message": {"content": "1"}, "logprobs": None, "finish_reason": "stop"}
     judge.set(owned_by="sglang", raw=json.dumps({"choices": [choice]}))
-    routed({"small": {"address": judge.url, "options": {"verdict": "logprob"}}})
+    routed({"small": {"base_url": judge.url, "options": {"verdict": "logprob"}}})
     with pytest.raises(RequestError, match="^judges.small.options.verdict: .*leave `verdict` out") as caught:
         one("small")
     assert "judges.small.options.verdict" == caught.value.field
@@ -228,15 +228,15 @@ def test_probabilities_that_the_file_asks_for_in_vain(routed: Routed, judge: Fau
 
 def test_registered_judge(judge: FaultServer) -> None:
     """A judge is added in code as well."""
-    register_judge("mine", {"address": judge.url, "model": "m"})
+    register_judge("mine", {"base_url": judge.url, "model": "m"})
     assert "llm_judge:mine" == one("mine").source
     with pytest.raises(RouteError, match="defined twice"):
-        register_judge("mine", {"address": judge.url})
+        register_judge("mine", {"base_url": judge.url})
 
 
 def several(judge: FaultServer) -> dict[str, Any]:
     """Three judges on one server."""
-    return {name: {"address": judge.url, "model": name} for name in ("small", "medium", "large")}
+    return {name: {"base_url": judge.url, "model": name} for name in ("small", "medium", "large")}
 
 
 def test_sum_of_judges(routed: Routed, judge: FaultServer) -> None:
@@ -322,7 +322,7 @@ def test_votes_behind_a_gate(routed: Routed, judge: FaultServer) -> None:
 def test_agreement_is_remembered(routed: Routed, judge: FaultServer) -> None:
     """A score from the cache says how far its votes agreed, so that a cascade decides as it did before."""
     judge.set(replies=["REWARD: 1", "REWARD: 1", "REWARD: 0"])
-    routed({"small": {"address": judge.url, "options": {"num_samples": 3}}})
+    routed({"small": {"base_url": judge.url, "options": {"num_samples": 3}}})
     first, again = one("small"), one("small")
     assert [(False, pytest.approx(2 / 3)), (True, pytest.approx(2 / 3))] == [
         (found.cached, found.agreement) for found in (first, again)

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from rewardstack import score
 from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
-from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
+from rewardstack.scorers.judge.scale import UNIT, Scale, scale_of
+from rewardstack.scorers.judge.templates import BUILTIN, LABELS, Kind, find_template
 from rewardstack_cli.evaluation.scoring import injections
 from tests.client.judge.conftest import asked, forget, sample
 from tests.support.servers import FaultServer
@@ -28,7 +30,12 @@ CONTROL = sorted(
 )
 TAG = re.compile(r"</?(?:problem|reference|candidate)-[0-9a-f]{16}>")
 OWN = "Compare {REFERENCE_SOLUTION} with {CANDIDATE_SOLUTION}.\nREWARD: <score>"
-TEMPLATES = [*((name, False) for name in BUILTIN), *((name, True) for name in LABELS), (OWN, False)]
+TEMPLATES: list[tuple[str, Kind]] = [
+    *((name, "text") for name in BUILTIN),
+    *((name, "logprob") for name in LABELS),
+    ("default", "rubric"),
+    (OWN, "text"),
+]
 
 
 def structure(text: str) -> tuple[list[str], list[str], int]:
@@ -45,9 +52,9 @@ def test_suite_is_large() -> None:
 
 def test_no_candidate_changes_the_structure(table: Table) -> None:
     """Whatever candidate, reference or problem hold, the prompt has the structure that it has for plain ones."""
-    for (name, candidate), (template, labelled) in product(CANDIDATES.items(), TEMPLATES):
-        with table.case(f"{name} in {template[:20]}{', labelled' * labelled}"):
-            found = find_template(template, labelled=labelled)
+    for (name, candidate), (template, verdict) in product(CANDIDATES.items(), TEMPLATES):
+        with table.case(f"{name} in {template[:20]}, {verdict}"):
+            found = find_template(template, verdict=verdict)
             plain = structure(found.render("What?", "42", "It is 42."))
             assert plain == structure(found.render("What?", "42", candidate))
             assert plain == structure(found.render(candidate, candidate, candidate))
@@ -126,48 +133,104 @@ def test_text_that_holds_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tag_of(f"{at} {every}") in {f"{one:02x}" for one in range(250, 256)}
 
 
-@pytest.mark.parametrize(("template", "labelled"), TEMPLATES)
-def test_order(template: str, labelled: bool) -> None:
+@pytest.mark.parametrize(("template", "verdict"), TEMPLATES)
+def test_order(template: str, verdict: Kind) -> None:
     """Samples of one problem share the prompt up to the candidate, which comes last in the built-in templates."""
-    found = find_template(template, labelled=labelled)
+    found = find_template(template, verdict=verdict)
     first, second = (found.render("What is 6 times 7?", "42", candidate) for candidate in ("first try", "second try"))
     shared = next(at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
     assert first[:shared].endswith("<candidate-") or "<candidate-" in first[shared - 20 : shared]
     if template in BUILTIN:
-        assert first.index("What is 6 times 7?") < first.index("\n42\n") < shared
+        assert first.index("What is 6 times 7?") < shared
+        assert verdict == "rubric" or first.index("What is 6 times 7?") < first.index("\n42\n") < shared
         assert re.fullmatch(r"first try\n</candidate-[0-9a-f]{16}>", first[first.index("first try") :])
 
 
 def test_placeholders_in_foreign_text_are_inert() -> None:
     """Substitution is done in one pass, and braces of any other kind stand for themselves."""
-    template = find_template(
-        r"{PROBLEM} \frac{a}{b} {x} {0} {REFERENCE_SOLUTION} {CANDIDATE_SOLUTION} %s", labelled=False
-    )
+    template = find_template(r"{PROBLEM} \frac{a}{b} {x} {0} {REFERENCE_SOLUTION} {CANDIDATE_SOLUTION} %s")
     text = template.render("{CANDIDATE_SOLUTION}", "{PROBLEM}", "{REFERENCE_SOLUTION}")
     assert r" \frac{a}{b} {x} {0} " in text and text.endswith(" %s")
     inner = re.findall(r"\n(\{.*\})\n", text)
     assert ["{CANDIDATE_SOLUTION}", "{PROBLEM}", "{REFERENCE_SOLUTION}"] == inner
 
 
-@pytest.mark.parametrize(
-    ("words", "top"),
-    [
-        ("between 0 and 100", 100),
-        ("0-100", 100),
-        ("0 to 100", 100),
-        ("0\u2013100", 100),
-        ("between 0 and 1", 1),
-        ("from 10-100", 1),
-        ("0-1000", 1),
-        ("100 points", 1),
-    ],
-)
-def test_scale_is_the_template_s(judge: FaultServer, words: str, top: int) -> None:
-    """A template of one's own that speaks of 0 to 100 is read on that scale; what the texts say changes nothing."""
+RATE = "Rate {{CANDIDATE_SOLUTION}} {words}.\nREWARD: <score>"
+SCALES: list[tuple[str, Any, Any]] = [
+    ("Rate {CANDIDATE_SOLUTION}.\nREWARD: <score>", None, [0, 1]),
+    *(
+        (RATE.format(words=words), None, [0, 100])
+        for words in ("between 0 and 100", "0-100", "0 \u2013 100", "out of 100")
+    ),
+    *((RATE.format(words=words), None, [0, 100]) for words in ("from 0 to 100", "[0, 100]", "0 bis 100", "0\u5230100")),
+    *((RATE.format(words=words), None, [0, 1]) for words in ("from 0 to 1", "for 100 points", "in 2-3 sentences")),
+    *((RATE.format(words=words), None, "score_range = [1, 10]") for words in ("from 1 to 10", "1-10", "on [1, 10]")),
+    (RATE.format(words="on a scale of 1 to 5"), None, "score_range = [1, 5]"),
+    (RATE.format(words="between -1 and 1"), None, "score_range = [-1, 1]"),
+    (RATE.format(words="out of 10"), None, "score_range = [0, 10]"),
+    (RATE.format(words="from 10-100"), None, "score_range = [10, 100]"),
+    (RATE.format(words="from 1 (useless) to 10 (perfect)"), None, "score_range = [1, 10]"),
+    (RATE.format(words="between 1 (bad) and 5 (good)"), None, "score_range = [1, 5]"),
+    (RATE.format(words="where 1 is bad and 10 is good"), None, "score_range = [1, 10]"),
+    (RATE.format(words="where 10 means good and 1 means bad"), None, "score_range = [1, 10]"),
+    (RATE.format(words="where 1 means right and 0 means wrong"), None, [0, 1]),
+    (RATE.format(words="on a 5-point scale"), None, "score_range = [1, 5]"),
+    (RATE.format(words="from one to ten"), None, "score_range = [1, 10]"),
+    (RATE.format(words="\uff11\uff5e\uff11\uff10"), None, "score_range = [1, 10]"),
+    ("{CANDIDATE_SOLUTION}\nScore 1: bad\nScore 2: fair\nScore 3: good\nREWARD: <score>", None, "= [1, 3]"),
+    ("1. Read it.\n2. Think.\n3. Decide.\n{CANDIDATE_SOLUTION}\nREWARD: <score>", None, [0, 1]),
+    ("{CANDIDATE_SOLUTION} REWARD: <number>/10", None, "score_range = [0, 10]"),
+    ("{CANDIDATE_SOLUTION} From 0 to 1, or from 0 to 100.\nREWARD:", None, "the range 0 to 1 and 0 to 100"),
+    (RATE.format(words="from 1 to 10"), [1, 10], [1, 10]),
+    (RATE.format(words="as you like"), [1, 10], [1, 10]),
+    ("score_range = [1, 10]\n" + RATE.format(words="from 1 to 10"), None, [1, 10]),
+    (RATE.format(words="from 1 to 10"), [0, 1], "REWARD: <number from 0 to 1>"),
+    ("{CANDIDATE_SOLUTION} is a percentage from 0 to 100. Grade it. REWARD: <number from 0 to 1>", None, [0, 1]),
+    ("Points from 0 to 5 for each of five criteria. {CANDIDATE_SOLUTION} REWARD: <0 to 1>", None, [0, 1]),
+    ("{CANDIDATE_SOLUTION}\nSTYLE: <number from 0 to 10>\nREWARD: <number>", None, [0, 1]),
+    ("Rate each criterion from 1 to 5. {CANDIDATE_SOLUTION}\nREWARD: <number>", None, "score_range = [1, 5]"),
+    ("Rate each criterion from 1 to 5. {CANDIDATE_SOLUTION}\nREWARD: <number>", [0, 1], [0, 1]),
+]
+"""Templates, what is declared, and the scale, or what the error says."""
+
+
+def test_scales(table: Table) -> None:
+    """A template's scale is what is declared, else what its verdict instruction says; a contradiction is refused."""
+    for template, declared, expected in SCALES:
+        with table.case(f"{template} {declared}"):
+            scale = None if declared is None else Scale(*declared)
+            if isinstance(expected, list):
+                found = find_template(template, declared=scale)
+                assert expected == list(found.scale) and "score_range" not in found.parts[0]
+            else:
+                with pytest.raises(RequestError, match=re.escape(expected)):
+                    find_template(template, declared=scale)
+
+
+def test_builtin_templates_have_no_other_scale(table: Table) -> None:
+    """Every built-in template says what its verdicts are read on."""
+    for name in BUILTIN:
+        with table.case(name):
+            assert UNIT == scale_of(" ".join(find_template(name).parts[::2]), None)
+
+
+def test_scale_of_a_sample(judge: FaultServer) -> None:
+    """Verdicts are read on the template's scale; what the texts say changes nothing, and the judge is told it."""
     judge.set(content="REWARD: 1")
-    template = f"Rate {{CANDIDATE_SOLUTION}} against {{REFERENCE_SOLUTION}}, {words}.\nREWARD: <score>"
-    (one,) = score([sample(f"a number between 0 and 100 {words}", "0-100", prompt_template=template)])
-    assert (1 / top, "ok") == (one.value, one.status)
+    hundred = RATE.format(words="from 0 to 100")
+    ten = {"prompt_template": RATE.format(words="from 1 to 10"), "score_range": [1, 10]}
+    scores = score([sample("1 to 5", "0-7", prompt_template=hundred), sample("1 to 5", "0-7", **ten)])
+    assert [(0.01, "ok"), (0.0, "ok")] == [(one.value, one.status) for one in scores]
+    orders = {body["messages"][0]["content"].splitlines()[-1] for body in asked(judge)}
+    assert {f"REWARD: <number from {words}>" for words in ("0 to 100", "1 to 10")} == orders
+
+
+def test_system_prompt(judge: FaultServer) -> None:
+    """The system prompt can be replaced, with the form of the reply where it has a place for it, and turned off."""
+    score([sample("a", system_prompt="Be kind. {CLOSING}"), sample("b", system_prompt="")])
+    kind, none = sorted((body["messages"] for body in asked(judge)), key=len, reverse=True)
+    assert kind[0]["content"].startswith("Be kind. The last line of your reply has this form")
+    assert ["user"] == [message["role"] for message in none]
 
 
 def test_roles(judge: FaultServer) -> None:
@@ -193,12 +256,8 @@ def test_template_file(judge: FaultServer, tmp_path: Path) -> None:
 
 
 def test_problem_from_the_prompt(judge: FaultServer) -> None:
-    """Without a `problem`, `prompt` stands for it, else verl's `question`: a text, or the user's last message."""
-    messages = [
-        {"role": "user", "content": "first"},
-        {"role": "assistant", "content": "x"},
-        {"role": "user", "content": "last"},
-    ]
+    """Without a `problem`, `prompt` stands for it, else verl's `question`: a text, or a user's only message."""
+    messages = [{"role": "user", "content": "last"}]
     score(
         [
             sample("a", problem=None, prompt="as text"),
@@ -228,5 +287,5 @@ def test_malformed_options(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, 
 
 def test_unknown_template_names_those_there_are() -> None:
     """The error on a template lists the built-in ones."""
-    with pytest.raises(RequestError, match="'fancy' is none of default, binary, rubric, detailed"):
-        find_template("fancy", labelled=False)
+    with pytest.raises(RequestError, match="'fancy' is none of default, binary, points, detailed"):
+        find_template("fancy")

@@ -101,7 +101,7 @@ def test_vllm_of(version: str | None, dialect: Dialect) -> None:
 
 DIALECTS = {**OWNERS, "tgi": TGI, "unknown": UNKNOWN, "old vllm": OLD_VLLM}
 EXTRAS: list[dict[str, Any]] = [
-    *({"seed": 1}, {"enable_thinking": True}, {"verdict": "logprob"}, {"prompt_template": "rubric"}),
+    *({"seed": 1}, {"enable_thinking": True}, {"verdict": "logprob"}, {"prompt_template": "points"}),
 ]
 
 

@@ -158,9 +158,21 @@ def test_form(ask: Ask, table: Table) -> None:
     for name in SERVERS:
         with table.case(slug(name)):
             judge = ask(name)
-            for template in ("default", "rubric", "binary"):
+            for template in ("default", "points", "binary"):
                 (one,) = score([sample(prompt_template=template)])
                 assert ("ok", 0.75) == (one.status, one.value), one.reason
+            (last,) = judge.bodies()[-1:]
+            held = {"structured_outputs", "guided_regex", "regex", "response_format"} & set(last)
+            assert bool(judge.server["forms"]) == bool(held)
+
+
+def test_rubrics(ask: Ask, table: Table) -> None:
+    """Every server decides a rubric in one request, held to a form where the server can do so."""
+    for name in SERVERS:
+        with table.case(slug(name)):
+            judge = ask(name)
+            (one,) = score([sample(verdict="rubric", rubrics=["Says 6", "Says 7", "Says 42"])])
+            assert ("ok", 1.0, "3 of 3 met") == (one.status, one.value, one.reason), one.reason
             (last,) = judge.bodies()[-1:]
             held = {"structured_outputs", "guided_regex", "regex", "response_format"} & set(last)
             assert bool(judge.server["forms"]) == bool(held)

@@ -1,4 +1,4 @@
-"""How a reply is read: the last `REWARD:` line after any reasoning, exactly one number on it, within the scale."""
+"""How a reply is read: the last `REWARD:` line after any reasoning, or a JSON object; one number within the scale."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from unicodedata import category, normalize
 import pytest
 
 from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.scale import UNIT, Scale
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, read_verdict
 from tests.support.table import Table
 
@@ -19,17 +20,17 @@ CASES = json.loads((Path(__file__).parents[2] / "cases" / "judge_replies.json").
 
 
 def test_readable(table: Table) -> None:
-    """The verdict is the number, divided by the upper end of the template's scale."""
+    """The verdict is the number, as a share of the template's scale."""
     for case in (case for case in CASES if "value" in case):
         with table.case(case["name"]):
-            assert case["value"] == pytest.approx(read_verdict(case["text"], case["top"], cut=case["cut"]))
+            assert case["value"] == pytest.approx(read_verdict(case["text"], Scale(*case["range"]), cut=case["cut"]))
 
 
 def test_unreadable(table: Table) -> None:
     """What is not exactly one number within the scale is no verdict, and the error says why."""
     for case in (case for case in CASES if "why" in case):
         with table.case(case["name"]), pytest.raises(UnreadableError, match=f"^{UNREADABLE}: .*{case['why']}"):
-            read_verdict(case["text"], case["top"], cut=case["cut"])
+            read_verdict(case["text"], Scale(*case["range"]), cut=case["cut"])
 
 
 def planted(seed: int) -> str:
@@ -49,7 +50,7 @@ def planted(seed: int) -> str:
 def is_verdict(text: str) -> bool:
     """Whether the reader takes a text for a verdict."""
     try:
-        read_verdict(text, 1.0)
+        read_verdict(text, UNIT)
     except UnreadableError:
         return False
     return True
@@ -89,5 +90,5 @@ def test_long_replies(text: str) -> None:
     """A reply of any shape is read in time that grows no faster than its length."""
     started = time.process_time()
     with pytest.raises(UnreadableError):
-        read_verdict(text, 1.0)
+        read_verdict(text, UNIT)
     assert time.process_time() - started < 2

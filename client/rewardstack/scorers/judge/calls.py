@@ -19,19 +19,23 @@ from rewardstack.errors import RejectedError, RequestError, ServiceError
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, below
+from rewardstack.scorers.judge.conversation import Shown
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import (
     Choice,
     NoProbabilitiesError,
+    is_cut,
     read_completion,
     read_label_verdict,
+    read_text,
     read_text_verdict,
     read_top_verdict,
 )
-from rewardstack.scorers.judge.request import CHAT, frame, is_json
-from rewardstack.scorers.judge.verdict import UnreadableError, Verdict
+from rewardstack.scorers.judge.request import CHAT, frame, is_json, reminded
+from rewardstack.scorers.judge.rubric import Answers, Rubric, read_answers, verdict_of
+from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
 from rewardstack.transport.discovery import RENEWAL, SERVERS
 from rewardstack.transport.endpoint import Message
 
@@ -100,7 +104,8 @@ class Calls:
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
                 with suppress(NoLogprobsError):  # that there are none has then been found out
-                    await self._ask(plan._replace(options=short, meter=None), model, TRIAL, deadline)
+                    trial = plan._replace(options=short, meter=None, shown=Shown("", ""))
+                    await self._ask(trial, model, TRIAL, deadline, answers=plan.answers(plan.chunks[0]))
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise
@@ -126,6 +131,8 @@ class Calls:
             return self._by_labels(plan, model, reference, deadline)
         if plan.options.num_samples > 1:
             return self._by_votes(plan, model, reference, deadline)
+        if plan.options.verdict == "rubric":
+            return self._by_criteria(plan, model, reference, deadline)
         return self._in_words(plan, model, reference, 0, deadline)
 
     async def _by_votes(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
@@ -139,21 +146,53 @@ class Calls:
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         """Return the verdict that a reply holds in words; one without a verdict is asked for once more."""
-        options, is_first = plan.options, True
+        options, user, is_first = plan.options, plan.user(reference, plan.rubric), True
         while True:
-            reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
+            reply, model = await self._ask(plan, model, user, deadline, vote)
             structured = is_json(options, model.dialect)
-            top, thinking = options.template.top, options.enable_thinking
+            scale, thinking = options.template.scale, options.enable_thinking
             try:
-                return Verdict(read_text_verdict(reply, top, thinking=thinking, structured=structured))
+                return Verdict(read_text_verdict(reply, scale, thinking=thinking, structured=structured))
             except UnreadableError as error:
                 if not is_first:
                     raise
                 log.debug("asked once more: %s", error)
-                is_first = False
+                user, is_first = reminded(user, options, model.dialect), False
+
+    async def _by_criteria(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
+        asked = [self._answers(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
+        shares = [share for found in await together(asked) for share in found]
+        return verdict_of(plan.rubric, shares, clip=plan.options.clip_negative)
+
+    async def _answers(
+        self, plan: Plan, model: Model, reference: str, criteria: Rubric, deadline: SharedDeadline
+    ) -> list[float]:
+        """Return how far each criterion is met; those that a reply does not answer are asked for once more, alone."""
+        options, found, why = plan.options, dict[int, float](), ""
+        for is_first in (True, False):
+            missing = [at for at in range(len(criteria)) if at not in found]
+            asked = tuple(criteria[at] for at in missing)
+            user, answers = plan.user(reference, asked), plan.answers(asked)
+            if not is_first:
+                log.debug("asked once more for %d criteria: %s", len(missing), why)
+                user = reminded(user, options, model.dialect, answers)
+            reply, model = await self._ask(plan, model, user, deadline, answers=answers)
+            try:
+                text = read_text(reply, thinking=options.enable_thinking)
+                read = read_answers(text, answers, cut=is_cut(reply))
+                found |= {missing[at]: share for at, share in read.items()}
+            except UnreadableError as error:
+                why = str(error).removeprefix(f"{UNREADABLE}: ")
+            if len(found) == len(criteria):
+                return [found[at] for at in range(len(criteria))]
+        names = ", ".join(criteria[at].name for at in range(len(criteria)) if at not in found)
+        raise UnreadableError(
+            f"it has no answer for {len(criteria) - len(found)} of {len(criteria)} criteria: "
+            f"{names[:200]}" + (f"; {why}" if why else "")
+        )
 
     async def _ask(
-        self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0
+        self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
     ) -> tuple[Choice, Model]:
         """A whole reply, and the model in the dialect in which it was asked: what it refuses, it is not sent again.
 
@@ -163,9 +202,9 @@ class Calls:
         """
         while True:
             ids = await self._label_ids(plan, model, deadline) if plan.options.labels else ()
-            request = frame(plan.options, model.name, vote, ids, model.dialect)
+            request = frame(plan.options, model.name, vote, ids, model.dialect, answers)
             try:
-                reply = await self._completion(plan, request.body(user), deadline)
+                reply = await self._completion(plan, request.body(user, plan.shown.images), deadline)
             except RejectedError as error:
                 better = self._models.learn(error, plan.destination, model, request.fields)
                 if better == model:
@@ -204,7 +243,7 @@ class Calls:
 
     async def _by_labels(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         options = plan.options
-        reply, model = await self._ask(plan, model, plan.user(reference), deadline)
+        reply, model = await self._ask(plan, model, plan.user(reference, plan.rubric), deadline)
         names, values = zip(*options.labels, strict=True)
         try:
             if model.dialect.labels == "top":
@@ -222,7 +261,8 @@ class Calls:
 
 def _kind(plan: Plan, model: Model) -> Hashable:
     """What requests have in common that a server takes or refuses alike: some take no temperature but the usual 1."""
-    options, fields = plan.options, frame(plan.options, model.name, dialect=model.dialect).fields
+    options, answers = plan.options, plan.answers(plan.chunks[0])
+    fields = frame(options, model.name, dialect=model.dialect, answers=answers).fields
     usual = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
     return plan.destination, model.name, bool(options.labels), fields, usual
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack.core.cost import estimated_tokens
@@ -12,9 +12,11 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import ServiceError
 from rewardstack.score import Usage
 from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.images import TOKENS
 from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
+from rewardstack.scorers.judge.reply import content_text
 from rewardstack.scorers.judge.request import frame, most_tokens
 from rewardstack.transport.endpoint import Message
 
@@ -27,9 +29,10 @@ CHAT_FIELDS = ("model", "messages", "chat_template_kwargs")
 def estimate(plan: Plan, model: Model) -> Usage:
     """Return what a verdict on one sample would cost, its prompts by their length."""
     requests = _requests(plan)
-    texts = [text for reference in plan.references for text in _texts(plan, model, reference)]
-    prompt = sum(map(estimated_tokens, texts)) * (requests // len(plan.references))
-    return Usage(requests, prompt, requests * most_tokens(plan.options, model.dialect), requests)
+    texts = [text for sent in _sent(plan, model) for text in _texts(sent)]
+    images = TOKENS * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
+    prompt = (sum(map(estimated_tokens, texts)) + images) * _votes(plan)
+    return Usage(requests, prompt, _most_completion(plan, model), requests)
 
 
 async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
@@ -46,29 +49,42 @@ async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: Share
 async def _counted(plan: Plan, model: Model, api: Api, deadline: SharedDeadline) -> Usage:
     requests, prompt = _requests(plan), 0
     try:
-        for reference in plan.references:
-            sent = _request(plan, model, reference)
+        for sent in _sent(plan, model):
             body = json.dumps({name: sent[name] for name in CHAT_FIELDS if name in sent}).encode()
             message = Message("POST", TOKENIZE, body, is_optional=True)
             reply = await api.ask(plan.destination, message, deadline)
             prompt += int(json.loads(reply)["count"])
     except (ServiceError, ValueError, KeyError, TypeError):
         return estimate(plan, model)
-    votes = requests // len(plan.references)
-    return Usage(requests, prompt * votes, requests * most_tokens(plan.options, model.dialect))
+    return Usage(requests, prompt * _votes(plan), _most_completion(plan, model))
+
+
+def _votes(plan: Plan) -> int:
+    return 1 if plan.options.labels else plan.options.num_samples
 
 
 def _requests(plan: Plan) -> int:
-    votes = 1 if plan.options.labels else plan.options.num_samples
-    return len(plan.references) * votes
+    return len(plan.references) * len(plan.chunks) * _votes(plan)
 
 
-def _request(plan: Plan, model: Model, reference: str) -> dict[str, Any]:
-    request: dict[str, Any] = json.loads(
-        frame(plan.options, model.name, dialect=model.dialect).body(plan.user(reference))
-    )
-    return request
+def _most_completion(plan: Plan, model: Model) -> int:
+    most = [most_tokens(plan.options, model.dialect, plan.answers(chunk)) for chunk in plan.chunks]
+    return sum(most) * len(plan.references) * _votes(plan)
 
 
-def _texts(plan: Plan, model: Model, reference: str) -> list[str]:
-    return [message["content"] for message in _request(plan, model, reference)["messages"]]
+def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
+    """Return the requests for a sample, each vote's once."""
+    options, dialect = plan.options, model.dialect
+    return [
+        json.loads(
+            frame(options, model.name, dialect=dialect, answers=plan.answers(chunk)).body(
+                plan.user(reference, chunk), plan.shown.images
+            )
+        )
+        for reference in plan.references
+        for chunk in plan.chunks
+    ]
+
+
+def _texts(sent: Mapping[str, Any]) -> list[str]:
+    return [content_text(message["content"]) for message in sent["messages"]]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from rewardstack.core.json_types import brief
 from rewardstack.core.steps import Exchange, Step, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
@@ -17,14 +18,16 @@ from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import (
     TOKEN_ID,
+    content_text,
     read_label_verdict,
     read_text_verdict,
     read_top_verdict,
     reasoning_of,
 )
-from rewardstack.scorers.judge.request import CHAT
+from rewardstack.scorers.judge.request import CHAT, REMINDER
+from rewardstack.scorers.judge.rubric import pairs_in
 from rewardstack.scorers.judge.templates import BUILTIN
-from rewardstack.scorers.judge.verdict import verdict_line
+from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
 WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
 """The fields of `extra_info` that an option is given by, where it is not by its own name."""
@@ -45,12 +48,18 @@ def options_that_hold(options: Options, extra: Mapping[str, Any], model: str, na
         if one.name == "template":
             name = extra.get("prompt_template") or "default"
             value = name if name in BUILTIN and "prompt_template_path" not in extra else "".join(_shown(value.parts))
+            found["score_range"] = _range_shown(options, extra, place)
         elif one.name == "labels":
             value = dict(value) or None
         elif one.name == "model" and not value:
             value, origin = model or "the one that the judge serves", by_setting if model else "default"
         found[one.name] = {"value": value, "from": origin}
     return found
+
+
+def _range_shown(options: Options, extra: Mapping[str, Any], place: Callable[[str], str]) -> Record:
+    declared = extra.get("score_range") is not None
+    return {"value": list(options.template.scale), "from": place("score_range") if declared else "the template"}
 
 
 def _shown(parts: tuple[str, ...]) -> list[str]:
@@ -64,15 +73,24 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
     if not exchange.sent:
         return exchange.step("request for a verdict", {"note": "left out: the texts before it are too long together"})
     request = json.loads(exchange.sent)
-    system, user, *begun = (str(message["content"]) for message in request.pop("messages"))
+    messages = request.pop("messages")
+    system, user, begun = (_content(messages, role) for role in ("system", "user", "assistant"))
     if user == TRIAL:
         return exchange.step("trial", {"note": "shows what the judge takes; scores nothing"})
-    asked = next((at for at, one in enumerate(plan.references, 1) if plan.user(one) == user), 0)
-    facts = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system, "user": user}
-    facts |= {"the reply is begun": begun[0]} if begun else {}
+    first_asked, again, _ = user.partition(REMINDER)
+    known_users = {plan.user(one, chunk): at for at, one in enumerate(plan.references, 1) for chunk in plan.chunks}
+    asked = known_users.get(first_asked, len(plan.references) if again else 0)
+    facts: Record = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system}
+    facts["images"] = [brief(url) for url in plan.shown.images] or None
+    facts = known({**facts, "user": user, "asked once more": True if again else None, "the reply is begun": begun})
     if not exchange.received:
         return exchange.step("request for a verdict", facts)
     return exchange.step("request for a verdict", {**facts, **_reply(plan, request, exchange.received)})
+
+
+def _content(messages: Sequence[Mapping[str, Any]], role: str) -> str:
+    """The text of the message of a role; empty where there is none."""
+    return next((content_text(message["content"]) for message in messages if message["role"] == role), "")
 
 
 def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
@@ -80,13 +98,15 @@ def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     try:
         choice = json.loads(received)["choices"][0]
         message = choice.get("message") or {}
-        text, ended = message.get("content"), choice.get("finish_reason")
+        text, ended = content_text(message.get("content")), choice.get("finish_reason")
         facts = {"reply": text, "reasoning": reasoning_of(message), "finish reason": ended}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        choice, text, facts = {}, None, {"reply": received.decode("utf-8", "replace")}
+        choice, text, facts = {}, "", {"reply": received.decode("utf-8", "replace")}
     if plan.options.labels:
         facts["probabilities"] = _probabilities(plan, request, choice)
-    elif isinstance(text, str):
+    elif plan.options.verdict == "rubric":
+        facts["answers read"] = _pairs(text)
+    elif text:
         facts["line read"] = verdict_line(text) or "none begins with REWARD:"
     try:
         return {**known(facts), **_verdict(plan, request, received)}
@@ -96,10 +116,14 @@ def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
 
 def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     options = plan.options
+    if options.verdict == "rubric":
+        return {}
     if not options.labels:
         structured = (request.get("response_format") or {}).get("type") == "json_schema"
         thinking = options.enable_thinking
-        return {"verdict": read_text_verdict(received, options.template.top, thinking=thinking, structured=structured)}
+        return {
+            "verdict": read_text_verdict(received, options.template.scale, thinking=thinking, structured=structured)
+        }
     names, values = zip(*options.labels, strict=True)
     ids = request.get("logprob_token_ids")
     if ids:
@@ -107,6 +131,13 @@ def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     else:
         value, mass = read_top_verdict(received, names, values, options.label_mass_floor)
     return {"verdict": value, "label mass": mass}
+
+
+def _pairs(text: str) -> Record:
+    try:
+        return {str(number): word for number, word in pairs_in(text)}
+    except UnreadableError as error:
+        return {"none": str(error)}
 
 
 def _probabilities(plan: Plan, request: Mapping[str, Any], choice: Mapping[str, Any]) -> Record | None:

@@ -15,6 +15,13 @@ from unicodedata import normalize
 
 from rewardstack.scorers.judge.verdict import MARK
 
+
+class Fenced(str):
+    """A text that has fences of its own."""
+
+    __slots__ = ()
+
+
 BREAK = "\u034f"
 """Combining grapheme joiner: of no width, and kept by tokenizers that drop U+200B and its like."""
 TAG_BYTES = 8
@@ -62,7 +69,7 @@ _CONTROL = re.compile(
       | /?[A-Za-z]\w{{0,30}}_\w{{0,30}}[^<>]{{0,60}}{_GT}   # <start_of_turn>, <tool_call>
       | /?[A-Za-z]\w{{0,30}}:\w{{1,40}}{_END}               # <seed:think>, <minimax:tool_call>
       | /?(?:unused|0x)\w{{1,30}}{_GT}                      # <unused7>
-      | /?(?i:problem|reference|candidate)-[0-9A-Fa-f]      # our own fences
+      | /?(?i:problem|reference|candidate|criteria|tool)-[0-9A-Fa-f]      # our own fences
     )
     | (?<=\[)(?=
         {_BAR}[^|\uff5c\n]{{1,40}}{_BAR}\]                  # [|user|]

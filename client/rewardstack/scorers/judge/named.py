@@ -12,16 +12,18 @@ from rewardstack.core.fields import Fields, is_missing
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.scorers.judge.options import read_options
+from rewardstack.scorers.judge.rubric import read_rubric
 from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
 BELOW = "judges"
-"""Below an address of the environment's: where judges without an address of their own are, each by its name."""
+"""Below a URL of the environment's: where judges without a `base_url` are, each by its name."""
 TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
-KNOWN = tuple(name for name in JUDGE_OPTIONS if name not in TEMPLATES + MODELS)
+RANGE = "score_range"
+KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
 """What a table's `options` may hold."""
 
 log = logging.getLogger(__name__)
@@ -37,14 +39,17 @@ class Named:
     def __init__(self, judge: NamedJudge) -> None:
         self.name = judge.name
         self.source = f"llm_judge:{judge.name}"
-        self.address = f"judges.{judge.name}.address" if judge.address else "LLM_JUDGE_SERVER_URL"
-        self.key = judge.api_key_variable or f"the variable that judges.{judge.name}.api_key_variable names"
-        if not judge.address:
+        self.address = f"judges.{judge.name}.base_url" if judge.base_url else "LLM_JUDGE_SERVER_URL"
+        self.per_minute = judge.requests_per_minute, judge.tokens_per_minute
+        self.allow_image_urls = judge.allow_image_urls
+        self.key = judge.api_key_env or f"the variable that judges.{judge.name}.api_key_env names"
+        if not judge.base_url:
             self.key = "LLM_JUDGE_SERVER_API_KEY"
         self.model = f"judges.{judge.name}.model"
         self._judge = judge
-        self._fixed = {**judge.options, **({"prompt_template": judge.template} if judge.template else {})}
-        self._ignored = frozenset((*MOVING, *(TEMPLATES if judge.template else ())))
+        template = {"prompt_template": judge.template} if judge.template else {}
+        self._fixed = {**judge.options, **template, **({RANGE: judge.score_range} if judge.score_range else {})}
+        self._ignored = frozenset((*MOVING, *((*TEMPLATES, RANGE) if judge.template else ())))
 
     @property
     def is_labelled(self) -> bool:
@@ -52,14 +57,19 @@ class Named:
         return self._judge.options.get("verdict") == "logprob"
 
     @property
+    def may_be_negative(self) -> bool:
+        """Whether its scores can be below 0."""
+        return self._judge.may_be_negative
+
+    @property
     def is_below(self) -> bool:
         """Whether it is asked below an address of the environment's."""
-        return not self._judge.address
+        return not self._judge.base_url
 
     def addresses(self, settings: Settings) -> tuple[str, ...]:
         """Base URLs of the servers that are asked; none where the environment would have to name them."""
         below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
-        return self._judge.address or tuple(below)
+        return self._judge.base_url or tuple(below)
 
     def settings(self, settings: Settings) -> Settings:
         """Those of the environment with this judge in place of its own.
@@ -69,10 +79,10 @@ class Named:
         """
         judge = self._judge
         own = replace(settings, judge_urls=self.addresses(settings), judge_model=judge.model)
-        if not judge.address:
+        if not judge.base_url:
             return own
-        own = replace(own, judge_api_key=key_in(judge.api_key_variable) if judge.api_key_variable else "")
-        known = set(judge.address) <= set(settings.judge_urls)
+        own = replace(own, judge_api_key=key_in(judge.api_key_env) if judge.api_key_env else "")
+        known = set(judge.base_url) <= set(settings.judge_urls)
         return own if known else replace(own, judge_headers=(), judge_query=())
 
     def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,12 +116,19 @@ def check_named(judge: NamedJudge) -> None:
         RouteError: it does not; names the field, such as `judges.small.options.temperature`.
     """
     for name, value in judge.options.items():
+        if name in (RANGE, *TEMPLATES, *MODELS):
+            field = {"model_name": "model"}.get(name, name.removeprefix("prompt_"))
+            raise judge.error(f"options.{name}", f"is a field of the table itself: set judges.{judge.name}.{field}")
         if name not in KNOWN:
             raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
+        if name == "images" and value is not False:
+            raise judge.error("options.images", "must be false, for a judge that is shown no images, or left out")
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     try:
-        read_options(Named(judge).extra({}))
+        extra = Named(judge).extra({})
+        read_options(extra)
+        read_rubric(extra)
     except RequestError as error:
         name = (error.field or "").removeprefix("extra_info.")
         field = _field(judge.name, name)
@@ -123,7 +140,9 @@ def _in_the_files_words(error: RequestError, option: str, field: str) -> str:
 
 
 def _field(judge: str, option: str) -> str:
-    return f"judges.{judge}.template" if option in TEMPLATES else f"judges.{judge}.options.{option}"
+    if option in TEMPLATES:
+        return f"judges.{judge}.template"
+    return f"judges.{judge}.{option}" if option == RANGE else f"judges.{judge}.options.{option}"
 
 
 @lru_cache(maxsize=1024)

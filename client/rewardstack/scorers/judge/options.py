@@ -9,8 +9,12 @@ from typing import Any, Literal
 
 from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
-from rewardstack.core.messages import last_text
-from rewardstack.scorers.judge.templates import LABELS, Template, find_template, read_template
+from rewardstack.scorers.judge.conversation import VIEWS, Shown, View
+from rewardstack.scorers.judge.images import IMAGES
+from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
+from rewardstack.scorers.judge.rubric import MOST_CRITERIA, Rubric
+from rewardstack.scorers.judge.scale import read_range
+from rewardstack.scorers.judge.templates import KINDS, LABELS, Kind, Template, find_template, read_template
 from rewardstack.scorers.names import JUDGE_OPTIONS
 
 Aggregate = Literal["mean", "median", "majority"]
@@ -24,9 +28,6 @@ MOST_LABELS = 32
 LABEL_MASS_FLOOR = 0.5
 """Probability that the labels must have together, unless told otherwise."""
 
-TASKS = ("prompt", "question")
-"""Fields that say what the task was where there is no `problem`, the more specific one first."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Options:
@@ -34,7 +35,9 @@ class Options:
 
     Args:
         model: that judges; empty for the environment's, else the one that the server serves.
-        template: what the judge is told.
+        verdict: how it is read: `text`, `logprob` by labels, `rubric` by criteria.
+        template: what the judge is told, with the scale of its verdicts.
+        system_prompt: in place of the built-in one; empty for none, None for the built-in one.
         temperature: of sampling; 0 takes the likeliest token.
         top_p: probability mass that is sampled from.
         max_new_tokens: of the reply, reasoning aside.
@@ -46,10 +49,16 @@ class Options:
         label_mass_floor: probability that the labels must have together.
         num_samples: verdicts that are asked for.
         aggregate: how they become one.
+        max_criteria: of a rubric, in one request; None for all.
+        clip_negative: whether a rubric's value below 0 becomes 0.
+        view: of the response: its last reply, or all turns.
+        hide_reasoning: whether the judge is not shown what the policy thought.
     """
 
     model: str
+    verdict: Kind
     template: Template
+    system_prompt: str | None
     temperature: float
     top_p: float
     max_new_tokens: int
@@ -61,6 +70,10 @@ class Options:
     label_mass_floor: float
     num_samples: int
     aggregate: Aggregate
+    max_criteria: int | None
+    clip_negative: bool
+    view: View
+    hide_reasoning: bool
 
 
 def read_options(extra: Mapping[str, Any]) -> Options:
@@ -79,18 +92,20 @@ def read_options(extra: Mapping[str, Any]) -> Options:
         values[_PATH_AT] = None
     if isinstance(extra.get("labels"), Mapping):
         values[_LABELS_AT] = _Pairs(tuple(plain(extra["labels"]).items()))
+    values[_RANGE_AT] = read_range(Fields(extra).get("score_range"))
     try:
         return _parse(*values)
     except TypeError:  # a list or an array: it cannot be remembered
         return _parse.__wrapped__(*map(plain, values))
 
 
-def portable_extra(extra: Mapping[str, Any], problem: str) -> dict[str, Any]:
+def portable_extra(extra: Mapping[str, Any], shown: Shown, rubric: Rubric) -> dict[str, Any]:
     """What the judge reads of `extra_info`, for another machine: the template's text in place of its path.
 
     Args:
         extra: a sample's own, which `read_options` has taken.
-        problem: what `problem_of` has found in it.
+        shown: the texts that `read_shown` has found.
+        rubric: what `read_rubric` has.
 
     Raises:
         RequestError: the template's file cannot be read.
@@ -99,31 +114,14 @@ def portable_extra(extra: Mapping[str, Any], problem: str) -> dict[str, Any]:
     read = {name: extra[name] for name in JUDGE_OPTIONS if name in extra and name != "prompt_template_path"}
     if path:
         read["prompt_template"] = read_template(path)
-    return {**read, "problem": problem}
-
-
-def problem_of(extra: Mapping[str, Any]) -> str:
-    """The task that the candidate was given: `problem`, else what `prompt` or else `question` says; else empty.
-
-    Each of the latter may be a text, or chat messages, of which the user's last one counts; another kind says nothing.
-    verl's preprocessing writes `question` beside its rows.
-
-    Raises:
-        RequestError: `problem` is no text.
-    """
-    problem = Fields(extra).text("problem", None)
-    if problem is not None:
-        return problem
-    for name in TASKS:
-        said = extra.get(name)
-        task = said if isinstance(said, str) else last_text(said, "user")
-        if task:
-            return task
-    return ""
+    if rubric:
+        read[RUBRICS] = [one.record() for one in rubric]
+    return {**read, **({} if Fields(extra).get(IMAGES) is not False else {IMAGES: False}), **shown.portable}
 
 
 _TEMPLATE_AT = JUDGE_OPTIONS.index("prompt_template")
 _PATH_AT = JUDGE_OPTIONS.index("prompt_template_path")
+_RANGE_AT = JUDGE_OPTIONS.index("score_range")
 _LABELS_AT = JUDGE_OPTIONS.index("labels")
 
 
@@ -137,11 +135,15 @@ class _Pairs:
 @lru_cache(maxsize=512, typed=True)
 def _parse(*values: Any) -> Options:
     given = Fields(dict(zip(JUDGE_OPTIONS, values, strict=True)))
-    labelled = given.choice("verdict", ("text", "logprob")) == "logprob"
-    template = given.text("prompt_template", "default")
+    verdict = given.choice("verdict", KINDS)
+    labelled = verdict == "logprob"
+    template, declared = given.text("prompt_template", "default"), read_range(given.get("score_range"))
+    most = given.whole("max_criteria", None, 1, MOST_CRITERIA)
     options = Options(
         model=given.text("model_name", "") or given.text("model", ""),
-        template=find_template(template, labelled=labelled),
+        verdict=verdict,
+        template=find_template(template, verdict=verdict, declared=declared, is_split=most is not None),
+        system_prompt=given.text("system_prompt", None),
         temperature=given.number("temperature", 0.7, 0, 2),
         top_p=given.number("top_p", 0.8, 0, 1, above=True),
         max_new_tokens=given.whole("max_new_tokens", 512, 1, MOST_TOKENS),
@@ -153,6 +155,10 @@ def _parse(*values: Any) -> Options:
         label_mass_floor=given.number("label_mass_floor", LABEL_MASS_FLOOR, 0, 1),
         num_samples=given.whole("num_samples", 1, 1, MOST_SAMPLES),
         aggregate=given.choice("aggregate", AGGREGATES),
+        max_criteria=most,
+        clip_negative=given.flag("clip_negative", True),
+        view=given.choice("view", VIEWS),
+        hide_reasoning=given.flag("hide_reasoning", True),
     )
     _check_together(options)
     return options
@@ -163,6 +169,11 @@ def _check_together(options: Options) -> None:
         raise field_error("verdict", "'logprob' reads the first token; leave enable_thinking out")
     if options.labels and options.num_samples > 1:
         raise field_error("num_samples", "'logprob' has one verdict that does not vary; leave num_samples out")
+    if options.verdict == "rubric" and options.num_samples > 1:
+        raise field_error("num_samples", "verdict 'rubric' has an answer for each criterion; leave num_samples out")
+    if options.verdict != "rubric" and (options.max_criteria or not options.clip_negative):
+        name = "max_criteria" if options.max_criteria else "clip_negative"
+        raise field_error(name, "is for verdict 'rubric'; set that, or leave it out")
     if options.num_samples > 1 and options.temperature == 0:
         raise field_error("num_samples", "verdicts at temperature 0 are all the same; raise temperature")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Mapping
@@ -10,18 +11,24 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
+from rewardstack.cache.key import ANY, FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
+from rewardstack.core.fields import field_error
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge.conversation import Shown, read_shown
 from rewardstack.scorers.judge.models import Model
-from rewardstack.scorers.judge.options import Options, problem_of, read_options
+from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import frame, is_deterministic
+from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
+from rewardstack.scorers.judge.rubric import Answers, Rubric, answers_of, listed, read_rubric
 
 AFFINITY = "X-Prompt-Affinity"
 
 _PROCESS = uuid.uuid4().hex
+
+log = logging.getLogger(__name__)
 
 
 class Plan(NamedTuple):
@@ -29,30 +36,67 @@ class Plan(NamedTuple):
 
     destination: Destination
     options: Options
-    problem: str
+    shown: Shown
     references: tuple[str, ...]
-    candidate: str
     meter: Meter | None = None
+    rubric: Rubric = ()
     made_at: float = 0.0
     """By `time.monotonic`: the sample waits for its turn from then on."""
 
     @property
     def headers(self) -> Mapping[str, str]:
         """Of its requests: by them a gateway can send all samples of one problem to the same replica."""
-        return _affinity(self.problem or self.references[0])
+        return _affinity(self.shown.problem or self.references[0])
 
-    def user(self, reference: str) -> str:
-        """The user's message for one of the references."""
-        return self.options.template.render(self.problem, reference, self.candidate)
+    @property
+    def chunks(self) -> list[Rubric]:
+        """The criteria of each request; of a verdict that is no rubric's, all that its template shows."""
+        size = self.options.max_criteria or len(self.rubric) or 1
+        return [self.rubric[at : at + size] for at in range(0, len(self.rubric), size)] or [()]
+
+    def user(self, reference: str, criteria: Rubric = ()) -> str:
+        """The user's message for one of the references, with these criteria."""
+        listing = listed(criteria, with_points=self.options.verdict != "rubric")
+        return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
+
+    def answers(self, criteria: Rubric) -> Answers:
+        """What may be answered to each criterion; empty for a verdict that is no rubric's."""
+        return answers_of(criteria) if self.options.verdict == "rubric" else ()
 
 
-def make_plan(item: Item, destination: Destination) -> Plan:
-    """Return the plan for a sample; raise RequestError if it cannot be judged."""
+def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False) -> Plan:
+    """Return the plan for a sample; raise RequestError if it cannot be judged.
+
+    Args:
+        item: the sample.
+        destination: the judge.
+        allow_urls: whether images may be URLs, which the judge then fetches.
+    """
     options = read_options(item.extra)
+    shown = read_shown(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     if not references:
         raise RequestError("ground_truth: the prompt template needs a reference, and there is none", "ground_truth")
-    return Plan(destination, options, problem_of(item.extra), references, item.solution)
+    rubric = _rubric(options, item.extra)
+    return Plan(destination, options, shown, references, rubric=rubric)
+
+
+def _rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
+    """Return the criteria where the verdict or the template needs them."""
+    if options.verdict != "rubric" and not options.template.uses("CRITERIA"):
+        if extra.get(RUBRICS) is not None:
+            _warn_of_rubric()
+        return ()
+    rubric = read_rubric(extra)
+    if not rubric:
+        needs = "verdict 'rubric'" if options.verdict == "rubric" else "the prompt template"
+        raise field_error(RUBRICS, f"{needs} needs a list of criteria, and there is none")
+    return rubric
+
+
+@lru_cache
+def _warn_of_rubric() -> None:
+    log.warning("extra_info.rubrics has no effect without verdict = 'rubric', or {CRITERIA} in the template")
 
 
 @lru_cache(maxsize=1024)
@@ -75,8 +119,12 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "")
     options = plan.options
     deterministic = is_deterministic(options, model.dialect)
     scope = "" if deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
-    text = extended(_state(options, model, revision, scope, name), plan.problem, plan.candidate, *plan.references)
-    return Key(PREFIX + text, deterministic and options.num_samples == 1, UNIT)
+    further = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
+    state = _state(options, model, revision, scope, name)
+    shown = plan.shown
+    text = extended(state, shown.problem, shown.candidate, *plan.references, *further, *shown.images)
+    bounds = UNIT if options.clip_negative else ANY
+    return Key(PREFIX + text, deterministic and options.num_samples == 1, bounds)
 
 
 @lru_cache(maxsize=512)
@@ -84,7 +132,8 @@ def _state(options: Options, model: Model, revision: str, scope: str, name: str)
     request = frame(options, model.name, dialect=model.dialect)
     reading = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
     sent = request.head.decode(), request.tail.decode()
-    texts = (repr(options.template), repr(reading), *sent, *([name] if name else ()))
+    rubric = [f"{options.max_criteria} {options.clip_negative}"] if options.verdict == "rubric" else []
+    texts = (options.template.identity, repr(reading), *sent, *([name] if name else ()), *rubric)
     return digest(("judge", FLOW_VERSION, _sources(), str(model.root), revision, scope, *texts))
 
 

@@ -7,7 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack.core.messages import TEXTS
 from rewardstack.errors import ReplyError
+from rewardstack.scorers.judge.scale import Scale
 from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_json_verdict, read_verdict
 
 TOKEN_ID = "token_id:"
@@ -49,12 +51,12 @@ def reasoning_of(message: Mapping[str, Any]) -> Any:
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
-def read_text_verdict(reply: bytes | Choice, top: float, *, thinking: bool, structured: bool = False) -> float:
+def read_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, structured: bool = False) -> float:
     """The verdict in words that a completion holds, from 0 to 1.
 
     Args:
         reply: the judge's, or its choice.
-        top: upper end of the template's scale.
+        scale: of the template.
         thinking: whether the model was allowed to reason before.
         structured: whether a JSON object was asked for; a server that does not heed this may reply in lines.
 
@@ -62,23 +64,56 @@ def read_text_verdict(reply: bytes | Choice, top: float, *, thinking: bool, stru
         UnreadableError: there is none.
     """
     choice = _choice(reply)
+    text = read_text(choice, thinking=thinking)
+    if structured and (value := read_json_verdict(text, scale)) is not None:
+        return value
+    return read_verdict(text, scale, cut=is_cut(choice))
+
+
+def is_cut(choice: Choice) -> bool:
+    """Whether a reply ended at the limit of tokens."""
+    return choice.get("finish_reason") == "length"
+
+
+def read_text(choice: Choice, *, thinking: bool) -> str:
+    """The text of a reply.
+
+    Args:
+        choice: of a completion.
+        thinking: whether the model was allowed to reason before.
+
+    Raises:
+        UnreadableError: there is none; says why.
+    """
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
-    text, cut = message.get("content"), choice.get("finish_reason") == "length"
-    reasoned = bool(reasoning_of(message))
-    if not isinstance(text, str) or not text.strip():
-        raise UnreadableError(_why_empty(reasoned, cut))
-    if thinking and cut and not reasoned and END_OF_THINKING not in text:
+    text, reasoned = content_text(message.get("content")), bool(reasoning_of(message))
+    if not text.strip():
+        raise UnreadableError(_why_empty(choice, message, reasoned))
+    if thinking and is_cut(choice) and not reasoned and END_OF_THINKING not in text:
         raise UnreadableError("its reasoning was cut; raise max_new_tokens or thinking_budget")
-    if structured and (value := read_json_verdict(text, top)) is not None:
-        return value
-    return read_verdict(text, top, cut=cut)
+    return text
 
 
-def _why_empty(reasoned: bool, cut: bool) -> str:
+def content_text(content: Any) -> str:
+    """The text of a message's content, which may be in parts; empty where there is none."""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") in TEXTS]
+        return "".join(str(part.get("text") or "") for part in parts)
+    return content if isinstance(content, str) else ""
+
+
+def _why_empty(choice: Choice, message: Mapping[str, Any], reasoned: bool) -> str:
+    if refusal := message.get("refusal"):
+        return f"the judge refused: {str(refusal)[:80]!r}"
+    if choice.get("finish_reason") == "content_filter":
+        return "the judge's provider filtered its reply (finish_reason content_filter)"
+    if isinstance(content := message.get("content"), list) and content:
+        kinds = sorted({str(part.get("type")) for part in content if isinstance(part, dict)})
+        return f"its content is in parts of which none is text ({', '.join(kinds) or 'of no type'})"
     if not reasoned:
-        return "it is empty"
-    if cut:
+        return "it was cut before its first word; raise max_new_tokens" if is_cut(choice) else "it is empty"
+    if is_cut(choice):
         return "nothing but reasoning, which was cut; raise max_new_tokens or thinking_budget"
     return "nothing but reasoning: --reasoning-parser takes the reply for thoughts; leave enable_thinking out"
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rewardstack.scorers.judge.dialect import VLLM, Dialect
+from rewardstack.scorers.judge.images import content_with
 from rewardstack.scorers.judge.options import Options
+from rewardstack.scorers.judge.rubric import Answers, closing_of, form_of, schema_of
+from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.templates import system_message
 
 CHAT = "/chat/completions"
+REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
+"""Goes behind the user's message where a reply without a verdict is asked for once more."""
 DECIMALS = "with three decimals"
+TOKENS_PER_CRITERION = 8
+"""Of a rubric's reply, at most."""
 MEMBER = re.compile("([A-Z]+): ")
 """A line's name in a template's form; the same names are the members of a JSON object."""
 ALWAYS = frozenset({"model", "messages", "stream"})
@@ -32,18 +40,24 @@ class Frame(NamedTuple):
     tail: bytes
     fields: frozenset[str]
 
-    def body(self, user: str) -> bytes:
+    def body(self, user: str, images: Sequence[str] = ()) -> bytes:
         """The whole request.
 
         Args:
             user: the user's message.
+            images: URLs of images that belong to it.
         """
-        return b"".join((self.head, json.dumps(user).encode(), self.tail))
+        return b"".join((self.head, json.dumps(content_with(images, user)).encode(), self.tail))
 
 
 @lru_cache(maxsize=512)
 def frame(
-    options: Options, model: str, vote: int = 0, label_ids: tuple[int, ...] = (), dialect: Dialect = VLLM
+    options: Options,
+    model: str,
+    vote: int = 0,
+    label_ids: tuple[int, ...] = (),
+    dialect: Dialect = VLLM,
+    answers: Answers = (),
 ) -> Frame:
     """The frame of requests with these options.
 
@@ -56,12 +70,12 @@ def frame(
         vote: which of several verdicts on one sample is asked for; moves the seed.
         label_ids: tokens whose probabilities are the verdict; none where they are not read by their ids.
         dialect: of the server.
+        answers: that there are to each criterion of a rubric; empty for another verdict.
     """
-    messages = [
-        {"role": "system", "content": system_message(_closing(options, dialect))},
-        {"role": "user", "content": ""},
-    ]
-    request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect)}
+    system = system_message(closing(options, dialect, answers), options.system_prompt)
+    messages = [{"role": "system", "content": system}] if system.strip() else []
+    messages.append({"role": "user", "content": ""})
+    request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect, answers)}
     request |= {**_thinking(options, dialect), "stream": False}
     if options.labels and dialect.begins:
         messages.append({"role": "assistant", "content": _beginning(options)})
@@ -70,9 +84,14 @@ def frame(
     return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), frozenset(request) - ALWAYS)
 
 
-def is_json(options: Options, dialect: Dialect) -> bool:
+def reminded(user: str, options: Options, dialect: Dialect, answers: Answers = ()) -> str:
+    """The user's message with a reminder of how the reply ends."""
+    return f"{user}{REMINDER}{closing(options, dialect, answers)}"
+
+
+def is_json(options: Options, dialect: Dialect, answers: Answers = ()) -> bool:
     """Whether the reply is held to a JSON schema."""
-    return dialect.form == "json_schema" and _form(options) is not None
+    return dialect.form == "json_schema" and _form(options, answers) is not None
 
 
 def is_deterministic(options: Options, dialect: Dialect) -> bool:
@@ -83,12 +102,16 @@ def is_deterministic(options: Options, dialect: Dialect) -> bool:
     return cold or (options.seed is not None and "seed" not in dialect.without)
 
 
-def _form(options: Options) -> str | None:
+def _form(options: Options, answers: Answers) -> str | None:
     """The regular expression that the reply is held to; a model that thinks, or is read by its labels, has none."""
-    return None if options.enable_thinking or options.labels else options.template.form
+    if options.enable_thinking or options.labels:
+        return None
+    return form_of(answers) if answers else options.template.form
 
 
-def _sampling(options: Options, vote: int, label_ids: tuple[int, ...], dialect: Dialect) -> dict[str, Any]:
+def _sampling(
+    options: Options, vote: int, label_ids: tuple[int, ...], dialect: Dialect, answers: Answers
+) -> dict[str, Any]:
     if options.labels and dialect.labels == "top":
         top = {"top_logprobs": dialect.top_logprobs}
         sampling: dict[str, Any] = {"temperature": 0.0, dialect.limit: 1, "logprobs": True, **top}
@@ -96,20 +119,20 @@ def _sampling(options: Options, vote: int, label_ids: tuple[int, ...], dialect: 
         ids = {"logprob_token_ids": label_ids, "return_tokens_as_token_ids": True}
         sampling = {"temperature": 0.0, dialect.limit: 1, "logprobs": True, **ids}
     else:
-        sampling = _text_sampling(options, vote, dialect)
+        sampling = _text_sampling(options, vote, dialect, answers)
     return {name: value for name, value in sampling.items() if name not in dialect.without}
 
 
-def most_tokens(options: Options, dialect: Dialect) -> int:
+def most_tokens(options: Options, dialect: Dialect, answers: Answers = ()) -> int:
     """The most tokens that a reply may have; where the server takes no limit, what would be asked of it."""
-    return 1 if options.labels else int(_text_sampling(options, 0, dialect)[dialect.limit])
+    return 1 if options.labels else int(_text_sampling(options, 0, dialect, answers)[dialect.limit])
 
 
-def _text_sampling(options: Options, vote: int, dialect: Dialect) -> dict[str, Any]:
+def _text_sampling(options: Options, vote: int, dialect: Dialect, answers: Answers) -> dict[str, Any]:
     sampling: dict[str, Any] = {
         "temperature": options.temperature,
         "top_p": options.top_p,
-        dialect.limit: options.max_new_tokens,
+        dialect.limit: max(options.max_new_tokens, TOKENS_PER_CRITERION * len(answers)),
     }
     if options.seed is not None:
         sampling["seed"] = options.seed + vote
@@ -117,11 +140,11 @@ def _text_sampling(options: Options, vote: int, dialect: Dialect) -> dict[str, A
         sampling[dialect.limit] += options.thinking_budget
     if options.enable_thinking and dialect.budget:
         sampling["thinking_token_budget"] = options.thinking_budget
-    form = _form(options)
-    return sampling if form is None else {**sampling, **_held_to(form, dialect)}
+    form = _form(options, answers)
+    return sampling if form is None else {**sampling, **_held_to(form, dialect, answers)}
 
 
-def _held_to(form: str, dialect: Dialect) -> dict[str, Any]:
+def _held_to(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
     """The field that holds a reply to its form."""
     if dialect.form == "structured_outputs":
         return {"structured_outputs": {"regex": form}}
@@ -130,7 +153,7 @@ def _held_to(form: str, dialect: Dialect) -> dict[str, Any]:
     if dialect.form == "regex_format":
         return {"response_format": {"type": "regex", "value": form}}
     if dialect.form == "json_schema":
-        schema = {"name": "verdict", "strict": True, "schema": _schema(form)}
+        schema = {"name": "verdict", "strict": True, "schema": schema_of(answers) if answers else _schema(form)}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     return {}
 
@@ -160,12 +183,15 @@ def _beginning(options: Options) -> str:
     return f"Either {choices}. Here grade="
 
 
-def _closing(options: Options, dialect: Dialect) -> str:
+def closing(options: Options, dialect: Dialect, answers: Answers = ()) -> str:
+    """How a reply ends, in words for the judge."""
+    if answers:
+        return closing_of(answers, is_json=is_json(options, dialect, answers))
     if options.labels:
         labels = ", ".join(name for name, _ in options.labels)
         return f"Your whole reply is one of these labels and nothing else: {labels}"
-    scale = f"from 0 to {options.template.top:g}"
-    number = f"{scale}, {DECIMALS}" if options.template.top == 1 else scale
+    scale = options.template.scale
+    number = f"from {scale.words}" + (f", {DECIMALS}" if scale == UNIT else "")
     if is_json(options, dialect):
         names = ", ".join(_schema(str(options.template.form))["properties"])
         return f"Instead of lines, your reply is a JSON object with the members {names}. REWARD is a number {number}."

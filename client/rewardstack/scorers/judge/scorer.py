@@ -31,6 +31,7 @@ from rewardstack.scorers.judge.options import Options, portable_extra, read_opti
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
+from rewardstack.scorers.rate import RateLimit, Spending
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
@@ -39,6 +40,8 @@ from rewardstack.transport.discovery import briefly
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
+NO_ANSWER = "there is no answer"
+"""Where the policy wrote nothing, or nothing but reasoning."""
 MOST_TIMES = 4096
 """Samples since the last line of the log whose times are remembered."""
 
@@ -56,6 +59,7 @@ class Judge(Relayable[Plan]):
         find_service: opens connections.
         new_meter: counts what requests cost.
         named: what a routes file says of it; None for the environment's judge.
+        rate: what it may be sent in a minute; None for any number.
 
     Raises:
         SettingsError: the judges' addresses do not go together.
@@ -65,13 +69,18 @@ class Judge(Relayable[Plan]):
     source = "llm_judge"
 
     def __init__(
-        self, settings: Settings, find_service: FindService, new_meter: NewMeter, named: Named | None = None
+        self,
+        settings: Settings,
+        find_service: FindService,
+        new_meter: NewMeter,
+        named: Named | None = None,
+        rate: RateLimit | None = None,
     ) -> None:
         variable = named.address if named is not None else VARIABLE
         check_addresses(settings, variable)
         self.timeout = settings.judge_timeout
         self._settings = settings
-        self._named = named
+        self._named, self._rate = named, rate
         if named is not None:
             self.source = named.source
         self._servers = Servers(
@@ -102,10 +111,17 @@ class Judge(Relayable[Plan]):
                 below(destination.urls, CHAT)
             except SettingsError as error:
                 raise field_error("server_url", str(error)) from error
-        if not item.solution.strip():
-            read_options(item.extra)  # where they are wrong, every sample says so
-            return Score(0.0, reason="there is no answer", source=self.source)
-        return make_plan(item, destination)._replace(made_at=time.monotonic())
+        options = read_options(item.extra)  # where they are wrong, every sample says so
+        if options.view == "last_reply" and not item.solution.strip():
+            return Score(0.0, reason=NO_ANSWER, source=self.source)
+        allow_urls = self._named is not None and self._named.allow_image_urls
+        plan = make_plan(item, destination, allow_urls=allow_urls)._replace(made_at=time.monotonic())
+        if not plan.shown.candidate.strip():
+            return Score(0.0, reason=NO_ANSWER, source=self.source)
+        if not plan.options.clip_negative and not (self._named is not None and self._named.may_be_negative):
+            why = "values below 0 are for a judge by name: set it in judges.NAME.options"
+            raise field_error("clip_negative", why)
+        return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a key for each sample, None if the judge does not say what it serves."""
@@ -161,18 +177,23 @@ class Judge(Relayable[Plan]):
         """Return who is asked, the texts of the prompt, and the options with where they come from."""
         extra, model = self._own(item).extra, self._settings.judge_model
         options = options_that_hold(sample.options, extra, model, self._named)
-        texts = {"problem": sample.problem, "references": list(sample.references), "candidate": sample.candidate}
-        return {"asked": list(sample.destination.urls), **texts, "options": options}
+        shown = sample.shown
+        texts = {"problem": shown.problem, "references": list(sample.references), "candidate": shown.candidate}
+        further = {"criteria": [one.record() for one in sample.rubric]} if sample.rubric else {}
+        return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
-        """One by one, those of one problem one after another, as many at a time as connections or `batch_size`."""
+        """One by one, those of one problem one after another, as many at a time as connections or `batch_size`.
+
+        With a rate limit, all wait there, where the wait does not use up their timeout.
+        """
         destination, size = sample.destination, sample.options.batch_size
-        width = size or len(destination.urls) * self._settings.max_connections
-        return BatchKey(1, (destination, size), width, sample.problem)
+        width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
+        return BatchKey(1, (destination, size), width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item with what the judge reads of its `extra_info`, a template's file as its text."""
-        return replace(item, extra=portable_extra(self._own(item).extra, sample.problem))
+        return replace(item, extra=portable_extra(self._own(item).extra, sample.shown, sample.rubric))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return what verdicts would cost, prompts counted by the judge's own `/tokenize` if it has it."""
@@ -222,10 +243,13 @@ class Judge(Relayable[Plan]):
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
     async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
-        started, meter = time.monotonic(), self._new_meter(self.source)
+        meter = self._new_meter(self.source)
+        spending = await self._turn(plan, deadline)
+        started = time.monotonic()
         try:
-            value, note, label_mass, agreement = await self._verdict(plan._replace(meter=meter), deadline)
-            score = Score(value, "ok", note, self.source, label_mass=label_mass, agreement=agreement)
+            found = await self._verdict(plan._replace(meter=meter), deadline)
+            score = Score(found.value, "ok", found.note, self.source, label_mass=found.label_mass)
+            score.agreement, score.parts = found.agreement, found.parts
         except RequestError as error:
             said = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
@@ -240,7 +264,18 @@ class Judge(Relayable[Plan]):
         self._answered_in.append(ended - started)
         score.latency_ms = (ended - plan.made_at) * 1000
         score.usage = meter.take()
+        if self._rate is not None and spending is not None:
+            spent = score.usage or Usage()
+            known = None if spent.uncounted else spent.prompt_tokens + spent.completion_tokens
+            self._rate.correct(spending, spent.requests, known)
         return score
+
+    async def _turn(self, plan: Plan, deadline: SharedDeadline) -> Spending | None:
+        """Wait for the sample's turn where the judge has a rate limit."""
+        if self._rate is None:
+            return None
+        cost = estimate(plan, self._model(plan))
+        return await self._rate.turn(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
     async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
         """Return the best verdict over the references."""
@@ -256,14 +291,24 @@ class Judge(Relayable[Plan]):
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
                 where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model
                 return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
-        return Score.failed(str(error), self.source)
+        return Score.failed(f"{error}{_about_images(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
         """A prompt beyond the judge's context: no answer to speak of where the candidate is most of it."""
-        rest = len(plan.problem) + max(map(len, plan.references))
-        if len(plan.candidate) > rest + plan.options.template.size:
+        rest = len(plan.shown.problem) + max(map(len, plan.references))
+        if len(plan.shown.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+
+
+def _about_images(error: ServiceError, plan: Plan) -> str:
+    """Return what to do where a judge refuses a sample with images, most likely because it cannot see."""
+    refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
+    if not plan.shown.images or not (refused or "image" in str(error).lower()):
+        return ""
+    count = len(plan.shown.images)
+    shown = f"{count} images" if count > 1 else "an image"
+    return f"; the sample has {shown}: name a judge that sees, or set images = false"
 
 
 def _kind(plan: Plan) -> Kind:

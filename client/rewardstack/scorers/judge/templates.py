@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from rewardstack.core.fields import field_error
-from rewardstack.scorers.judge.fences import fence
+from rewardstack.scorers.judge.fences import Fenced, fence
+from rewardstack.scorers.judge.scale import FIELD, UNIT, Scale, read_range, scale_of
 
+Kind = Literal["text", "logprob", "rubric"]
+"""How a verdict is read."""
+KINDS: tuple[Kind, ...] = ("text", "logprob", "rubric")
 FOLDER = Path(__file__).with_name("templates")
 MAX_CHARACTERS = 100_000
 """Of a template of one's own."""
-PLACEHOLDERS = {"PROBLEM": "problem", "REFERENCE_SOLUTION": "reference", "CANDIDATE_SOLUTION": "candidate"}
+PLACEHOLDERS = {
+    "PROBLEM": "problem",
+    "REFERENCE_SOLUTION": "reference",
+    "CRITERIA": "criteria",
+    "CANDIDATE_SOLUTION": "candidate",
+}
 """Each placeholder, and what the fence around its text is called."""
 
 _NUMBER = r"(0\.[0-9]{3}|1\.000)"
@@ -23,7 +34,7 @@ _POINTS = r"(10|[0-9])"
 BUILTIN: Mapping[str, str | None] = {
     "default": rf"REWARD: {_NUMBER}",
     "binary": r"REWARD: [01]\.000",
-    "rubric": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
+    "points": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
     "detailed": None,
 }
 """The built-in templates, and the form that a short one's reply is held to."""
@@ -33,8 +44,14 @@ LABELS: Mapping[str, Mapping[str, float]] = {
 }
 """The labels that `verdict: "logprob"` reads, and their values, where the template is built in."""
 
+FORMS: Mapping[str, Collection[str]] = {"logprob": LABELS, "rubric": ("default",)}
+"""The built-in templates that a kind of verdict has."""
+CRITERIA = "Criteria:\n{CRITERIA}\n\n"
+"""In the built-in template for rubrics; goes behind the candidate where the criteria are split."""
+
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
-_HUNDRED = re.compile(r"(?<![\d.])0\s{0,3}(?:-|\u2013|\u2014|to|and)\s{0,3}100(?!\d|\.\d)")
+_HEADER = re.compile(rf"\s*{FIELD}\s*=\s*(\[[^\]\n]{{0,60}}\])[ \t\r]*\n")
+"""The first line of a template that declares its scale."""
 _FENCES_KEPT = 1024
 
 
@@ -44,13 +61,19 @@ class Template:
 
     Args:
         parts: text and names of placeholders in turn, beginning and ending with text.
-        top: the upper end of the scale, 1 or 100; the lower one is 0.
+        scale: of its verdicts.
         form: regular expression that a short reply is held to; None for a reply in the judge's own words.
     """
 
     parts: tuple[str, ...]
-    top: float
+    scale: Scale
     form: str | None
+
+    @property
+    def identity(self) -> str:
+        """All of it in words, for cache keys."""
+        low = f", low={self.scale.low!r}" if self.scale.low else ""
+        return f"Template(parts={self.parts!r}, top={self.scale.high!r}{low}, form={self.form!r})"
 
     @property
     def size(self) -> int:
@@ -61,62 +84,104 @@ class Template:
         """Whether it has a place for this."""
         return placeholder in self.parts[1::2]
 
-    def render(self, problem: str, reference: str, candidate: str) -> str:
+    def render(self, problem: str, reference: str, candidate: str, criteria: str = "") -> str:
         """The text, each placeholder replaced by its fenced text in one pass.
 
         Args:
             problem: the task; empty for none.
             reference: one reference solution; empty for none.
             candidate: what the policy wrote.
+            criteria: of a rubric, as a list; empty for none.
         """
         texts = {"PROBLEM": problem, "REFERENCE_SOLUTION": reference, "CANDIDATE_SOLUTION": candidate}
+        texts["CRITERIA"] = criteria
         pieces = list(self.parts)
         for at in range(1, len(pieces), 2):
             name = pieces[at]
-            wrap = fence if name == "CANDIDATE_SOLUTION" else _known_fence
-            pieces[at] = wrap(PLACEHOLDERS[name], texts[name]) if texts[name].strip() else "(none)"
+            pieces[at] = _wrapped(name, texts[name])
         return "".join(pieces)
+
+
+def _wrapped(placeholder: str, text: str) -> str:
+    if isinstance(text, Fenced) or not text.strip():
+        return text if text.strip() else "(none)"
+    return (fence if placeholder == "CANDIDATE_SOLUTION" else _known_fence)(PLACEHOLDERS[placeholder], text)
 
 
 _known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
 
 
-def find_template(name_or_text: str, *, labelled: bool) -> Template:
+def find_template(
+    name_or_text: str, *, verdict: Kind = "text", declared: Scale | None = None, is_split: bool = False
+) -> Template:
     """A template by its name, or the text that is one itself.
 
     Args:
         name_or_text: one of `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}` in it.
-        labelled: whether the verdict is read from the probabilities of labels.
+        verdict: how it is read; labels and criteria have values of their own.
+        declared: the `score_range` that is declared beside the template.
+        is_split: whether a sample's criteria are in several requests, which then share all that is before them.
 
     Raises:
-        RequestError: it is neither, or has no labels.
+        RequestError: it is neither, has no form for such a verdict, or has another scale than the declared one.
     """
     if name_or_text not in BUILTIN:
-        return _own(name_or_text)
-    if labelled and name_or_text not in LABELS:
-        known = ", ".join(LABELS)
-        why = f"{name_or_text!r} has no labels for verdict 'logprob'; those that have: {known}"
+        return _own(name_or_text, verdict, declared)
+    _check_scale(verdict, declared)
+    if declared not in (None, UNIT):
+        raise field_error(FIELD, f"the template {name_or_text!r} has verdicts from {UNIT.words}; leave score_range out")
+    if verdict != "text" and name_or_text not in FORMS[verdict]:
+        lacks = "labels" if verdict == "logprob" else "criteria"
+        known = ", ".join(FORMS[verdict])
+        why = f"{name_or_text!r} has no {lacks} for verdict {verdict!r}; those that have: {known}"
         raise field_error("prompt_template", why)
-    return _builtin(name_or_text, labelled)
+    return _builtin(name_or_text, verdict, is_split)
+
+
+def _check_scale(verdict: Kind, declared: Scale | None) -> None:
+    if verdict != "text" and declared is not None:
+        source = "labels, whose values are in `labels`" if verdict == "logprob" else "criteria, which have points"
+        raise field_error(FIELD, f"verdict {verdict!r} reads {source}; leave score_range out")
 
 
 @lru_cache(maxsize=64)
-def _own(text: str) -> Template:
-    if "{CANDIDATE_SOLUTION}" not in text:
+def _own(text: str, verdict: Kind, declared: Scale | None) -> Template:
+    needed = ("{CANDIDATE_SOLUTION}", "{CRITERIA}") if verdict == "rubric" else ("{CANDIDATE_SOLUTION}",)
+    if any(one not in text for one in needed):
         raise field_error(
             "prompt_template",
-            f"{text[:60]!r} is none of {', '.join(BUILTIN)}, and a template of your own needs {{CANDIDATE_SOLUTION}}; "
+            f"{text[:60]!r} is none of {', '.join(BUILTIN)}, and a template of your own needs {' and '.join(needed)}; "
             "a file is named by prompt_template_path",
         )
     if len(text) > MAX_CHARACTERS:
         raise field_error("prompt_template", f"longer than {MAX_CHARACTERS} characters")
-    return Template(tuple(_PLACEHOLDER.split(text)), 100.0 if _HUNDRED.search(text) else 1.0, None)
+    header = _HEADER.match(text)
+    if header:
+        text = text[header.end() :]
+        declared = _declared_in(header[1], declared)
+    _check_scale(verdict, declared)
+    parts = tuple(_PLACEHOLDER.split(text))
+    return Template(parts, scale_of(" ".join(parts[::2]), declared) if verdict == "text" else UNIT, None)
+
+
+def _declared_in(header: str, declared: Scale | None) -> Scale | None:
+    """Return the scale that a template's first line declares; raise RequestError if there is another one."""
+    try:
+        own = read_range(json.loads(header))
+    except ValueError:
+        raise field_error(FIELD, f"the template's first line has {header!r}; write {FIELD} = [1, 10]") from None
+    if declared not in (None, own):
+        raise field_error(FIELD, f"the template's first line declares {header}; leave one of the two out")
+    return own
 
 
 @lru_cache
-def _builtin(name: str, labelled: bool) -> Template:
-    text = (FOLDER / f"{name}{'.logprob' if labelled else ''}.txt").read_text(encoding="utf-8").rstrip("\n")
-    return Template(tuple(_PLACEHOLDER.split(text)), 1.0, None if labelled else BUILTIN[name])
+def _builtin(name: str, verdict: Kind, is_split: bool) -> Template:
+    kind = "" if verdict == "text" else f".{verdict}"
+    text = (FOLDER / f"{name}{kind}.txt").read_text(encoding="utf-8").rstrip("\n")
+    if is_split:
+        text = f"{text.replace(CRITERIA, '')}\n\n{CRITERIA.rstrip()}"
+    return Template(tuple(_PLACEHOLDER.split(text)), UNIT, BUILTIN[name] if verdict == "text" else None)
 
 
 def read_template(path: str) -> str:
@@ -136,11 +201,13 @@ def _read(path: str, _: int) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-@lru_cache
-def system_message(closing: str) -> str:
-    """The judge's standing orders.
+@lru_cache(maxsize=64)
+def system_message(closing: str, own: str | None = None) -> str:
+    """The judge's standing orders; empty for none.
 
     Args:
         closing: how the reply ends.
+        own: a text in place of the built-in one; in both, `{CLOSING}` is where `closing` goes.
     """
-    return (FOLDER / "system.txt").read_text(encoding="utf-8").replace("{CLOSING}", closing).rstrip("\n")
+    text = (FOLDER / "system.txt").read_text(encoding="utf-8") if own is None else own
+    return text.replace("{CLOSING}", closing).rstrip("\n")

@@ -60,10 +60,26 @@ MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
 REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}})]}
+CRITERION: Schema = {"anyOf": [TEXT, FREE]}
+RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), FREE]}
+JUDGE_OPTIONS: dict[str, Schema] = {
+    "problem": PROMPT,
+    "messages": MESSAGES,
+    "view": {"enum": ["last_reply", "full_trace"]},
+    "hide_reasoning": {"type": "boolean"},
+    "images": {"anyOf": [array({"anyOf": [TEXT, FREE]}), {"enum": [False]}]},
+    "rubrics": RUBRIC,
+    "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
+}
+"""What a judge is shown and asked; `docs/judge.md` has all options."""
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
-        {"type": "object", "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVERS_OWN)})$"}}},
+        {
+            "type": "object",
+            "properties": {name: nullable(schema) for name, schema in JUDGE_OPTIONS.items()},
+            "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVERS_OWN)})$"}},
+        },
     ]
 }
 ERROR = record({"error": TEXT, "field": nullable(TEXT)})

@@ -1,0 +1,248 @@
+"""Conversations that a judge is shown: the task, and with `view = "full_trace"` all turns of the policy.
+
+Turns are fenced one by one. What a tool printed, or somebody else said, is marked as not the candidate's. Reasoning is
+left out unless `hide_reasoning` is false.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from rewardstack.core.fields import Fields, field_error
+from rewardstack.core.json_types import plain
+from rewardstack.core.messages import TEXTS, is_conversation
+from rewardstack.score import Item
+from rewardstack.scorers.judge.fences import Fenced, fence
+from rewardstack.scorers.judge.images import IMAGES, MARK, ImageReader
+from rewardstack_verifier.transcript import ASSISTANT, REASONING, TOOL, all_turns, without_reasoning
+
+View = Literal["last_reply", "full_trace"]
+VIEWS: tuple[View, ...] = ("last_reply", "full_trace")
+MESSAGES = "messages"
+TASKS = ("problem", "prompt", MESSAGES, "question")
+"""Fields of `extra_info` that say what the task was, the most specific one first."""
+THOUGHTS = ("reasoning", "reasoning_content", "thinking")
+"""Where messages have reasoning beside their content."""
+IMAGE_PARTS = ("image_url", "image", "input_image")
+ROLES = {"system": "System", "developer": "System", "user": "User", "assistant": "Assistant", "model": "Assistant"}
+"""What the judge is told of who speaks; all others are tools."""
+
+
+class Turn(NamedTuple):
+    """One turn, with what its messages have for images; `role` is `tool` for what a tool printed."""
+
+    role: str
+    text: str
+    images: tuple[Any, ...] = ()
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether the policy speaks."""
+        return self.role in (ASSISTANT, REASONING)
+
+
+Turns = tuple[Turn, ...]
+
+
+class Shown(NamedTuple):
+    """What the judge is shown of a sample, besides its references.
+
+    Args:
+        problem: the task, as a text; fenced where it is a conversation.
+        candidate: the last reply, or all turns, fenced.
+        task: the turns of the problem, where it is a conversation.
+        trace: the turns of the candidate, where all are shown.
+        images: URLs, in the order in which the texts mention them.
+    """
+
+    problem: str
+    candidate: str
+    task: Turns = ()
+    trace: Turns = ()
+    images: tuple[str, ...] = ()
+
+    @property
+    def portable(self) -> dict[str, Any]:
+        """The fields of `extra_info` from which another machine makes the same."""
+        found: dict[str, Any] = {"problem": _messages(self.task) if self.task else self.problem}
+        found |= {MESSAGES: _messages(self.trace)} if self.trace else {}
+        return {**found, **({IMAGES: list(self.images)} if self.images else {})}
+
+
+def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown:
+    """Return what the judge is shown of a sample.
+
+    Args:
+        item: the sample.
+        view: whether all turns of the policy are shown, or its last reply.
+        hide: whether reasoning is left out.
+        allow_urls: whether images may be URLs, which the judge then fetches.
+
+    Raises:
+        RequestError: the task, the messages or an image cannot be read; names the field.
+    """
+    problem, task = read_task(item.extra, hide=hide)
+    is_needed = view == "full_trace" or not (problem or task)
+    messages = _turns(item.extra.get(MESSAGES), MESSAGES, hide=hide) if is_needed else ()
+    if not task and messages and not problem:
+        task = _before(messages, _trace(item, messages, (), hide=hide) if view == "full_trace" else messages[-1:])
+    trace = _trace(item, messages, task, hide=hide) if view == "full_trace" else ()
+    trace = trace if len(trace) > 1 else ()
+    images = ImageReader(item.extra, allow_urls=allow_urls)
+    task, trace = (tuple(_numbered(turn, images) for turn in turns) for turns in (task, trace))
+    if len(task) == 1 and task[0].role == "user":
+        problem, task = task[0].text, ()
+    candidate = _fenced(trace, "candidate") if trace else _last_reply(item, hide=hide)
+    return Shown(_fenced(task, "problem") if task else problem, candidate, task, trace, images.finish())
+
+
+def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
+    """Return the task as a text, or its turns where it is a conversation; neither where there is none.
+
+    Raises:
+        RequestError: `problem` is neither.
+    """
+    for name in TASKS:
+        value = Fields(extra).get(name)
+        if name == MESSAGES and not _ends_before_reply(value):
+            continue
+        if isinstance(value, str) and (value or name == "problem"):
+            return value, ()
+        if is_conversation(value):
+            return "", _turns(value, name, hide=hide)
+        if value is not None and name == "problem":
+            raise field_error(name, f"expected a string or chat messages, got {type(value).__name__}")
+    return "", ()
+
+
+def _ends_before_reply(messages: Any) -> bool:
+    """Whether messages are a conversation that the response goes on with, rather than one that ends with it."""
+    if not is_conversation(messages):
+        return False
+    last = messages[-1] if isinstance(messages, list) else messages
+    return ROLES.get(str(last["role"]).lower()) in ("User", "System")
+
+
+def _turns(value: Any, name: str, *, hide: bool) -> Turns:
+    """Return the turns of chat messages; raise RequestError if they are none."""
+    messages = plain(value)
+    if not messages and (messages is None or isinstance(messages, list)):
+        return ()
+    if not is_conversation(messages):
+        raise field_error(name, "expected chat messages: a list of {'role': …, 'content': …}")
+    messages = [messages] if isinstance(messages, dict) else messages
+    turns = (_turn(one, f"{name}[{at}]", hide=hide) for at, one in enumerate(messages, 1))
+    return tuple(turn for turn in turns if turn.text)
+
+
+def _turn(message: Mapping[str, Any], place: str, *, hide: bool) -> Turn:
+    role = str(message.get("role")).lower()
+    role = ASSISTANT if ROLES.get(role) == "Assistant" else role if role in ROLES else TOOL
+    content = message.get("content")
+    parts = [content] if isinstance(content, str) else [] if content is None else content
+    if not isinstance(parts, list):
+        raise field_error(place.partition("[")[0], f"the content of {place} is neither a text nor a list of parts")
+    images = [part for part in parts if isinstance(part, dict) and part.get("type") in IMAGE_PARTS]
+    text = "".join(map(_part, parts))
+    text = without_reasoning(text).strip() if hide and role == ASSISTANT else text
+    thoughts = next((message[name] for name in THOUGHTS if isinstance(message.get(name), str)), "")
+    calls = message.get("tool_calls")
+    pieces = [_thought(thoughts) if thoughts and not hide else "", text]
+    pieces += map(_call, calls if isinstance(calls, list) else [])
+    return Turn(role, "\n".join(filter(None, pieces)), tuple(images))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part.replace(MARK, "")
+    kind = part.get("type", "text") if isinstance(part, dict) else type(part).__name__
+    if kind in TEXTS:
+        return str(part.get("text") or "").replace(MARK, "")
+    return MARK if kind in IMAGE_PARTS else f"[{kind}, which is not shown]"
+
+
+def _thought(text: str) -> str:
+    return f"<think>\n{text}\n</think>"
+
+
+def _call(call: Any) -> str:
+    """A call of a tool, as people write it."""
+    function = call.get("function", call) if isinstance(call, dict) else {}
+    function = function if isinstance(function, dict) else {}
+    arguments = function.get("arguments", "")
+    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"[call {function.get('name', '')}({shown})]"
+
+
+def _response(item: Item, *, hide: bool) -> Turns:
+    """Return the turns of the response, which is chat messages or a string with their headers."""
+    if not isinstance(item.messages, str):
+        return _turns(item.messages, "solution_str", hide=hide)
+    found = []
+    for role, text in all_turns(item.messages):
+        if role == REASONING:
+            found += [] if hide else [Turn(role, _thought(text))]
+        else:
+            known = role if role in ROLES else TOOL
+            found.append(Turn(known, without_reasoning(text).strip() if hide and role == ASSISTANT else text))
+    return tuple(turn for turn in found if turn.text)
+
+
+def _trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
+    """Return the policy's turns: of the response, else of `messages` behind the task, else from the first reply on."""
+    if item.messages is not None and len(found := _response(item, hide=hide)) > 1:
+        return found
+    if task and messages[: len(task)] == task:
+        found = messages[len(task) :]
+    else:
+        found = messages[next((at for at, turn in enumerate(messages) if turn.is_policy), len(messages)) :]
+    last = _last_reply(item, hide=hide).strip()
+    return found if not last or (found and found[-1].text.strip() == last) else (*found, Turn(ASSISTANT, last))
+
+
+def _before(messages: Turns, trace: Turns) -> Turns:
+    """Return the turns before the policy's, where those end with a reply."""
+    shared = next((at for at in range(len(messages)) if messages[at:] == trace[: len(messages) - at]), len(messages))
+    return messages[:shared] if trace and trace[0].is_policy else messages
+
+
+def _last_reply(item: Item, *, hide: bool) -> str:
+    """Return what the policy said last."""
+    if hide:
+        return without_reasoning(item.solution)
+    turns = _response(item, hide=False) if item.messages is not None else ()
+    last = max((at for at, turn in enumerate(turns) if turn.role == ASSISTANT), default=-1)
+    if last < 0:
+        return item.solution
+    thoughts = turns[last - 1 : last] if last and turns[last - 1].role == REASONING else ()
+    return "\n".join(turn.text for turn in (*thoughts, turns[last]))
+
+
+def _numbered(turn: Turn, images: ImageReader) -> Turn:
+    """Return the turn with the numbers of its images, which are then shown."""
+    text = turn.text
+    for image in turn.images:
+        text = text.replace(MARK, images.add(image), 1)
+    return turn._replace(text=text, images=())
+
+
+def _messages(turns: Turns) -> list[dict[str, str]]:
+    return [{"role": turn.role, "content": turn.text} for turn in turns]
+
+
+def _fenced(turns: Iterable[Turn], own: str) -> Fenced:
+    """Return turns between fences, each below the name of who speaks.
+
+    Args:
+        turns: of the task, or of the candidate.
+        own: the fence: `problem`, or `candidate`, where the turns of others have another one.
+    """
+    pieces = []
+    for turn in turns:
+        name, label = own, ROLES.get(turn.role, "Tool output")
+        if own == "candidate":
+            name, label = (own, "Candidate") if turn.is_policy else ("tool", f"{label} (not the candidate's words)")
+        pieces.append(f"{label}:\n{fence(name, turn.text)}")
+    return Fenced("\n".join(pieces))

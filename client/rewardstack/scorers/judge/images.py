@@ -1,0 +1,102 @@
+"""Images that a judge is shown: of messages, and of the field `images`."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any
+
+from rewardstack.core.fields import Fields, field_error
+
+IMAGES = "images"
+MARK = "\ufffc"
+"""Stands for an image within a text, until it has its number."""
+MOST = 16
+MOST_CHARACTERS = 20_000_000
+"""Of an image as a data URL."""
+TOKENS = 1000
+"""That an image is taken to cost, where no server counts them."""
+SOURCES = ("image_url", "image", "url", "bytes")
+"""Where an image is in a part of a message, or in a cell of a data set."""
+
+_SIGNATURES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+_DATA_URL = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/=_-]{4}")
+_WEB_URL = re.compile(r"https?://\S{1,4000}\Z")
+
+
+class ImageReader:
+    """The images of one sample, in the order in which they are shown.
+
+    Args:
+        extra: its `extra_info`; `images` has those that messages only mention, and further ones, or is false for none.
+        allow_urls: whether an image may be a URL, which the judge then fetches.
+    """
+
+    def __init__(self, extra: Mapping[str, Any], *, allow_urls: bool) -> None:
+        given = Fields(extra).get(IMAGES)
+        self._is_off = given is False
+        self._given = [] if given in (None, False) else given if isinstance(given, list) else [given]
+        self._allow_urls = allow_urls
+        self._found: list[str] = []
+
+    def add(self, part: Mapping[str, Any]) -> str:
+        """Add the image of a message's part, or the next one of `images` for a part without one; return its name."""
+        if self._is_off:
+            return "[image, which is not shown]"
+        source: Any = part
+        if all(part.get(name) is None for name in SOURCES):
+            if not self._given:
+                why = "a message mentions more images than `images` has"
+                raise field_error(IMAGES, f"{why}; pass the data set's images, or images = false to judge without")
+            source = self._given.pop(0)
+        self._found.append(self._url(source))
+        return f"[image {len(self._found)}]"
+
+    def finish(self) -> tuple[str, ...]:
+        """Return all images as URLs."""
+        found = (*self._found, *map(self._url, self._given))
+        if len(found) > MOST:
+            raise field_error(IMAGES, f"{len(found)} images, and a judge is shown at most {MOST}")
+        return found
+
+    def _url(self, source: Any) -> str:
+        while isinstance(source, dict):
+            source = next((source[name] for name in SOURCES if source.get(name) is not None), None)
+        if isinstance(source, bytes):
+            source = _data_url(source)
+        elif callable(getattr(source, "save", None)):
+            source = _data_url(_encoded(source))
+        if isinstance(source, str) and _DATA_URL.match(source):
+            if len(source) > MOST_CHARACTERS:
+                raise field_error(IMAGES, f"an image has more than {MOST_CHARACTERS} characters; make it smaller")
+            return source
+        if not (isinstance(source, str) and _WEB_URL.match(source)):
+            raise field_error(IMAGES, "expected PNG, JPEG, GIF or WebP as a data: URL, as bytes or as an image of PIL")
+        if not self._allow_urls:
+            why = "a judge fetches URLs only if its table has allow_image_urls = true"
+            raise field_error(IMAGES, f"{why}; send the image as a data: URL")
+        return source
+
+
+def content_with(images: Sequence[str], user: str) -> Any:
+    """The content of the user's message: a text, or parts, the images before the text."""
+    if not images:
+        return user
+    return [*({"type": "image_url", "image_url": {"url": url}} for url in images), {"type": "text", "text": user}]
+
+
+def _data_url(data: bytes) -> str:
+    kind = next((kind for signature, kind in _SIGNATURES.items() if data.startswith(signature)), "")
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}" if kind else ""
+
+
+def _encoded(image: Any) -> bytes:
+    """An image of PIL as PNG; nothing where it cannot be written."""
+    stream = BytesIO()
+    try:
+        image.save(stream, format="PNG")
+    except (OSError, ValueError):
+        return b""
+    return stream.getvalue()

@@ -1,0 +1,285 @@
+"""Rubrics: criteria that a judge decides one by one, and the value that their points make.
+
+A criterion is met or not, or has choices from worst to best. The value is the points of what is met by all points above
+0, as in HealthBench. The judge does not see the points, and a criterion with points below 0 is asked for in the same
+words: is it met?
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rewardstack.core.fields import Fields, field_error
+from rewardstack.core.json_types import is_finite, plain
+from rewardstack.errors import RequestError
+from rewardstack.scorers.judge.verdict import DECORATION, UnreadableError, Verdict, without_thinking
+
+FIELD = "rubrics"
+TEXT_FIELDS = ("criterion", "criteria", "description", "text")
+POINTS_FIELDS = ("points", "weight")
+NAME_FIELDS = ("title", "name")
+MOST_CRITERIA = 128
+MOST_CHARACTERS = 10_000
+"""Of a criterion."""
+LONGEST_NAME = 80
+MOST_POINTS = 1e6
+YES_NO = ("no", "yes")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+OWN_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
+"""Names of a score's parts that mean something else."""
+
+_ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?!\w)(?!\s{1,4}(?:and|or)\b)")
+_WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
+
+
+class Criterion(NamedTuple):
+    """One criterion.
+
+    Args:
+        name: of its part of the score; unique, else its number.
+        text: in one line.
+        points: if it is met; below 0 for something bad.
+        choices: from worst to best; empty for met or not met.
+        must_pass: whether the value is 0 at most unless it is met.
+    """
+
+    name: str
+    text: str
+    points: float = 1.0
+    choices: tuple[str, ...] = ()
+    must_pass: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the judge may answer, from worst to best."""
+        return tuple(LETTERS[: len(self.choices)]) or YES_NO
+
+    def record(self) -> dict[str, Any]:
+        """Return it in the form that `read_rubric` reads."""
+        modifiers = {"category": "must_pass"} if self.must_pass else {}
+        found = {"name": self.name, "text": self.text, "points": self.points}
+        return {**found, "choices": list(self.choices), "modifiers": modifiers}
+
+
+Rubric = tuple[Criterion, ...]
+Answers = tuple[tuple[str, ...], ...]
+"""What may be answered to each criterion."""
+
+
+def read_rubric(extra: Mapping[str, Any]) -> Rubric:
+    """Return the criteria that a sample brings; empty for none.
+
+    Args:
+        extra: its `extra_info`: `rubrics`, else `rubric`, else `reward_model.rubrics`; a list or its JSON.
+
+    Raises:
+        RequestError: they cannot be used; names the criterion and its field.
+    """
+    given = Fields(extra)
+    model = given.get("reward_model")
+    value = next((one for name in (FIELD, "rubric") if (one := given.get(name)) is not None), None)
+    if value is None and isinstance(model, dict):
+        value = plain(model.get(FIELD))
+    if value is None:
+        return ()
+    entries = _entries(value)
+    if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_CRITERIA:
+        shown = f"{len(entries)} criteria" if isinstance(entries, list) else f"a value of type {type(value).__name__}"
+        why = f"expected a list of 1 to {MOST_CRITERIA} criteria such as {{'criterion': 'Names a dose', 'points': -5}}"
+        raise field_error(FIELD, f"{why}, got {shown}")
+    found = [_criterion(at, one) for at, one in enumerate(entries, 1)]
+    if not any(one.points > 0 for one in found):
+        raise field_error(FIELD, "no criterion has points above 0; give one that makes an answer good")
+    names = [one.name for one in found]
+    return tuple(
+        one if _is_part_name(one.name) and names.count(one.name) == 1 else one._replace(name=str(at))
+        for at, one in enumerate(found, 1)
+    )
+
+
+def _is_part_name(name: str) -> bool:
+    return bool(name) and not name.isdigit() and name.lower() not in OWN_PARTS
+
+
+def _entries(value: Any) -> Any:
+    """Return the list of a rubric, which may be JSON, also encoded twice, or in an object."""
+    for _ in range(2):
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                return value
+    if isinstance(value, dict):
+        return next((value[name] for name in (FIELD, "rubric", "criteria") if isinstance(value.get(name), list)), value)
+    return value
+
+
+def _criterion(at: int, entry: Any) -> Criterion:
+    if isinstance(entry, str):
+        entry = {"text": entry}
+    if not isinstance(entry, dict):
+        raise _wrong(at, "", f"expected an object, got {type(entry).__name__}")
+    text = next((entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)), "")
+    text = " ".join(text.split())
+    if not text or len(text) > MOST_CHARACTERS:
+        names = ", ".join(TEXT_FIELDS)
+        raise _wrong(at, "", f"expected a text of at most {MOST_CHARACTERS} characters in one of the fields {names}")
+    modifiers = entry.get("modifiers")
+    modifiers = modifiers if isinstance(modifiers, dict) else {}
+    name = next((entry[name] for name in NAME_FIELDS if isinstance(entry.get(name), str)), "")
+    points = _points(at, entry, modifiers)
+    choices = _choices(at, entry.get("choices"))
+    name = " ".join(name.split())[:LONGEST_NAME]
+    return Criterion(name, text, points, choices, modifiers.get("category") == "must_pass")
+
+
+def _points(at: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:
+    named = next(((name, entry[name]) for name in POINTS_FIELDS if entry.get(name) is not None), None)
+    if named is None:
+        severity = modifiers.get("severity")
+        return 1.0 if severity is None else _number(at, "modifiers.severity", severity)
+    return _number(at, *named)
+
+
+def _number(at: int, name: str, value: Any) -> float:
+    if not is_finite(value) or abs(value) > MOST_POINTS:
+        raise _wrong(at, f".{name}", f"expected a number, got {str(value)[:50]!r}")
+    return float(value)
+
+
+def _choices(at: int, value: Any) -> tuple[str, ...]:
+    if not value:
+        return ()
+    if (
+        not isinstance(value, list)
+        or not 2 <= len(value) <= len(LETTERS)
+        or not all(isinstance(one, str) for one in value)
+    ):
+        raise _wrong(at, ".choices", f"expected a list of 2 to {len(LETTERS)} texts, from worst to best")
+    return tuple(" ".join(one.split()) for one in value)
+
+
+def _wrong(at: int, name: str, why: str) -> RequestError:
+    error = field_error(FIELD, why)
+    return RequestError(str(error).replace(f".{FIELD}:", f".{FIELD}[{at}]{name}:", 1), error.field)
+
+
+def listed(rubric: Sequence[Criterion], *, with_points: bool) -> str:
+    """The criteria as a numbered list for the judge.
+
+    Args:
+        rubric: the criteria.
+        with_points: whether it is shown what each counts: where the judge gives one verdict on all.
+    """
+    lines = []
+    for at, one in enumerate(rubric, 1):
+        lines.append(f"{at}. {one.text}" + (f" ({one.points:+g} points)" if with_points else ""))
+        lines += [f"   {letter}: {choice}" for letter, choice in zip(LETTERS, one.choices, strict=False)]
+    return "\n".join(lines)
+
+
+def answers_of(rubric: Iterable[Criterion]) -> Answers:
+    """What may be answered to each criterion of a request."""
+    return tuple(one.labels for one in rubric)
+
+
+def form_of(answers: Answers) -> str:
+    """The regular expression that a reply is held to: a numbered line for each criterion."""
+    return r"\n".join(f"{at}: ({'|'.join(labels)})" for at, labels in enumerate(answers, 1))
+
+
+def schema_of(answers: Answers) -> dict[str, Any]:
+    """A JSON schema of the same."""
+    members = {str(at): {"type": "string", "enum": list(labels)} for at, labels in enumerate(answers, 1)}
+    return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+
+
+def closing_of(answers: Answers, *, is_json: bool) -> str:
+    """How a reply ends, in words for the judge."""
+    count, choices = len(answers), any(labels != YES_NO for labels in answers)
+    kinds = "`yes` or `no`" + (", or the letter of a choice where the criterion has choices" if choices else "")
+    if is_json:
+        return f'Your reply is a JSON object with the members "1" to "{count}", one for each criterion: {kinds}.'
+    return (
+        f"Your reply ends with one line for each criterion, from 1 to {count}, with its number and the answer, {kinds}."
+        f" Nothing comes after these lines. The first one is, for example:\n1: {answers[0][-1]}"
+    )
+
+
+def read_answers(text: str, answers: Answers, *, cut: bool = False) -> dict[int, float]:
+    """Return what a reply says of criteria, from 0 to 1 by position; one without a clear answer is left out.
+
+    Args:
+        text: the reply; reasoning in it ends with `</think>`.
+        answers: what may be answered.
+        cut: whether the reply ended at the limit of tokens.
+
+    Raises:
+        UnreadableError: it numbers criteria that there are not.
+    """
+    found: dict[int, set[str]] = {}
+    for number, word in pairs_in(text, cut=cut):
+        if not 1 <= number <= len(answers):
+            raise UnreadableError(f"it answers criterion {number}, and the criteria are 1 to {len(answers)}")
+        found.setdefault(number - 1, set()).add(word)
+    return {at: share for at, words in found.items() if (share := _share(words, answers[at])) is not None}
+
+
+def _share(words: set[str], labels: tuple[str, ...]) -> float | None:
+    """Return what an answer counts from 0 to 1; None for one that is none, or for several."""
+    known = {_WORDS.get(word.lower(), "") if labels == YES_NO else word.upper() for word in words}
+    word = known.pop()
+    return None if known or word not in labels else labels.index(word) / (len(labels) - 1)
+
+
+def pairs_in(text: str, *, cut: bool = False) -> list[tuple[int, str]]:
+    """Return the numbers and the words of the last block of answers in a reply, or of the JSON object that it is."""
+    text = without_thinking(text, cut=cut).strip()
+    start, end = text.find("{"), text.rfind("}")
+    if 0 <= start < end:
+        try:
+            members = json.loads(text[start : end + 1], object_pairs_hook=list)
+            return [(int(name), str(word)) for name, word in members if str(name).isdigit()]
+        except (ValueError, TypeError, RecursionError):
+            pass
+    lines = [line for line in text.split("\n") if line.strip()]
+    lines = lines[:-1] if cut else lines
+    block: list[tuple[int, str]] = []
+    for line in reversed(lines):
+        answer = _ANSWER.match(line.replace("*", "").lstrip(DECORATION + "-([").removeprefix("Criterion "))
+        if answer:
+            block.append((int(answer[1]), answer[2]))
+        elif block:
+            break
+    return block[::-1]
+
+
+def verdict_of(rubric: Rubric, shares: Sequence[float], *, clip: bool) -> Verdict:
+    """Return the verdict on a rubric.
+
+    Args:
+        rubric: the criteria.
+        shares: how far each is met, from 0 to 1.
+        clip: whether a value below 0 becomes 0.
+    """
+    decided = list(zip(rubric, shares, strict=True))
+    positive, negative = (
+        [(one, share) for one, share in decided if (one.points > 0) is good] for good in (True, False)
+    )
+    best = sum(one.points for one, _ in positive)
+    value = min(1.0, sum(one.points * share for one, share in decided) / best)
+    if any(one.must_pass and share < 1 for one, share in decided):
+        value = min(value, 0.0)
+    parts = {one.name: share for one, share in decided}
+    parts |= {"positive": _met(positive), "negative": _met(negative)}
+    note = f"{sum(share == 1 for share in shares)} of {len(shares)} met"
+    return Verdict(max(value, 0.0) if clip else value, note, parts=parts)
+
+
+def _met(decided: Sequence[tuple[Criterion, float]]) -> float:
+    """Return the share of the points of criteria that are met; 0 where they have none."""
+    whole = sum(abs(one.points) for one, _ in decided)
+    return sum(abs(one.points) * share for one, share in decided) / whole if whole else 0.0

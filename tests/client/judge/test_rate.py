@@ -1,0 +1,111 @@
+"""`requests_per_minute` and `tokens_per_minute` of a judge by name."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewardstack import Request, Score, register_judge, score
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.scorers import rate
+from rewardstack.scorers.rate import RateLimit
+from tests.support.servers import FaultServer
+from tests.support.table import Table
+
+
+class Clock:
+    """A clock that sleeping moves on."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        """Move on at once."""
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of rate limits."""
+    one = Clock()
+    monkeypatch.setattr(rate, "time", one)
+    monkeypatch.setattr(asyncio, "sleep", one.sleep)
+    return one
+
+
+def starts(clock: Clock, limit: RateLimit, costs: list[tuple[int, int]]) -> list[float]:
+    """When samples of these requests and tokens are sent, in seconds from now."""
+
+    async def run() -> list[float]:
+        since = clock.now
+        deadline = SharedDeadline(Deadline(10.0))
+        return [(await limit.turn(*cost, deadline)).at - since for cost in costs]
+
+    return asyncio.run(run())
+
+
+def test_windows(clock: Clock, table: Table) -> None:
+    """In no 60 seconds are more requests or tokens sent than the limits; one that is larger goes alone."""
+    for name, limits, costs, expected in (
+        ("requests", (2, 0), [(1, 9)] * 5, [0, 0, 60, 60, 120]),
+        ("tokens", (0, 100), [(1, 60), (1, 40), (1, 1)], [0, 0, 60]),
+        ("both", (2, 100), [(1, 99), (1, 1), (1, 1)], [0, 0, 60]),
+        ("too large alone", (0, 100), [(1, 500), (1, 1), (1, 500)], [0, 60, 120]),
+        ("several requests a sample", (4, 0), [(3, 0), (1, 0), (3, 0)], [0, 0, 60]),
+    ):
+        with table.case(name):
+            assert starts(clock, RateLimit(*limits), costs) == pytest.approx(expected)
+
+
+def test_corrected(clock: Clock) -> None:
+    """What a sample has really taken counts as soon as it is known, and no longer than a minute."""
+
+    async def run() -> None:
+        limit, deadline = RateLimit(0, 100), SharedDeadline(Deadline(10.0))
+        first = await limit.turn(1, 100, deadline)
+        limit.correct(first, 1, 40)
+        since = clock.now
+        assert (await limit.turn(1, 60, deadline)).at == since
+        second = await limit.turn(1, 100, deadline)
+        assert second.at == pytest.approx(since + 60)
+        clock.now += 60
+        await limit.turn(1, 1, deadline)
+        limit.correct(second, 1, 7)
+        since = clock.now
+        assert (await limit.turn(1, 99, deadline)).at == since
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def paid(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Score]]:
+    """Score three samples on a judge that takes one in a window, which is longer than their timeout."""
+    monkeypatch.setattr("rewardstack.client._registered", {})
+    monkeypatch.setattr(rate, "WINDOW", 0.4)
+    register_judge("paid", {"base_url": judge.url, "model": "small", "requests_per_minute": 1})
+    extra: dict[str, Any] = {"timeout": 0.3, "cache_enabled": False}
+    return lambda: score([Request("paid", f"answer {at}", "x", extra) for at in range(3)])
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_waiting_uses_no_timeout(paid: Callable[[], list[Score]]) -> None:
+    """Samples that wait for longer than their timeout are scored all the same, and the limit outlives the call."""
+    started = time.monotonic()
+    assert [one.status for one in (*paid(), *paid())] == ["ok"] * 6
+    assert time.monotonic() - started >= 5 * 0.4
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_judge_that_hangs(paid: Callable[[], list[Score]], judge: FaultServer) -> None:
+    """A sample's timeout counts from when it is sent."""
+    judge.set(delay=5.0)
+    one = paid()[0]
+    assert one.status == "failed" and "no answer within 0.3 s" in one.reason
