@@ -96,13 +96,17 @@ def test_flags_of_a_judge(rendered: Rendered) -> None:
 
 
 def test_judges_on_cpus_share_a_node(rendered: Rendered) -> None:
-    """Judges on processors are bound to no cores, which two of a node would choose alike; those on GPUs say nothing."""
+    """Judges on CPUs are bound to no cores, which two of a node would choose alike; each has a thread per requested CPU."""
     found = rendered({"judge": {"device": "cpu"}, "judges": {"default": {"replicas": 2}, "large": {"device": "gpu"}}})
     bound = {}
     for service in ("judge", "judge-large"):
         (container,) = spec(found, service)["containers"]
-        bound[service] = {one["name"]: one["value"] for one in container["env"]}.get("VLLM_CPU_OMP_THREADS_BIND")
-    assert bound == {"judge": "nobind", "judge-large": None}
+        variables = {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
+        bound[service] = [variables.get(name) for name in ("VLLM_CPU_OMP_THREADS_BIND", "OMP_NUM_THREADS")]
+    assert bound == {
+        "judge": ["nobind", {"resourceFieldRef": {"resource": "requests.cpu"}}],
+        "judge-large": [None, None],
+    }
 
 
 def test_flags_of_a_judge_restart_no_embedding_server(needs_helm: None, tmp_path: Path) -> None:

@@ -258,7 +258,8 @@ def test_variables_of_a_model_server(rendered: Rendered) -> None:
         "VLLM_NO_USAGE_STATS": "1",
         "XDG_CACHE_HOME": "/tmp/cache",
     }
-    assert container["env"] == [*({"name": name, "value": value} for name, value in own.items()), *EXTRA]
+    threads = {"name": "OMP_NUM_THREADS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}}
+    assert container["env"] == [*({"name": name, "value": value} for name, value in own.items()), threads, *EXTRA]
 
 
 @pytest.mark.parametrize(

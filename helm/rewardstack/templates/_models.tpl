@@ -75,6 +75,16 @@
 {{- $own | toJson }}
 {{- end }}
 
+{{/* Entries of its environment as JSON. A pod sees all CPUs of its node, and vLLM starts a thread on each: more than the
+pod may use at a time wait for each other. */}}
+{{- define "rewardstack.model-entries" -}}
+{{- $entries := list }}
+{{- if and (eq .values.kind "judge") (eq .values.device "cpu") (.values.resources.requests | default dict).cpu }}
+{{- $entries = append $entries (dict "name" "OMP_NUM_THREADS" "valueFrom" (dict "resourceFieldRef" (dict "resource" "requests.cpu"))) }}
+{{- end }}
+{{- $entries | toJson }}
+{{- end }}
+
 {{/* Its keys by the variable that the server reads, as JSON. */}}
 {{- define "rewardstack.model-keys" -}}
 {{- $found := dict }}
