@@ -96,7 +96,7 @@ def test_flags_of_a_judge(rendered: Rendered) -> None:
 
 
 def test_judges_on_cpus_share_a_node(rendered: Rendered) -> None:
-    """Judges on CPUs are bound to no cores, which two of a node would choose alike; each has a thread per requested CPU."""
+    """Judges on CPUs are bound to no cores, which two of a node would choose alike; requests set their threads."""
     found = rendered({"judge": {"device": "cpu"}, "judges": {"default": {"replicas": 2}, "large": {"device": "gpu"}}})
     bound = {}
     for service in ("judge", "judge-large"):
