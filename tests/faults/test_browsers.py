@@ -68,6 +68,7 @@ class Ports(NamedTuple):
 
     alone: str
     rules: str
+    page: str
     guarded: str
     judge: str
     embedding: str

@@ -309,8 +309,9 @@ def test_over_http(server: FaultServer, tmp_path: Path, monkeypatch: pytest.Monk
         assert [-3.0] == [one.value for one in score([sample()])]
 
 
-def test_check(server: FaultServer) -> None:
+def test_check(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """`rewardstack check` shows the model and its logits, and what is wrong with a server that hides them."""
+    monkeypatch.setenv("COLUMNS", "400")  # no cell of the table is wrapped, however many milliseconds it shows
     status, told = check()
     assert (0, True) == (status, "logits [-1.0]" in told)
     server.set(squash=True)
