@@ -9,3 +9,8 @@ and call the candidate's functions over a socket on which only plain values trav
 
 What is in `inside` runs under the interpreter of CODE_PYTHON and needs nothing but the standard library.
 """
+
+RUNNER_VERSION = "1"
+"""Of what programs find and how verdicts come about, which cache keys hold. Raise it with every change of a verdict."""
+VARIABLES = ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_TIMEOUT")
+"""Of the environment, which runners read."""

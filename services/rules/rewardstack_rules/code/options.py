@@ -18,7 +18,8 @@ class Options(NamedTuple):
     """How a sample is tested.
 
     Args:
-        score: `all` (1 if all tests pass), `share` (of the tests that pass) or `weighted` (0.9 of `all`, 0.1 of `share`).
+        score: `all` (1 if all tests pass), `share` (of the tests that pass) or `weighted` (0.9 of `all`,
+            0.1 of `share`).
         time_limit: seconds of CPU that a test may take.
         memory: bytes that a test may hold at its peak.
         compare: a way of `comparison.WAYS`.

@@ -35,11 +35,8 @@ from rewardstack_rules.code.launcher import (
     memory_file,
 )
 from rewardstack_rules.code.options import Options
+from rewardstack_rules.settings_table import TABLE
 
-RUNNER_VERSION = "1"
-"""Of what programs find and how verdicts come about; part of the fingerprint. Raise it with every change of a verdict."""
-VARIABLES = ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_TIMEOUT")
-"""Of the environment, which the pool hands on."""
 SLACK_BYTES = 64 << 20
 """What an interpreter holds beside a program."""
 TESTER_SHARE = 10
@@ -122,7 +119,7 @@ class Runner:
 
     def __init__(self, python: str, boundary: str) -> None:
         self._launcher = Launcher(python, boundary)
-        self._budget = float(os.environ.get("CODE_TIMEOUT") or 60)
+        self._budget: float = TABLE["CODE_TIMEOUT"].read(os.environ.get("CODE_TIMEOUT", ""))
         self.turns = Turns()
         self.counts: Counter[str] = Counter()
 

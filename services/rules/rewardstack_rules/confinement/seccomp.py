@@ -75,7 +75,8 @@ WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""What stands in their place where a group is added, or for asyncio the pairs alone; None for no condition. 36 to 38 are locks of an open file."""
+"""What stands in their place where a group is added, or for asyncio pairs of streams; None for no condition. 36 to 38
+are locks of an open file."""
 
 
 class Instruction(NamedTuple):

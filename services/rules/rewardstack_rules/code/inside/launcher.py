@@ -147,7 +147,7 @@ class Launcher:
             moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, OPEN_FILES) for fd in fds]
             resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
             self._confinement.limit_calls()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, no program runs
+        except BaseException as error:  # whatever it is, no program runs
             with contextlib.suppress(OSError):
                 self._tell(ident, "fault", f"a process could not be confined: {error}")
             os._exit(1)
@@ -227,7 +227,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         confinement.limit_files()
         confinement.check()
-    except Exception as error:  # noqa: BLE001 - the runner says why there are no programs
+    except Exception as error:  # the runner says why there are no programs
         control.send(json.dumps(["broken", str(error)]).encode())
         raise SystemExit(1) from error
     atexit._clear()  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ def load(source: bytes, name: str) -> Names:
     try:
         text = source.decode("utf-8", "surrogatepass")
         code = compile(text, FILE, "exec", dont_inherit=True)
-    except BaseException:  # noqa: BLE001 - SyntaxError, ValueError, RecursionError, MemoryError
+    except BaseException:  # SyntaxError, ValueError, RecursionError, MemoryError
         os._exit(EXIT_COMPILE)
     module = ModuleType(name)
     module.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
@@ -82,7 +82,7 @@ def _end(status: int) -> NoReturn:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
-    except BaseException:  # noqa: BLE001 - whatever the program left behind
+    except BaseException:  # whatever the program left behind
         status = status or EXIT_ERROR
     os._exit(status & 255)
 
@@ -112,7 +112,7 @@ def script(fds: list[int], options: Names) -> NoReturn:
         load(source, "__main__")
     except SystemExit as ending:
         status = _status(ending)
-    except BaseException:  # noqa: BLE001 - of the program
+    except BaseException:  # of the program
         status = EXIT_ERROR
     _end(status)
 
@@ -131,7 +131,7 @@ def call(fds: list[int], options: Names) -> NoReturn:
         result = json.dumps(function(*arguments), default=_plain).encode()
     except SystemExit as ending:
         os._exit(_status(ending) or EXIT_ERROR)
-    except BaseException:  # noqa: BLE001 - of the program
+    except BaseException:  # of the program
         os._exit(EXIT_ERROR)
     with open(fds[2], "wb") as file:
         file.write(result)
@@ -175,7 +175,7 @@ def serve(fds: list[int], options: Names) -> NoReturn:
     server = Server(Channel(fds[1]))
     try:
         names = load(source, "solution")
-    except BaseException:  # noqa: BLE001 - of the program
+    except BaseException:  # of the program
         os._exit(EXIT_ERROR)
     server.introduce(names)
     while True:
@@ -210,7 +210,7 @@ class Server:
             if not name.startswith("__") and value is not PREAMBLE.get(name, names):
                 try:
                     told[name] = encode(value, self._keep)
-                except Exception:  # noqa: BLE001 - nested too deeply, or of the program's own making
+                except Exception:  # nested too deeply, or of the program's own making
                     told[name] = self._keep(value)
         self._channel.send({"names": told})
 
@@ -238,14 +238,14 @@ class Server:
                 reply["args"] = encode(arguments, self._keep)
             json.dumps(reply)
             return reply
-        except BaseException as error:  # noqa: BLE001 - of the program; the tester hears of it
+        except BaseException as error:  # of the program; the tester hears of it
             return {"error": type(error).__name__, "text": _text(error), "bases": _bases(error)}
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:MESSAGE_CHARACTERS].encode("ascii", "backslashreplace").decode()
-    except BaseException:  # noqa: BLE001 - of the program
+    except BaseException:  # of the program
         return ""
 
 

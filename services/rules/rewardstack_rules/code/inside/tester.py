@@ -73,7 +73,7 @@ def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
         if not hasattr(error, "is_remote"):
             report.unscored(f"the tests: {error}")
         return False
-    except BaseException:  # noqa: BLE001 - a test that does not hold
+    except BaseException:  # a test that does not hold
         return False
     return True
 
