@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 
 _GATE, _RUNNING = os.memfd_create("gate"), os.memfd_create("running")
+_MAKER = os.getpid()
 """Made in the zygote, which imports this; each runner opens them anew, for a lock belongs to an open file."""
 
 
@@ -48,8 +49,4 @@ class Turns:
 
 
 def _open(fd: int) -> int:
-    for pid in (os.getpid(), os.getppid()):  # a child of the isolation has closed what it inherited
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/memfd:"):
-                return os.open(f"/proc/{pid}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
-    return os.memfd_create("alone")
+    return os.open(f"/proc/{_MAKER}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
