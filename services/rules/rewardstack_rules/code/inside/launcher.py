@@ -177,28 +177,31 @@ class Launcher:
             resource.setrlimit(name, (soft, hard))
 
 
-def _become_nobody() -> None:
-    """Give up root, to which limits of processes do not apply, where nobody can read the interpreter's files."""
+def _give_up_root() -> None:
+    """Be nobody, or, where the interpreter's files are root's alone, nobody who reads as root.
+
+    Limits of threads do not hold for processes of root.
+    """
     if os.getuid() != 0:
         return
+    with contextlib.suppress(OSError):
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY if _nobody_can_read() else 0, 0)
+        os.setresuid(-1, -1, os.geteuid())
+
+
+def _nobody_can_read() -> bool:
     pid = os.fork()
     if pid == 0:
-        status = 1
         with contextlib.suppress(BaseException):
-            _drop_root()
+            os.setresuid(NOBODY, NOBODY, NOBODY)
             for folder in filter(os.path.isdir, sys.path):
                 os.listdir(folder)
             open(os.__file__, "rb").close()
-            status = 0
-        os._exit(status)
-    if os.waitpid(pid, 0)[1] == 0:
-        _drop_root()
-
-
-def _drop_root() -> None:
-    os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def main() -> None:
@@ -222,7 +225,7 @@ def main() -> None:
         os.chdir("/")
         os.environ.clear()
         os.environ.update(PATH="/usr/bin:/bin", HOME="/", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-        _become_nobody()
+        _give_up_root()
         die_with_parent(parent)
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         confinement.limit_files()
