@@ -54,10 +54,11 @@ class Process:
 
     Args:
         program: what the launcher calls it: `script`, `call`, `serve` or `test`.
-        fds: of the memory files and sockets that it gets; the caller closes them.
+        fds: of the memory files that it gets; the caller closes them.
         cpu: seconds of CPU that it may take.
         memory: bytes that it may hold.
         options: for it.
+        ends: of sockets, which it gets after the files; closed here once it has them, so that its peer sees its end.
 
     What became of it: `status` (exit status, negative for a signal), `used` (CPU seconds), `peak` (bytes), and
     `killed`: `asleep` or `starved` if it was ended for that.
@@ -68,6 +69,7 @@ class Process:
     cpu: float
     memory: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    ends: Sequence[socket.socket] = ()
     status: int | None = None
     used: float = 0.0
     peak: int = 0
@@ -189,7 +191,10 @@ class _Watch:
                 "tasks": _tasks() + MORE_TASKS,
             }
             words = [ident, process.program, limits, process.options]
-            socket.send_fds(self._control, [json.dumps(words).encode()], process.fds)
+            fds = [*process.fds, *(end.fileno() for end in process.ends)]
+            socket.send_fds(self._control, [json.dumps(words).encode()], fds)
+            for end in process.ends:
+                end.close()
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         started = since = time.monotonic()

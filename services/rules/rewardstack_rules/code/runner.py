@@ -213,11 +213,10 @@ class Runner:
         """Return the results of the tests, a byte each, and how the candidate ended; or one verdict for all."""
         ours, theirs = socket.socketpair()
         with ours, theirs, _closing(memory_file(suite)) as tests, _closing(empty_file()) as report:
-            fds = [source, ours.detach()], [tests, theirs.detach(), report]
-            candidate = Process("serve", fds[0], options.time_limit, options.memory)
-            tester = Process("test", fds[1], TESTER_SHARE * options.time_limit, 2 * options.memory)
-            with _closing(fds[0][1]), _closing(fds[1][1]):
-                self._launcher.run([candidate, tester], _wall(options))
+            candidate = Process("serve", [source], options.time_limit, options.memory, ends=[ours])
+            seconds, memory = TESTER_SHARE * options.time_limit, 2 * options.memory
+            tester = Process("test", [tests, report], seconds, memory, ends=[theirs])
+            self._launcher.run([candidate, tester], _wall(options))
             said = content(report)
         ended = _ended(candidate, 0)
         if candidate.status == KILLED and tester.status == 0:

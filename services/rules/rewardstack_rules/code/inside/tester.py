@@ -37,16 +37,16 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
     """Run a suite.
 
     Args:
-        fds: the suite (JSON of `setup`, `tests` and `entry`), the socket to the candidate, the report.
+        fds: the suite (JSON of `setup`, `tests` and `entry`), the report, the socket to the candidate.
         options: none.
     """
     suite = json.loads(read(fds[0]))
-    report = Report(fds[2])
+    report = Report(fds[1])
     try:
         codes = [compile(one, f"{NAME}.py", "exec", dont_inherit=True) for one in [suite["setup"], *suite["tests"]]]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         report.unscored("the tests are no Python program")
-    session = Session(Channel(fds[1]), report)
+    session = Session(Channel(fds[2]), report)
     names = session.names([suite["setup"], *suite["tests"]], suite["entry"])
     sys.setrecursionlimit(RECURSION_LIMIT)
     try:
