@@ -9,6 +9,7 @@ import pytest
 
 from tests.code.unconfined import Bait
 from tests.rules.conftest import RewardServer, running
+from tests.rules.conftest import start as start
 
 
 @pytest.fixture(scope="session")

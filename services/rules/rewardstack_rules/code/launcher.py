@@ -26,8 +26,10 @@ OUTPUT_BYTES = 16 << 20
 MORE_TASKS = 1024
 """Processes and threads that there may be beyond those that the machine has when a program starts."""
 TICK = 0.1
-STARVED = 5.0
-"""Times its wall limit after which a program that never slept so long is given up."""
+STARVED = 10.0
+"""Times its CPU limit, and a few seconds, after which a program that neither used it nor slept is given up."""
+START = 1.0
+"""Seconds that are allowed for starting."""
 INHERITED = ("LD_LIBRARY_PATH",)
 FIXED = {
     "PYTHONHASHSEED": "0",
@@ -61,7 +63,7 @@ class Process:
         ends: of sockets, which it gets after the files; closed here once it has them, so that its peer sees its end.
 
     What became of it: `status` (exit status, negative for a signal), `used` (CPU seconds), `peak` (bytes), and
-    `killed`: `asleep` or `starved` if it was ended for that.
+    `killed`: `asleep` or `starved` if it was ended for that, `ended` if its CPU limit or another process was the cause.
     """
 
     program: str
@@ -180,6 +182,7 @@ class _Watch:
         self._main = max(processes)
         self._left = set(processes)
         self._wall = wall
+        self._patience = STARVED * (max(one.cpu for one in processes.values()) + START)
         self._pids: dict[int, int] = {}
 
     def run(self) -> None:
@@ -204,12 +207,15 @@ class _Watch:
                 self._take(json.loads(self._control.recv(MESSAGE_BYTES) or "[]"))
                 continue
             now = time.monotonic()
-            before, used = used, sum(map(cpu_seconds, self._pids.values()))
+            seconds = {ident: cpu_seconds(pid) for ident, pid in self._pids.items()}
+            before, used = used, sum(seconds.values())
             if used - before < TICK / 2 and not any(map(_is_runnable, self._pids.values())) and self._pids:
                 asleep += now - since
             since = now
             self._ask_pids()
-            if asleep > self._wall or now - started > STARVED * self._wall:
+            if any(one > self._processes[ident].cpu for ident, one in seconds.items()):
+                self._kill("ended")
+            if asleep > self._wall or now - started > self._patience:
                 self._kill("asleep" if asleep > self._wall else "starved")
 
     def _take(self, words: list[Any]) -> None:
@@ -227,7 +233,7 @@ class _Watch:
         self._pids.pop(ident, None)
         self._left.discard(ident)
         if ident == self._main:
-            self._kill("")
+            self._kill("ended")
 
     def _ask_pids(self) -> None:
         for ident in self._left - self._pids.keys():

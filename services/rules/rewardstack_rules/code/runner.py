@@ -39,7 +39,7 @@ from rewardstack_rules.settings_table import TABLE
 
 SLACK_BYTES = 64 << 20
 """What an interpreter holds beside a program."""
-TESTER_SHARE = 10
+TESTER_SHARE = 3
 """Times a program's CPU limit that its tester may take."""
 PR_SET_DUMPABLE = 4
 EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
@@ -219,8 +219,6 @@ class Runner:
             self._launcher.run([candidate, tester], _wall(options))
             said = content(report)
         ended = _ended(candidate, 0)
-        if candidate.status == KILLED and tester.status == 0:
-            ended = Verdict(PASSED, candidate.used)  # it was ended because the tests were
         if ended.name == AGAIN:
             return ended
         results, is_unscored, reason = said.partition(b"U")
@@ -255,6 +253,8 @@ def _ended(process: Process, written: int) -> Verdict:
         return Verdict("output limit", seconds)
     if process.peak > process.memory + SLACK_BYTES:
         return Verdict("memory limit", seconds)
+    if process.killed == "ended":
+        return Verdict(PASSED, seconds)  # with another one, whose end counts
     if process.status == KILLED:
         if process.peak > process.memory / 2:
             return Verdict("memory limit", seconds)

@@ -54,9 +54,10 @@ def replace_tempfile() -> None:
 
 
 def read(fd: int) -> bytes:
-    """Return all that a memory file holds, and close it."""
-    with open(fd, "rb") as file:
-        return file.read()
+    """Return all that a memory file holds, and close it; its position is shared with other processes."""
+    data = os.pread(fd, os.fstat(fd).st_size, 0)
+    os.close(fd)
+    return data
 
 
 def load(source: bytes, name: str) -> Names:
