@@ -15,11 +15,15 @@ from tests.rules.conftest import start as start
 @pytest.fixture(scope="session")
 def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A server with CODE=on."""
-    with running(tmp_path_factory.mktemp("code"), "--workers", "1", CODE="on", CODE_PROCESSES=2, CODE_TIMEOUT=20) as one:
+    with running(
+        tmp_path_factory.mktemp("code"), "--workers", "1", CODE="on", CODE_PROCESSES=2, CODE_TIMEOUT=20
+    ) as one:
         yield one
 
 
 @pytest.fixture
-def bait(tmp_path: Path) -> Bait:
+def bait(tmp_path: Path) -> Iterator[Bait]:
     """What attacks are after."""
-    return Bait(tmp_path)
+    bait = Bait(tmp_path)
+    yield bait
+    bait.close()

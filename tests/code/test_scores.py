@@ -54,9 +54,15 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "asleep": (sample("import time; time.sleep(99)", SUM, time_limit=0.1), (0.0, 0, "time limit")),
     "output limit": (sample("print('x' * (17 << 20))", ONE), (0.0, 0, "output limit")),
     "memory limit": (sample("x = bytearray(b'1') * (200 << 20)", ONE, memory_mb=64), (0.0, 0, "memory limit")),
-    "calls": (sample("def f(a, b): return a + b", {"inputs": ["1\n2"], "outputs": ["3"], "fn_name": "f"}), (1.0, 1, "")),
+    "calls": (
+        sample("def f(a, b): return a + b", {"inputs": ["1\n2"], "outputs": ["3"], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
     "calls of a method": (
-        sample("class Solution:\n    def f(self, a): return (a, a)", {"inputs": [[1]], "outputs": [[[1, 1]]], "fn_name": "f"}),
+        sample(
+            "class Solution:\n    def f(self, a): return (a, a)",
+            {"inputs": [[1]], "outputs": [[[1, 1]]], "fn_name": "f"},
+        ),
         (1.0, 1, ""),
     ),
     "keys that are numbers": (
@@ -71,7 +77,10 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("def g(a): return a", {"inputs": ["1"], "outputs": ["1"], "fn_name": "f"}),
         (0.0, 0, "no such function"),
     ),
-    "asserts": (sample("def f(x): return x + 1", ASSERTS, score="share"), (0.75, 3, "test 3 of 4: the test does not hold")),
+    "asserts": (
+        sample("def f(x): return x + 1", ASSERTS, score="share"),
+        (0.75, 3, "test 3 of 4: the test does not hold"),
+    ),
     "objects, callbacks, exceptions": (sample(TREE, TREE_TESTS, score="share"), (1.0, len(TREE_TESTS), "")),
     "HumanEval": (
         sample("def f(x): return x", {"test": "def check(c):\n    assert c(1) == 1", "entry_point": "f"}),
@@ -86,7 +95,10 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("import time\ndef f(x): time.sleep(99)", ASSERTS, time_limit=0.1),
         (0.0, 0, "time limit"),
     ),
-    "the first cases of many": (sample("print(len(input()))", {"inputs": ["1", "22"], "outputs": ["7", "2"]}, max_tests=1), (1.0, 1, "")),
+    "the first cases of many": (
+        sample("print(len(input()))", {"inputs": ["1", "22"], "outputs": ["7", "2"]}, max_tests=1),
+        (1.0, 1, ""),
+    ),
 }
 UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     "no tests": (sample(ADD, {"inputs": [], "outputs": []}), "there are no tests"),
@@ -95,9 +107,15 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown option": (sample(ADD, SUM, score="best"), "extra_info.score"),
     "another language": (sample(ADD, SUM, language="cpp"), "extra_info.language"),
     "tests that are no Python": (sample("def f(x): return x", ["assert f(1 == 1"]), "no Python"),
-    "a library that tests lack": (sample("def f(x): return x", ["import no_such_module\nassert f(1)"]), "no_such_module"),
+    "a library that tests lack": (
+        sample("def f(x): return x", ["import no_such_module\nassert f(1)"]),
+        "no_such_module",
+    ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
-    "tests that loop by themselves": (sample("def f(x): return x", ["while True: pass"], time_limit=0.1), "without calling"),
+    "tests that loop by themselves": (
+        sample("def f(x): return x", ["while True: pass"], time_limit=0.1),
+        "without calling",
+    ),
 }
 
 

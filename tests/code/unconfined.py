@@ -1,11 +1,12 @@
 """Run attacks without any confinement, in a throwaway container, and print which of them work.
 
-`docker run --rm --network none --memory 512m --pids-limit 256 … python unconfined.py FOLDER` with the cases and this file
-mounted read-only. Needs the standard library alone. Never run it outside of a container.
+`docker run --rm --init --network none --memory 512m --pids-limit 512 --cap-add SYS_PTRACE --security-opt
+seccomp=unconfined … python unconfined.py FILE…` with the cases and this file mounted read-only. Needs the standard library alone. Never run it outside of a container.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -42,6 +43,11 @@ class Bait:
         for listener in (self._tcp, self._udp, self._unix):
             listener.setblocking(False)
 
+    def close(self) -> None:
+        """Stop listening."""
+        for listener in (self._tcp, self._udp, self._unix):
+            listener.close()
+
     def fill(self, source: str, server: int) -> str:
         """Return an attack with its targets."""
         for name, value in (
@@ -58,7 +64,7 @@ class Bait:
         found = []
         for listener, name in ((self._tcp, "tcp"), (self._unix, "unix")):
             try:
-                listener.accept()
+                listener.accept()[0].close()
                 found.append(name)
             except BlockingIOError:
                 pass
@@ -85,10 +91,8 @@ def run(source: str) -> str:
     except subprocess.TimeoutExpired:
         return "timeout"
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
         process.kill()
     return "breach" if b"BREACH" in out else f"exit {process.returncode}, {len(out)} bytes"
 
