@@ -89,7 +89,7 @@ RULES = Section("Reward server", [
     Setting("REWARD_FUNCTIONS_ALLOW", "", Words(r"[a-z0-9_]+", "network,sched_setaffinity"), RULES_RUN,
             "what your confined functions may do beside reading and computing, separated by commas: `network`, "
             "`programs`, `write` (to REWARD_FUNCTIONS_FILES), or the names of single system calls"),
-    Setting("CODE", "off", OneOf("on", "off"), RULES_RUN,
+    Setting("CODE", "off", OneOf("on", "off"), (*RULES_RUN, "up"),
             "whether the reward function `code` runs the policy's programs, each test in a confined process"),
     Setting("CODE_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
             "samples whose programs run at the same time; empty: one per CPU"),

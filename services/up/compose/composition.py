@@ -30,6 +30,8 @@ from services.up.named_judges import key_file, keys
 
 OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
 """The settings that say where containers find the stack's own servers."""
+SANDBOX_URL = "http://sandbox:6000"
+"""Where containers find what runs programs."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     urls = model_servers.urls(settings, chosen)
     environment = {
         **settings,
-        "COMPOSE_PROFILES": ",".join(server.name for server in chosen),
+        "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if runs_code(settings) else [])]),
+        "STACK_CODE_SANDBOX_URL": SANDBOX_URL if runs_code(settings) else "",
         **{server.url: _elsewhere(server, settings, chosen) for server in SERVERS},
         **{OWN[server.name]: settings[OWN[server.name]] if server in chosen else "" for server in SERVERS},
         **users_files.mounts(settings).settings,
@@ -176,6 +179,11 @@ def published_cache(settings: Settings) -> bool:
 def monitored(settings: Settings) -> bool:
     """Whether Prometheus and Grafana run too."""
     return settings["MONITORING"] == "on"
+
+
+def runs_code(settings: Settings) -> bool:
+    """Whether the stack runs programs, in a container of its own."""
+    return settings["CODE"] == "on" and not os.environ.get("CODE_SANDBOX_URL")
 
 
 def _files(settings: Settings, gpus: bool) -> list[str]:
