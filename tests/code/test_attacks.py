@@ -17,7 +17,7 @@ SMOKE = (
     *(
         "raise the memory limit",
         "x32 / 32-bit syscalls",
-        "two thousand threads",
+        "five thousand threads",
         "signal everybody",
         "outlive the parent",
     ),
