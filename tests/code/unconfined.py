@@ -1,7 +1,8 @@
 """Run attacks without any confinement, in a throwaway container, and print which of them work.
 
 `docker run --rm --init --network none --memory 512m --pids-limit 512 --cap-add SYS_PTRACE --security-opt
-seccomp=unconfined … python unconfined.py FILE…` with the cases and this file mounted read-only. Needs the standard library alone. Never run it outside of a container.
+seccomp=unconfined … python unconfined.py FILE…`, with the cases and this file mounted read-only. It needs the standard
+library alone. Never run it outside of a container.
 """
 
 from __future__ import annotations
