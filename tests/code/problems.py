@@ -62,6 +62,6 @@ def mutant(solution: Solution) -> Solution | None:
         node.value = not node.value
     elif isinstance(node.value, str):
         node.value = node.value + "x"
-    else:
+    elif isinstance(node.value, (int, float)):
         node.value = node.value + 1
     return solution._replace(program=ast.unparse(tree))

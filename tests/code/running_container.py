@@ -25,9 +25,9 @@ HARDENED = (
 SETTINGS = {"CODE": "on", "REWARD_PORT": "6000", "REWARD_WORKERS": "1", "REWARD_CACHE": "off"}
 
 
-def docker(*arguments: str, **options: int) -> str:
+def docker(*arguments: str) -> str:
     """Return what a command of Docker prints."""
-    return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True, **options).stdout
+    return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

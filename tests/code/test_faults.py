@@ -65,7 +65,7 @@ def test_killed_launcher_and_runner(code_server: RewardServer) -> None:
 
         def kill(victim: str = victim) -> None:
             [launcher] = processes("inside/launcher.py")
-            (launcher if victim != "runner" else launcher.parent()).kill()
+            (launcher if victim != "runner" else launcher.parents()[0]).kill()
 
         scores = scored_while(code_server, kill)
         assert [(one["status"], one["value"]) for one in scores] == [("ok", 1.0), ("ok", 0.0)], victim
@@ -160,7 +160,7 @@ def test_nothing_grows(code_server: RewardServer) -> None:
 
     def used() -> tuple[int, int]:
         [launcher] = processes("inside/launcher.py")
-        both = (launcher, launcher.parent())
+        both = (launcher, launcher.parents()[0])
         return sum(one.num_fds() for one in both), sum(one.memory_info().rss for one in both)
 
     tests = {"inputs": [f"{number}\n" for number in range(250)], "outputs": [str(number) for number in range(250)]}

@@ -85,6 +85,7 @@ def test_one_reference(table: Table) -> None:
             [once] = as_one_reference(truth)
             assert as_one_reference([once]) in ((once,), (json.dumps([once]),))
             assert read_tests(as_one_reference([once])[0]) == read_tests(once)
-    for truth in (None, [], "", float("nan")):
-        with table.case(repr(truth)):
-            assert as_one_reference(truth) == ()
+    nothing: list[Any] = [None, [], "", float("nan")]
+    for none in nothing:
+        with table.case(repr(none)):
+            assert as_one_reference(none) == ()

@@ -155,7 +155,7 @@ class Runner:
                 yield from self._suite(source, problem, options)
                 return
             for case in problem.cases:
-                yield self._settled(lambda case=case: self._case(source, problem, case, options))  # type: ignore[misc]
+                yield self._settled(lambda case=case: self._case(source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
         """Run a test, and once more, alone, where it cannot be said whose fault it is that it did not end well."""

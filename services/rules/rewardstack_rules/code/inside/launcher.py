@@ -101,18 +101,18 @@ class Launcher:
         elif words[0] == "pid":
             self._tell(words[1], "pid", self._pids.get(words[1], 0))
         else:
-            self._start(*words, fds)
+            self._start(words, fds)
         return True
 
-    def _start(self, ident: int, program: str, limits: dict[str, Any], options: dict[str, Any], fds: list[int]) -> None:
-        launcher = os.getpid()
+    def _start(self, words: list[Any], fds: list[int]) -> None:
+        ident, launcher = words[0], os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
             self._tell(ident, "fault", f"no process could be forked: {error.strerror}")
             pid = -1
         if pid == 0:
-            self._become(ident, program, limits, options, fds, launcher)
+            self._become(words, fds, launcher)
         for fd in fds:
             os.close(fd)
         if pid > 0:
@@ -128,18 +128,11 @@ class Launcher:
         seconds = usage.ru_utime + usage.ru_stime
         self._tell(ident, "exit", os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024)
 
-    def _become(
-        self,
-        ident: int,
-        program: str,
-        limits: dict[str, Any],
-        options: dict[str, Any],
-        fds: list[int],
-        launcher: int,
-    ) -> NoReturn:
+    def _become(self, words: list[Any], fds: list[int], launcher: int) -> NoReturn:
         """Turn the forked process into one that runs a program; never returns into the launcher's loop."""
         from rewardstack_rules.isolation.process import die_with_parent
 
+        ident, program, limits, options = words
         try:
             die_with_parent(launcher)
             os.setsid()
@@ -233,7 +226,7 @@ def main() -> None:
     except Exception as error:  # the runner says why there are no programs
         control.send(json.dumps(["broken", str(error)]).encode())
         raise SystemExit(1) from error
-    atexit._clear()  # type: ignore[attr-defined]
+    atexit._clear()
     gc.collect()
     gc.disable()
     gc.freeze()
