@@ -73,6 +73,26 @@ def test_killed_launcher_and_runner(code_server: RewardServer) -> None:
     assert zombies == []
 
 
+@pytest.mark.nightly
+def test_sandbox(start: Callable[..., RewardServer]) -> None:
+    """A server with CODE_SANDBOX_URL has its programs run by those servers, and loses none where one is killed."""
+    sandboxes = [start("--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT) for _ in range(2)]
+    server = start("--workers", "1", CODE_SANDBOX_URL=",".join(one.url for one in sandboxes))
+    items = [sample(f"{SLOW} # {at}", TESTS) for at in range(6)]
+    scores: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: scores.extend(server.score(*items)))
+    asking.start()
+    time.sleep(0.5)
+    for process in psutil.Process(sandboxes[0].process.pid).children() + [psutil.Process(sandboxes[0].process.pid)]:
+        process.kill()
+    asking.join(120)
+    assert [(one["status"], one["value"], one["details"]["parts"]["passed"]) for one in scores] == [
+        ("ok", 1.0, 6.0)
+    ] * 6
+    assert all(one["source"] == "rule:code" for one in scores)
+    assert not server.get("/metrics").text.count("rewardstack_code_up")
+
+
 def hide_landlock() -> None:
     """Have the kernel say from now on that it has no Landlock."""
     nowhere = 0x00050000 | errno.ENOSYS
