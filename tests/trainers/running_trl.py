@@ -148,3 +148,15 @@ def test_the_example(report: Report, needs_process: None) -> None:
     assert 10 == said.count("'rewards/brevity/ok': '16'")
     assert 5 == said.count("'rewards/llm_judge_remote/ok': '16'")
     report(400, "the example as printed")
+
+
+def test_programs(report: Report, needs_process: None) -> None:
+    """Ten steps on one-line programs: each completion is run, and none fails."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    said = subprocess.check_output(
+        ["python", "examples/trl/programs.py"], cwd=ROOT, text=True, env={**os.environ, "PATH": path}
+    )
+
+    assert 10 == said.count("'rewards/code/ok': '16'")
+    report(160, "ten steps on programs, score share")
