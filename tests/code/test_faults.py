@@ -83,7 +83,7 @@ def test_sandbox(start: Callable[..., RewardServer]) -> None:
     asking = threading.Thread(target=lambda: scores.extend(server.score(*items)))
     asking.start()
     time.sleep(0.5)
-    for process in psutil.Process(sandboxes[0].process.pid).children() + [psutil.Process(sandboxes[0].process.pid)]:
+    for process in [*psutil.Process(sandboxes[0].process.pid).children(), psutil.Process(sandboxes[0].process.pid)]:
         process.kill()
     asking.join(120)
     assert [(one["status"], one["value"], one["details"]["parts"]["passed"]) for one in scores] == [
