@@ -23,6 +23,7 @@ import types
 from pathlib import Path
 from typing import Any, NoReturn
 
+OLDEST = (3, 10)
 FOLDER = Path(__file__).parents[2]
 NOBODY = 65534
 MESSAGE_BYTES = 4096
@@ -202,7 +203,9 @@ def main() -> None:
     control, parent, boundary = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
     _import_ours()
     try:
-        from rewardstack_rules.code.inside.programs import replace_tempfile
+        if sys.version_info < OLDEST:
+            raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
+        from rewardstack_rules.code.inside.programs import replace_files
         from rewardstack_rules.confinement.confinement import Confinement
         from rewardstack_rules.isolation.process import die_with_parent
 
@@ -210,7 +213,7 @@ def main() -> None:
         confinement = Confinement(only=[*read])
         if not confinement.has_landlock and boundary != "container":
             raise OSError(NO_LANDLOCK)
-        replace_tempfile()
+        replace_files()
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
         launcher = Launcher(control, confinement)

@@ -23,7 +23,8 @@ RECURSION_LIMIT = 50_000
 """That of LiveCodeBench's import lines."""
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
-MORE_STARS = ("itertools", "functools", "operator", "json", "typing", "builtins")
+MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
+STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
 
 
@@ -33,14 +34,21 @@ def preamble() -> Names:
     exec("".join(f"from {module} import *\n" for module in (*STARS, *MORE_STARS)), names)
     exec("".join(f"import {module}\n" for module in MODULES), names)
     del names["__builtins__"]
-    return names
+    return {name: value for name, value in names.items() if not hasattr(builtins, name)}
 
 
 PREAMBLE = preamble()
 
 
-def replace_tempfile() -> None:
-    """Keep temporary files in memory: a candidate writes no file."""
+def replace_files() -> None:
+    """Keep temporary files in memory, and find output streams by their names: a candidate opens no file to write."""
+    plain_open = io.open
+
+    def with_streams(file: Any, *arguments: Any, **options: Any) -> Any:
+        name = STREAMS.get(file) if isinstance(file, str) else None
+        return plain_open(file if name is None else os.dup(name), *arguments, **options)
+
+    builtins.open = io.open = with_streams  # type: ignore[assignment]
 
     def temporary(mode: str = "w+b", buffering: int = -1, encoding: Any = None, newline: Any = None, **_: Any) -> Any:
         file = io.BytesIO()
