@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from tests.code.cases import sample
 from tests.rules.conftest import RewardServer
+from tests.support.snippets import ROOT, block
 from tests.support.table import Table
 
 SUM = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}
@@ -164,6 +166,16 @@ def test_nemo_gym(server: RewardServer) -> None:
         "verifier_metadata": {"unit_tests": SUM},
     }
     assert server.post("/verify", body).json()["reward"] == 1.0
+
+
+def test_the_page(server: RewardServer) -> None:
+    """The request of docs/code.md gets what the page says."""
+    body = block("docs/code.md", "bash", "curl").partition("-d '")[2].rpartition("'")[0]
+    score = server.post("/v1/score", json.loads(body)).json()["scores"][0]
+    said = (ROOT / "docs" / "code.md").read_text()
+    assert score["value"] == 0.5 and "The value is 0.5" in said
+    assert json.dumps(score["details"]["parts"]) in said and f"`{score['reason']}`" in said
+    assert "run_reward_server" in block("docs/code.md", "bash", "CODE=on")
 
 
 def test_explain(server: RewardServer) -> None:
