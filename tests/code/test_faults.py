@@ -21,6 +21,7 @@ from rewardstack_rules.confinement.seccomp import ALLOW, JUMP_IF_EQUAL, LOAD, RE
 from tests.code.cases import sample
 from tests.rules.conftest import ROOT, RewardServer, clean_environment
 from tests.support.servers import free_port
+from tests.support.waiting import eventually
 
 TIMEOUT = "23"
 """CODE_TIMEOUT of the servers here, by which their processes are told from those of others."""
@@ -39,16 +40,23 @@ def processes(word: str) -> list[psutil.Process]:
     return found
 
 
+def launcher() -> psutil.Process:
+    """Return the launcher, which what it forks looks like."""
+    found = processes("inside/launcher.py")
+    [one] = [process for process in found if process.parents()[0] not in found]
+    return one
+
+
 @pytest.fixture
 def code_server(start: Callable[..., RewardServer]) -> Iterator[RewardServer]:
     """A server whose processes `processes` finds."""
     yield start("--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT)
 
 
-def scored_while(server: RewardServer, disturb: Callable[[], None]) -> list[dict[str, Any]]:
-    """Return the scores of slow samples, during which something happens."""
+def scored_while(server: RewardServer, name: str, disturb: Callable[[], None]) -> list[dict[str, Any]]:
+    """Return the scores of slow samples, named so that no cache has them, during which something happens."""
     scores: list[dict[str, Any]] = []
-    items = [sample(SLOW, TESTS), sample(SLOW + "x", TESTS)]
+    items = [sample(f"{SLOW} # {name}", TESTS), sample(f"{SLOW}x # {name}", TESTS)]
     asking = threading.Thread(target=lambda: scores.extend(server.score(*items)))
     asking.start()
     end = time.monotonic() + 60
@@ -59,16 +67,18 @@ def scored_while(server: RewardServer, disturb: Callable[[], None]) -> list[dict
     return scores
 
 
-def test_killed_launcher_and_runner(code_server: RewardServer) -> None:
-    """A killed launcher, and a killed runner with its launcher, lose no sample and change no score."""
-    for victim in ("inside/launcher.py", "runner"):
+def test_killed_parts(code_server: RewardServer) -> None:
+    """A killed launcher, runner or process of a program loses no sample and changes no score."""
 
-        def kill(victim: str = victim) -> None:
-            [launcher] = processes("inside/launcher.py")
-            (launcher if victim != "runner" else launcher.parents()[0]).kill()
+    def victim(name: str) -> psutil.Process:
+        if name == "program":
+            eventually(launcher().children)
+            return launcher().children()[0]
+        return launcher() if name == "launcher" else launcher().parents()[0]
 
-        scores = scored_while(code_server, kill)
-        assert [(one["status"], one["value"]) for one in scores] == [("ok", 1.0), ("ok", 0.0)], victim
+    for name in ("launcher", "runner", "program"):
+        scores = scored_while(code_server, name, lambda name=name: victim(name).kill())  # type: ignore[misc]
+        assert [(one["status"], one["value"]) for one in scores] == [("ok", 1.0), ("ok", 0.0)], name
     zombies = [one for one in processes("") if one.status() == psutil.STATUS_ZOMBIE]
     assert zombies == []
 
@@ -179,8 +189,7 @@ def test_nothing_grows(code_server: RewardServer) -> None:
     """Ten thousand runs leave no process, no descriptor and no memory."""
 
     def used() -> tuple[int, int]:
-        [launcher] = processes("inside/launcher.py")
-        both = (launcher, launcher.parents()[0])
+        both = (launcher(), launcher().parents()[0])
         return sum(one.num_fds() for one in both), sum(one.memory_info().rss for one in both)
 
     tests = {"inputs": [f"{number}\n" for number in range(250)], "outputs": [str(number) for number in range(250)]}
@@ -190,4 +199,4 @@ def test_nothing_grows(code_server: RewardServer) -> None:
             before = used()
     after = used()
     assert after[0] == before[0] and after[1] < before[1] + (8 << 20)
-    assert len(processes("inside/launcher.py")) == 1
+    assert launcher().children() == []

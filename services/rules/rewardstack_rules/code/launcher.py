@@ -92,13 +92,13 @@ class Launcher:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._last = 0
-        self.starts = 0
 
     def start(self) -> None:
         """Start it unless it runs.
 
         Raises:
             ConfigError: programs cannot be confined here, or the interpreter cannot be used; says why.
+            LauncherDiedError: it ended before it said anything.
         """
         if self._control is not None:
             return
@@ -118,17 +118,22 @@ class Launcher:
                 control.close()
                 raise ConfigError(f"CODE_PYTHON: {self._command[0]}: {error.strerror}", "CODE_PYTHON") from error
         self._control = control
-        self.starts += 1
-        control.settimeout(START_SECONDS)
-        with contextlib.suppress(OSError):
-            words = json.loads(control.recv(MESSAGE_BYTES) or '["broken", "its interpreter ended at once"]')
-            if words[0] == "ready":
-                control.settimeout(None)
-                return
+        words = self._first_words(control)
+        if not words:
+            self.stop()
+            raise LauncherDiedError(f"{self._command[0]} did not start as a launcher of programs")
+        if words[0] != "ready":
             self.stop()
             raise ConfigError(f"CODE: programs cannot be run here: {words[1]}", "CODE")
-        self.stop()
-        raise ConfigError(f"CODE_PYTHON: {self._command[0]} did not start within {START_SECONDS} s", "CODE_PYTHON")
+
+    @staticmethod
+    def _first_words(control: socket.socket) -> list[Any]:
+        control.settimeout(START_SECONDS)
+        with contextlib.suppress(OSError):
+            words: list[Any] = json.loads(control.recv(MESSAGE_BYTES) or "[]")
+            control.settimeout(None)
+            return words
+        return []
 
     def stop(self) -> None:
         """End it, and every process that it runs."""
