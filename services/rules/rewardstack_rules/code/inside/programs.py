@@ -48,7 +48,7 @@ def replace_files() -> None:
         name = STREAMS.get(file) if isinstance(file, str) else None
         return plain_open(file if name is None else os.dup(name), *arguments, **options)
 
-    builtins.open = io.open = with_streams  # type: ignore[assignment]
+    builtins.open = io.open = with_streams
 
     def temporary(mode: str = "w+b", buffering: int = -1, encoding: Any = None, newline: Any = None, **_: Any) -> Any:
         file = io.BytesIO()
