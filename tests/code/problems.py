@@ -6,6 +6,7 @@ import ast
 import gzip
 import json
 import random
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,7 +48,9 @@ def mbpp(path: Path) -> Iterator[Solution]:
 
 def mutant(solution: Solution) -> Solution | None:
     """Return a solution with one constant changed, the same one in every run; None if it has none."""
-    tree = ast.parse(solution.program)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in strings of the data
+        tree = ast.parse(solution.program)
     constants = [
         node
         for node in ast.walk(tree)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SECONDS = 20
+SECONDS = 60
 
 
 def holds(source: str) -> bool:

@@ -27,6 +27,7 @@ PRINTED = {
     "within the tolerance": ("3.1416", "3.14159", "lines", 1e-4, True),
     "outside of it": ("3.15", "3.14159", "lines", 1e-4, False),
     "relative": ("1000001", "1000000", "lines", 1e-5, True),
+    "so long that it is not read": ("1" + " " * (2 << 20), "1", "tokens", None, False),
     "infinite": ("1e999999", "1", "lines", 1e-5, False),
 }
 VALUES = {

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from rewardstack.errors import RequestError
 from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.code.alone import Turns
-from rewardstack_rules.code.comparison import same_output, same_value
+from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.code.formats import Case, Problem, TestsError, read_tests
 from rewardstack_rules.code.launcher import (
@@ -269,6 +269,8 @@ def _ended(process: Process, written: int) -> Verdict:
 
 
 def _returned(written: bytes, expected: Any, problem: Problem, options: Options) -> bool:
+    if is_far_longer(written, json.dumps(expected)):
+        return False
     try:
         value = json.loads(written)
         if same_value(value, expected, options.tolerance):
