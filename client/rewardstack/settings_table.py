@@ -113,6 +113,9 @@ TRAINER = Section("The client", [
     Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample may wait without progress"),
     Setting("REWARD_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), ("client",),
             f"{REFUSED.format('a reward server')}; empty: REWARD_SERVER_TIMEOUT"),
+    Setting("CODE_SANDBOX_URL", "", Urls(), CLIENT,
+            "base URLs of equivalent servers that run the policy's programs for the reward function `code`, separated "
+            "by commas; empty: the reward server runs them itself, if CODE is on"),
     Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
             "Redis that holds results, such as `redis://localhost:6379/0`; empty for none; `make up` "
             "sets the reward server's", secret=True),

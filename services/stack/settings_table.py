@@ -229,6 +229,8 @@ CONTAINERS = Section("Containers", [
             "network in which it is built; `host` where containers have no way out"),
     Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE,
             "memory that a reward server, or a worker, may take; 0 for no bound"),
+    Setting("SANDBOX_MEMORY", "4g", MEMORY, COMPOSE,
+            "memory that the container `sandbox`, and the programs in it, may take; 0 for no bound"),
     Setting("COMPOSE_PROFILES", "judge,embedding", Text(), COMPOSE,
             "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE` and "
             "`EMBEDDING`"),
