@@ -203,7 +203,7 @@ def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gp
 
 def runs_code(settings: Settings) -> bool:
     """Whether the stack runs programs, in a container of its own."""
-    return settings["CODE"] == "on" and not os.environ.get("CODE_SANDBOX_URL")
+    return settings["CODE"] == "on" and not settings["CODE_SANDBOX_URL"]
 
 
 def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
