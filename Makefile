@@ -144,6 +144,11 @@ data: setup-dev ## training data: the shipped samples prepared, read as verl rea
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt datasets
 	@$(PYTEST) --numprocesses 0 -o python_files='test_*.py running_*.py' tests/data
 
+# Nor are all attacks of programs, in processes and in a container.
+.PHONY: code
+code: setup-dev ## run the policy's programs: every attack natively and in a container, load, HumanEval and MBPP (HUMAN_EVAL, MBPP: their files; smoke=1: for CI)
+	@$(PYTEST) --numprocesses 0 -o python_files='test_*.py running_*.py' tests/code $(if $(smoke),-m 'not nightly and not engine')
+
 # Nor is the judge in Ray, which needs Ray.
 .PHONY: ray
 ray: setup-dev ## the judge as a Ray actor, with real vLLM and with engines that pretend (smoke=1: those only, for CI)

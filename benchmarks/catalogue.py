@@ -12,6 +12,7 @@ SMALL = {
     "cache": "--samples 4000 --runs 3",
     "result_cache": "--items 3200 --rounds 3",
     "rules": "--items 10000 --baseline-items 800",
+    "code": "--programs 40 --baseline-programs 8",
     "neighbours": "--requests 300",
     "attacked": "--seconds 5",
     "status_page": "--seconds 1 --windows 2 --share-seconds 5",

@@ -22,6 +22,8 @@ FOLDERS = (ROOT / "client", ROOT / "cli", ROOT / "verifier", RULES, ROOT / "serv
 """The folders that are on Python's path; the first that holds a file decides on the module's name."""
 IMPORTERS = {
     "rewardstack.trainers.skyrl": {"import_module"},  # the experiment that the user names
+    "rewardstack_rules.code.inside.tester": {"import_module"},  # the standard library's, by their names
+    "rewardstack_rules.code.inside.values": {"import_module"},
     "rewardstack_rules.functions.user_functions": {"exec_module", "module_from_spec", "spec_from_file_location"},
     "rewardstack_rules.isolation.process": {"import_module"},  # the function that a task names
     "services.embedding.tei_python.model": {"import_module"},  # the package that carries a model
@@ -32,6 +34,7 @@ IMPORTERS = {
 NAMED = {
     "rewardstack.transport.ray_actor": {"rewardstack.ray_judge"},  # in the text of an error
     "rewardstack_rules.run_reward_server": {"rewardstack_rules.http.gunicorn_conf"},
+    "rewardstack_rules.scoring.isolated": {"rewardstack_rules.code.runner"},  # what the processes for programs import
     "services.judge.run_vllm_server": {"services.up.native.judges"},  # which replaces its process
     "services.stack.settings_table": {"rewardstack.ray_judge"},  # in the text of a setting
     "services.stack.services_table": {  # the commands of services

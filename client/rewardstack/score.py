@@ -110,6 +110,7 @@ class Score:
             single one is.
         usage: what it took of judges and embedding servers; None where nothing, as of a cached score or of a rule. What
             several samples share stands in one of them, so that a sum counts it once.
+        volatile: whether another try may end otherwise, as of a program at its time limit; it is not cached.
     """
 
     value: float | None
@@ -123,6 +124,7 @@ class Score:
     agreement: float | None = None
     field: str = ""
     usage: Usage | None = None
+    volatile: bool = False
 
     @classmethod
     def unscored(cls, reason: str, source: str = "", field: str | None = None) -> Score:

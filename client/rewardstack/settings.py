@@ -53,6 +53,7 @@ class Settings:
         reward_server_timeout: seconds a sample may wait for progress.
         reward_server_refused_timeout: seconds that refused connections are waited for at most; None for the timeout.
         reward_type: the reward function where a call names none.
+        code_sandbox_urls: base URLs of equivalent servers that run programs.
         judge_urls: base URLs of equivalent LLM judges; or the address of the Ray actor that is one.
         judge_api_key: sent to those judges only.
         judge_headers: sent to those judges only, by name.
@@ -89,6 +90,7 @@ class Settings:
     reward_server_timeout: float
     reward_server_refused_timeout: float | None
     reward_type: str
+    code_sandbox_urls: tuple[str, ...]
     judge_urls: tuple[str, ...]
     judge_api_key: str
     judge_headers: tuple[tuple[str, str], ...]
@@ -167,6 +169,7 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         reward_server_timeout=value["REWARD_SERVER_TIMEOUT"],
         reward_server_refused_timeout=value["REWARD_SERVER_REFUSED_TIMEOUT"],
         reward_type=value["REWARD_TYPE"],
+        code_sandbox_urls=value["CODE_SANDBOX_URL"],
         judge_headers=value["LLM_JUDGE_HEADERS"],
         judge_query=value["LLM_JUDGE_QUERY"],
         judge_timeout=value["LLM_JUDGE_SERVER_TIMEOUT"],

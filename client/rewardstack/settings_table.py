@@ -49,6 +49,9 @@ RULES = Section("Reward server", [
     Setting("REWARD_TYPE", "math_verifier", Word(r"\S+", "the name of a reward function or route"), CLIENT,
             "reward function of a `/get_reward` request that names none, and of `rule_remote.py`; "
             "route of `trainers/openrlhf.py`, and of samples of slime and AReaL that name none"),
+    Setting("CODE_SANDBOX_URL", "", Urls(), ("up", *CLIENT),
+            "base URLs of equivalent servers that run the policy's programs for the reward function `code`, separated "
+            "by commas; empty: the reward server runs them itself, if CODE is on"),
     Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),
             "files of further routes, and of judges by name, separated by colons"),
 ])

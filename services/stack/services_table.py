@@ -178,6 +178,17 @@ SERVICES = {
             probe=REDIS_PROBE,
             memory=Memory("QUEUE_MAX_MEMORY", 3),
         ),
+        # A reward server that only runs programs: it has no key and reaches nobody.
+        Service(
+            "sandbox",
+            start_order=15,
+            command=("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"),
+            port=6000,
+            probe=Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck")),
+            stop_margin=15,
+            memory=Memory("SANDBOX_MEMORY"),
+            environment={"CODE": "on", "REWARD_CACHE": "off"},
+        ),
         Service(
             "rules",
             start_order=30,

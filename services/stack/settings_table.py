@@ -229,6 +229,8 @@ CONTAINERS = Section("Containers", [
             "network in which it is built; `host` where containers have no way out"),
     Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE,
             "memory that a reward server, or a worker, may take; 0 for no bound"),
+    Setting("SANDBOX_MEMORY", "4g", MEMORY, COMPOSE,
+            "memory that the container `sandbox`, and the programs in it, may take; 0 for no bound"),
     Setting("COMPOSE_PROFILES", "judge,embedding", Text(), COMPOSE,
             "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE` and "
             "`EMBEDDING`"),
@@ -238,6 +240,8 @@ IN_COMPOSE_FILES = Section("What `make up` and compose files settle among themse
     Setting("STACK_JUDGE_URL", "http://gateway:8000", Urls(), COMPOSE,
             "where the reward server finds the stack's own judge; set to nothing where there is none"),
     Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "so for the embedding server"),
+    Setting("STACK_CODE_SANDBOX_URL", "", Urls(), COMPOSE,
+            "where the reward server finds the stack's own sandbox; empty if there is none"),
     Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "what the image of the judge starts"),
     Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "what the image of the embedding server starts"),
     Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, bodies on their way included"),

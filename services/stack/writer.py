@@ -26,7 +26,7 @@ PART = re.compile(
 )
 DEFAULT = re.compile(r"\$\{(?P<name>[A-Z_]+)(?P<dash>:?-)(?P<text>[^{}]*)\}")
 LINK = re.compile(r"\[(.*?)\]\(.*?\)")
-WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"})
+WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "CODE_SANDBOX_URL"})
 """What a container is given otherwise than it is set: within the stack's network the addresses are others."""
 HEAD = """\
 # Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,

@@ -14,7 +14,9 @@ from rewardstack.score import Score, Usage
 
 USAGE = Usage(2, 30, 4, 1)
 MASS, PARTS = 0.75, {"format": 1.0}
-FULL = Score(0.5, "ok", "why", "llm_judge", True, 2.0, MASS, PARTS, agreement=0.8, field="x", usage=USAGE)
+FULL = Score(
+    0.5, "ok", "why", "llm_judge", True, 2.0, MASS, PARTS, agreement=0.8, field="x", usage=USAGE, volatile=True
+)
 NAMES = [field.name for field in fields(Score)]
 
 
@@ -43,10 +45,10 @@ def test_shared() -> None:
     assert [FULL.usage, None] == [own(shared, 1.0).usage for _ in range(2)]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field", "usage")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field", "usage", "volatile")])
 def test_kept(name: str) -> None:
     """What the cache keeps is found whole, but for what it took: who reads it takes nothing. It keeps no score that
-    blames a field."""
+    blames a field, and none that another try may change."""
     kept = decode("a key of a score", encode("a key of a score", FULL))
     assert getattr(kept, name) == getattr(FULL, name)
 

@@ -97,7 +97,7 @@ def _services(folder: Path, *, smoke: bool) -> Iterator[dict[str, str]]:
             url, _ = stack.enter_context(slow_judge(PRETENDED_SECONDS))
         else:
             url = stack.enter_context(vllm.running(folder / "judge.log")).url
-        server = stack.enter_context(running(folder, LLM_JUDGE_SERVER_URL=url))
+        server = stack.enter_context(running(folder, LLM_JUDGE_SERVER_URL=url, CODE="on"))
         yield {"LLM_JUDGE_SERVER_URL": url, "REWARD_SERVER_URL": server.url}
 
 

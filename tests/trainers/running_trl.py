@@ -163,3 +163,15 @@ def test_rubrics_by_row(train: Train, report: Report) -> None:
     assert STEPS == len(log)
     assert all(BATCH == line["rewards/rubric/ok"] and 0 <= line["rewards/rubric/mean"] <= 1 for line in log)
     report(STEPS * BATCH, "GRPO on a rubric by row")
+
+
+def test_programs(report: Report, needs_process: None) -> None:
+    """Ten steps on one-line programs: each completion is run, and none fails."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    said = subprocess.check_output(
+        ["python", "examples/trl/programs.py"], cwd=ROOT, text=True, env={**os.environ, "PATH": path}
+    )
+
+    assert 10 == said.count("'rewards/code/ok': '16'")
+    report(160, "ten steps on programs, score share")

@@ -12,7 +12,14 @@ from rewardstack_cli.deep.gateway import keys, paths
 from rewardstack_cli.deep.jobs import job
 from rewardstack_cli.deep.outage import Switch, judge_down, untold
 from rewardstack_cli.deep.protocols import PROTOCOLS
-from rewardstack_cli.deep.scores import both_ways_agree, cache, cache_of_a_trainer, directly, through_the_reward_server
+from rewardstack_cli.deep.scores import (
+    both_ways_agree,
+    cache,
+    cache_of_a_trainer,
+    code,
+    directly,
+    through_the_reward_server,
+)
 from rewardstack_cli.deep.stack import LeftOut, Stack, Unmet
 from rewardstack_cli.probes.finding import Trouble
 from rewardstack_cli.probes.http import LOGS
@@ -55,6 +62,7 @@ CHECKS: Mapping[str, Check] = {
     "keys": Check(keys, "the server was started without this key: set it where the stack is started, then `make up`"),
     **{name: Check(run) for name, run in PROTOCOLS.items()},
     "rules": Check(partial(through_the_reward_server, "rules")),
+    "code": Check(code, f"does its sandbox run (docs/code.md)? {LOGS}"),
     "judge": Check(
         partial(through_the_reward_server, "judge"),
         f"does the reward server know the judge (its own LLM_JUDGE_SERVER_URL)? {LOGS}",

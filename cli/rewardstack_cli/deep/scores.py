@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rewardstack.score import Score
+from rewardstack.errors import RewardstackError
+from rewardstack.score import Request, Score
 from rewardstack_cli.deep.samples import CLOSE, Sample, ServiceName, samples
 from rewardstack_cli.deep.stack import LeftOut, Stack, require, require_right, wait_until
 
@@ -16,6 +18,25 @@ CACHE_SECONDS = 60.0
 async def through_the_reward_server(service: ServiceName, stack: Stack) -> str:
     """With nothing but REWARD_SERVER_URL set, a service scores."""
     return await _right(stack, service, direct=False)
+
+
+async def code(stack: Stack) -> str:
+    """Programs are run, and a wrong one is told from a right one."""
+    mark = uuid.uuid4().hex
+    tests = {"inputs": ["6 7\n"], "outputs": ["42\n"]}
+    answers = [f"```python\na, b = map(int, input().split())\nprint(a {sign} b)  # {mark}\n```" for sign in "*+"]
+    some = [
+        Sample(Request("code", answer, tests), right, right, "rules")
+        for answer, right in zip(answers, (1, 0), strict=True)
+    ]
+    try:
+        scores = await stack.score(some, direct=False)
+    except RewardstackError as error:
+        if "CODE=on" not in str(error):
+            raise
+        raise LeftOut("the reward server runs no programs (CODE)") from None
+    require_right(some, scores)
+    return "worth " + ", ".join(f"{one.value:g}" for one in scores)
 
 
 async def directly(service: ServiceName, stack: Stack) -> str:

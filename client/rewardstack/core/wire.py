@@ -50,6 +50,8 @@ def score_record(score: Score) -> Record:
         record["agreement"] = score.agreement
     if score.field:
         record["field"] = score.field
+    if score.volatile:
+        record["volatile"] = True
     if score.usage is not None:
         record["usage"] = score.usage._asdict()
     return record
@@ -77,6 +79,7 @@ def _read_score(record: Mapping[str, Any]) -> Score:
         agreement=None if record.get("agreement") is None else float(record["agreement"]),
         field=str(record.get("field") or ""),
         usage=read_usage(record),
+        volatile=record.get("volatile") is True,
     )
 
 

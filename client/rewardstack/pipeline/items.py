@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,11 +24,15 @@ SECRET = ("api_key", "server_url")
 """How names in `extra_info` end whose values no trace shows: a key, or a URL, which may hold one."""
 
 
-def read_request(request: Request) -> tuple[Item, float | None]:
+def read_request(request: Request, *, whole: bool = False) -> tuple[Item, float | None]:
     """Return the request as an item, and its own timeout in seconds if it has one.
 
     The item's response is what `last_turn` returns: the last assistant turn, without end tokens and tool output. Every
     scorer reads this text.
+
+    Args:
+        request: the sample.
+        whole: whether its ground truth is one reference, whatever its shape.
 
     Raises:
         RequestError: it is malformed; names the field.
@@ -42,9 +47,10 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
     text = solution if isinstance(solution, str) else _last_message(solution)
+    references = as_one_reference(truth) if whole else choose(as_references(truth), extra)
     last = last_turn(text)
     messages = None if solution is text and len(last) == len(text) else solution
-    return Item(last, choose(as_references(truth), extra), extra, request.data_source, messages), timeout
+    return Item(last, references, extra, request.data_source, messages), timeout
 
 
 def _last_message(solution: Any) -> str:
@@ -118,6 +124,32 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
     return tuple(text for one in value if (text := _text(one, field)).strip())
 
 
+def as_one_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
+    """Return a ground truth as one reference: text as it is, anything else as JSON; empty where there is none.
+
+    A list of one text that holds an object or a list of JSON is that text, which is what a client sends.
+
+    Raises:
+        RequestError: JSON cannot hold it.
+    """
+    value = plain(ground_truth)
+    if (
+        isinstance(value, list)
+        and len(value) == 1
+        and isinstance(value[0], str)
+        and value[0].lstrip()[:1] in ("{", "[")
+    ):
+        value = value[0]
+    if value is None or value == [] or (isinstance(value, float) and math.isnan(value)):
+        return ()
+    if not isinstance(value, str):
+        try:
+            value = json.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise RequestError(f"{field}: {error}; it must hold what JSON can", field) from error
+    return (value,) if value.strip() else ()
+
+
 def _target(value: Mapping[str, Any], field: str) -> Any:
     if TARGET in value:
         return value[TARGET]
@@ -177,9 +209,11 @@ FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, 
 """What each filter leaves of the references, by its field of `extra_info`, in order."""
 
 
-def request_facts(request: Request, item: Item, timeout: float | None) -> Record:
+def request_facts(request: Request, item: Item, timeout: float | None, *, whole: bool = False) -> Record:
     """Return what a trace says of a request: its fields, and the references that each filter leaves."""
     truth = plain(request.ground_truth)
+    if whole:
+        return {"solution": item.solution, **known({"extra_info": _shown(item) or None, "timeout": timeout})}
     references = as_references(truth)
     truth = truth[TARGET] if isinstance(truth, dict) else truth
     given = len(truth) if isinstance(truth, list) else int(truth is not None)
@@ -190,5 +224,8 @@ def request_facts(request: Request, item: Item, timeout: float | None) -> Record
         if name in item.extra:
             references = narrow(references, item.extra)
             facts[f"left by {name}"] = list(references)
-    shown = {name: brief(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}
-    return {**facts, **known({"extra_info": shown or None, "timeout": timeout})}
+    return {**facts, **known({"extra_info": _shown(item) or None, "timeout": timeout})}
+
+
+def _shown(item: Item) -> Record:
+    return {name: brief(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}

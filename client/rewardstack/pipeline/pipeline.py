@@ -204,14 +204,15 @@ class Pipeline:
         groups: Groups = {}
         for at, request in enumerate(requests):
             route = self.routes.find(request.data_source)
+            whole = self.routes.takes_whole(request.data_source)
             try:
-                item, timeout = read_request(request)
+                item, timeout = read_request(request, whole=whole)
             except RequestError as error:
                 scores[at] = Score.unscored(str(error), field=error.field)
                 facts: Mapping[str, Any] = {"error": str(error)}
             else:
                 groups.setdefault((request.data_source, timeout), (route, {}))[1][at] = item
-                facts = {} if trace is None else request_facts(request, item, timeout)
+                facts = {} if trace is None else request_facts(request, item, timeout, whole=whole)
             if trace is not None:
                 trace.note("request", facts)
             if at % SLICE == SLICE - 1:

@@ -442,7 +442,7 @@ def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, 
     return [
         (key.text, one if one.usage is None else replace(one, usage=None))
         for key, one in outcomes
-        if key is not None and one.status == "ok"
+        if key is not None and one.status == "ok" and not one.volatile
     ]
 
 
@@ -475,6 +475,7 @@ def own(score: Score, elapsed: float, *, cached: bool = False) -> Score:
         score.agreement,
         score.field,
         usage,
+        score.volatile,
     )
 
 

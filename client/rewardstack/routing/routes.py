@@ -19,7 +19,7 @@ from rewardstack.score import OnError
 
 RULES = (
     *("exact_match", "gsm8k", "math", "math_verifier", "multiple_choice"),
-    *("json_schema", "length", "overlong", "regex_format", "repetition"),
+    *("code", "json_schema", "length", "overlong", "regex_format", "repetition"),
     *("example_coding", "example_math", "example_safety"),
 )
 """The reward functions every reward server has; a test holds this list to its registry."""
@@ -28,8 +28,11 @@ RULE_OPTIONS = (
     *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
     *("extraction", "tolerance", "simplified"),
     *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
+    *("score", "time_limit", "memory_mb", "compare", "max_tests", "language", "extract"),
 )
 """The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
+CODE = "code"
+"""The reward function that runs programs. Its ground truth is one set of tests, never a choice of references."""
 REMEMBERED = 4096
 """Sources whose route is remembered."""
 
@@ -94,6 +97,7 @@ class RouteTable:
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._routes: dict[str, Route] = {}
         self._found: dict[str, Route] = {}
+        self._whole: dict[str, bool] = {}
         for route in routes:
             self.add(route)
 
@@ -107,6 +111,7 @@ class RouteTable:
             raise RouteError(f"route {route.name!r} is defined twice; known: {', '.join(self.names())}", route.name)
         self._routes[route.name] = route
         self._found.clear()
+        self._whole.clear()
 
     def names(self) -> list[str]:
         """The routes' names, sorted; one that takes whatever begins with it ends with `*`."""
@@ -183,6 +188,19 @@ class RouteTable:
             if len(self._found) < REMEMBERED:
                 self._found[source] = route
         return route
+
+    def takes_whole(self, source: str) -> bool:
+        """Return whether a ground truth of `source` is one thing, whatever its shape: where programs are run by it."""
+        known = self._whole.get(source)
+        if known is None:
+            route = self.find(source)
+            if isinstance(route.target, Leaf):
+                known = route.target.kind == "rule" and (route.target.target or source[len(route.name) :]) == CODE
+            else:
+                known = any(map(self.takes_whole, routes_of(route.target)))
+            if len(self._whole) < REMEMBERED:
+                self._whole[source] = known
+        return known
 
     def check(self) -> None:
         """Returns where every part of every route has a route, and none leads back to itself.

@@ -20,16 +20,15 @@ NAMES: Mapping[str, str] = {
     "numina_synthetic_amc": "math",
     "numina_cn_k12": "math",
     "numina_olympiads": "math",
+    **dict.fromkeys(("codecontests", "apps", "codeforces", "taco", "livecodebench"), "code"),
 }
 """The reward function of each; `math_dapo` and `math_dapo_reasoning` are `math`'s, as every name is that goes on so."""
 BEGINNINGS: Mapping[str, str] = {"aime": "math"}
 """The same for all names that begin so."""
 
 _OWN = "a reward function of your own can (REWARD_FUNCTIONS), behind a route (REWARDSTACK_ROUTES)"
-_CODE = f"its answers are programs, which no reward function here runs; {_OWN}"
 _SEARCH = f"no reward function here compares words as Search-R1 does, without case, articles and punctuation; {_OWN}"
 UNSERVED: Mapping[str, str] = {
-    **dict.fromkeys(("codecontests", "apps", "codeforces", "taco"), _CODE),
     "searchR1_": _SEARCH,
 }
 """Why a name, or what begins with one that ends with an underscore, has no route, and the remedy."""

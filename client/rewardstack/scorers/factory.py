@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import cache as cache_calls
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
 from rewardstack.core.imports import importing
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
-from rewardstack.routing.routes import EMBEDDING, RouteTable
+from rewardstack.routing.routes import CODE, EMBEDDING, RouteTable
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from rewardstack.scorers.embedding import Embedding, VectorStore
     from rewardstack.scorers.judge import Named
     from rewardstack.scorers.rate import RateLimit
+
+CODE_SECONDS = 600.0
+"""Least patience with a server that runs programs: a batch of them takes minutes where it waits for others."""
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +74,10 @@ class Backends:
         is_relayed = bool(settings.reward_server_urls)
 
         def make_rule(name: str) -> Scorer[Any]:
-            remote = RemoteRule(name, settings.reward_server_timeout, servers)
+            if name == CODE and settings.code_sandbox_urls and not is_relayed:
+                return RemoteRule(name, max(settings.reward_server_timeout, CODE_SECONDS), self._sandboxes(settings))
+            patience = CODE_SECONDS if name == CODE else 0.0
+            remote = RemoteRule(name, max(settings.reward_server_timeout, patience), servers)
             return remote if is_relayed else _or_embedded(name, remote, settings)
 
         def make_judge(name: str) -> Scorer[Any]:
@@ -113,6 +120,12 @@ class Backends:
             settings.reward_server_refused_timeout,
         )
         return RewardServers(settings, find, self._types)
+
+    def _sandboxes(self, settings: Settings) -> RewardServers:
+        """Return the reward servers that only run programs, in place of those of the environment."""
+        own = replace(settings, reward_server_urls=settings.code_sandbox_urls, reward_server_api_key="", endpoints="")
+        find = self._finder(own, "code", lambda now: (now.code_sandbox_urls, ""), None)
+        return RewardServers(own, find, self._types)
 
     def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
         """Return what asks reward servers by these base URLs under this key."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rewardstack.errors import SettingsError
 from rewardstack.settings import read
@@ -26,9 +27,25 @@ SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
 FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
 OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
-RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON")
+RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, "CODE_SANDBOX_URL")
 HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
 """A URL or an address with user information, or a password in its query."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSettings:
+    """How programs are run here.
+
+    Args:
+        processes: samples whose programs run at the same time.
+        timeout: seconds of CPU that the tests of one sample may take together.
+        python: the interpreter; empty for this one.
+    """
+
+    processes: int
+    timeout: float
+    python: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,7 @@ class RuleSettings:
         function_allow: what confined ones may do (`confinement.syscalls.ADDABLE`).
         verify_timeout: seconds that one sample may take in an isolated process.
         verify_processes: isolated processes that work at the same time.
+        code: how programs are run; None where they are not run here.
     """
 
     function_files: tuple[Path, ...]
@@ -50,6 +68,7 @@ class RuleSettings:
     function_allow: tuple[str, ...]
     verify_timeout: float
     verify_processes: int
+    code: CodeSettings | None
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> RuleSettings:
@@ -66,6 +85,7 @@ class RuleSettings:
             _addable(value[FUNCTION_ALLOW]),
             value["VERIFY_TIMEOUT"],
             value["VERIFY_PROCESSES"] or usable_cores(),
+            _code(value),
         )
 
 
@@ -151,6 +171,7 @@ class Settings(RuleSettings):
             rules.function_allow,
             rules.verify_timeout,
             rules.verify_processes,
+            rules.code,
             api_keys=value["REWARD_SERVER_API_KEYS"],
             allowed_hosts=value["ALLOWED_HOSTS"],
             key_rate=value["REWARD_KEY_RATE"],
@@ -176,6 +197,13 @@ class Settings(RuleSettings):
             worker_metrics_port=value["WORKER_METRICS_PORT"],
             reload=value["RELOAD"] == "on",
         )
+
+
+def _code(value: Mapping[str, Any]) -> CodeSettings | None:
+    """Return how programs are run here; None where they are not, or in a sandbox."""
+    if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
+        return None
+    return CodeSettings(value["CODE_PROCESSES"] or usable_cores(), value["CODE_TIMEOUT"], value["CODE_PYTHON"])
 
 
 def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:

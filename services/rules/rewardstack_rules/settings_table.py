@@ -92,6 +92,18 @@ RULES = Section("Reward server", [
     Setting("REWARD_FUNCTIONS_ALLOW", "", Words(r"[a-z0-9_]+", "network,sched_setaffinity"), RULES_RUN,
             "what your confined functions may do beside reading and computing, separated by commas: `network`, "
             "`programs`, `write` (to REWARD_FUNCTIONS_FILES), or the names of single system calls"),
+    Setting("CODE", "off", OneOf("on", "off"), (*RULES_RUN, "up"),
+            "whether the reward function `code` runs the policy's programs, each test in a confined process"),
+    Setting("CODE_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
+            "samples whose programs run at the same time; empty: one per CPU"),
+    Setting("CODE_TIMEOUT", "60", Number(3600, "a number of seconds"), RULES_RUN,
+            "seconds of CPU that the tests of one sample may take together; those that are left then fail"),
+    Setting("CODE_BOUNDARY", "", OneOf("", "container"), RULES_RUN,
+            "`container`: programs run although the kernel has no Landlock, because the container that the server runs "
+            "in is the boundary"),
+    Setting("CODE_PYTHON", "", Text(), RULES_RUN,
+            "interpreter of the programs (Python 3.10 or later), with the packages that they may import; empty: the "
+            "server's own"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
             "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "

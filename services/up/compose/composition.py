@@ -44,6 +44,8 @@ REPLICAS_FLAG = "--data-parallel-size"
 WITH_KEYS = "/with_keys.sh"
 PROGRAMS = {"judge": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
 """The settings of what the images of the model servers start."""
+SANDBOX_URL = "http://sandbox:6000"
+"""Where containers find what runs programs."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     memory = {f"{name.upper()}_MEMORY": SERVICES[name].memory for name in ("cache", "queue")}
     environment = {
         **settings,
-        "COMPOSE_PROFILES": ",".join(server.name for server in chosen),
+        "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if runs_code(settings) else [])]),
+        "STACK_CODE_SANDBOX_URL": SANDBOX_URL if runs_code(settings) else "",
         **{server.url: _external_url(server, settings, chosen) for server in SERVERS},
         **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
         **values,
@@ -196,6 +199,11 @@ def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gp
     machine.require(left, sum(copies.values()), size)
     names = (gpu.name for gpu in left)
     return {**found, **{judge: ",".join(islice(names, count * size)) for judge, count in copies.items()}}
+
+
+def runs_code(settings: Settings) -> bool:
+    """Whether the stack runs programs, in a container of its own."""
+    return settings["CODE"] == "on" and not settings["CODE_SANDBOX_URL"]
 
 
 def _files(settings: Settings, gpus: bool) -> dict[str, bool]:

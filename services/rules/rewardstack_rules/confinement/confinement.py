@@ -38,16 +38,26 @@ class Confinement:
     Args:
         allow: groups of system calls, or single ones, that are added (`syscalls.ADDABLE`).
         files: further files and folders that it can read, and write if `write` is allowed.
+        only: files and folders that it can read in place of the system's and those of code. It then has pairs of
+            stream sockets as well, which asyncio needs.
 
     Raises:
         OSError: there is no table of system calls for this machine.
     """
 
-    def __init__(self, allow: Sequence[str] = (), files: Sequence[str] = ()) -> None:
+    def __init__(
+        self, allow: Sequence[str] = (), files: Sequence[str] = (), *, only: Sequence[str] | None = None
+    ) -> None:
         groups = [name for name in allow if name in GROUPS]
-        self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, added(tuple(allow))))
+        calls = added(tuple(allow))
+        if only is not None:
+            groups, calls = [*groups, "stream_pairs"], calls | {"socketpair"}
+        self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, calls))
         self._has_network = "network" in groups
-        self._rules = [*_rules(files, has_programs="programs" in groups, can_write="write" in groups)]
+        if only is None:
+            self._rules = [*_rules(files, has_programs="programs" in groups, can_write="write" in groups)]
+        else:
+            self._rules = [(path, landlock.READ) for path in only]
         self.has_landlock = landlock.version() > 0
 
     def enter(self) -> None:
@@ -56,9 +66,17 @@ class Confinement:
         Raises:
             OSError: the kernel, or what it runs in, does not let it.
         """
+        self.limit_files()
+        self.limit_calls()
+
+    def limit_files(self) -> None:
+        """Take privileges and files from this process and its future children; raise as `enter` does."""
         give_up_privileges()
         if self.has_landlock:
             landlock.restrict(self._rules, has_network=self._has_network)
+
+    def limit_calls(self) -> None:
+        """Take system calls from this process, which must have no privileges; raise as `enter` does."""
         self._filter.install()
 
     def check(self) -> None:

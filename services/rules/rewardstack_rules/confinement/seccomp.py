@@ -43,6 +43,8 @@ TERMINAL = (0x5401, 0x802C542A, 0x5413)
 OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
 """FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
+AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
+
 
 class Argument(NamedTuple):
     """A condition on one argument: its low half, masked, must be one of some values.
@@ -55,7 +57,7 @@ class Argument(NamedTuple):
     mask: int = 0xFFFFFFFF
 
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, Argument | tuple[Argument, ...] | None] = {
     "open": Argument(1, (0,), WRITING),
     "openat": Argument(2, (0,), WRITING),
     "clone": Argument(0, (CLONE_THREAD,), CLONE_THREAD | CLONE_NEW),
@@ -64,7 +66,8 @@ ARGUMENTS = {
     "prctl": Argument(0, (*PR_NAMES, *PR_READING, PR_SET_VMA)),
     "prlimit64": Argument(0, (0,)),
 }
-WIDER: dict[str, dict[str, Argument | None]] = {
+WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
+    "stream_pairs": {"socketpair": (Argument(0, (AF_UNIX,)), Argument(1, (SOCK_STREAM,), SOCK_TYPES))},
     "programs": {"clone": Argument(0, (0,), CLONE_NEW)},
     "write": {
         "open": None,
@@ -72,7 +75,8 @@ WIDER: dict[str, dict[str, Argument | None]] = {
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""What stands in their place where a group is added; None for no condition. 36 to 38 are locks of an open file."""
+"""What stands in their place where a group is added, or for asyncio pairs of streams; None for no condition. 36 to 38
+are locks of an open file."""
 
 
 class Instruction(NamedTuple):
@@ -97,7 +101,7 @@ def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection
     """
     if machine not in ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
-    conditions: dict[str, Argument | None] = dict(ARGUMENTS)
+    conditions = dict(ARGUMENTS)
     for group in groups:
         conditions |= WIDER.get(group, {})
     filter_ = [
@@ -115,24 +119,21 @@ def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection
     return [*filter_, Instruction(RETURN, 0, 0, REFUSE)]
 
 
-def _rule(number: int, condition: Argument | None, result: int) -> list[Instruction]:
-    body = [Instruction(RETURN, 0, 0, result)] if condition is None else _where(condition)
+def _rule(number: int, condition: Argument | tuple[Argument, ...] | None, result: int) -> list[Instruction]:
+    conditions = (condition,) if isinstance(condition, Argument) else condition or ()
+    body = [*(one for each in conditions for one in _refuse_unless(each)), Instruction(RETURN, 0, 0, result)]
     return [Instruction(JUMP_IF_EQUAL, 0, len(body), number), *body]
 
 
-def _where(condition: Argument) -> list[Instruction]:
-    """Allow the call if the condition holds, else refuse it."""
-    tests = [one for value in condition.values for one in _if_equal(value, ALLOW)]
+def _refuse_unless(condition: Argument) -> list[Instruction]:
+    """Refuse the call unless the condition holds."""
+    count = len(condition.values)
     return [
         Instruction(LOAD, 0, 0, AT_ARGUMENTS + 8 * condition.position),
         Instruction(AND, 0, 0, condition.mask),
-        *tests,
+        *(Instruction(JUMP_IF_EQUAL, count - at, 0, value) for at, value in enumerate(condition.values)),
         Instruction(RETURN, 0, 0, REFUSE),
     ]
-
-
-def _if_equal(value: int, result: int) -> list[Instruction]:
-    return [Instruction(JUMP_IF_EQUAL, 0, 1, value), Instruction(RETURN, 0, 0, result)]
 
 
 def _unless_equal(value: int, result: int) -> list[Instruction]:

@@ -14,19 +14,24 @@ from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.functions.builtin import built_in_rules
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.functions.user_functions import load_file
+from rewardstack_rules.settings import CodeSettings
 
 OWN_FILE = Path(__file__).parents[1] / "reward_functions.py"
 
 
-def load_registry(function_files: Iterable[Path]) -> Registry:
+def load_registry(function_files: Iterable[Path], code: CodeSettings | None = None) -> Registry:
     """The built-in rules, then those of `reward_functions.py`, then those of further files.
+
+    Args:
+        function_files: the further files.
+        code: how programs are run; None where they are not.
 
     Raises:
         SettingsError: a file cannot be loaded, or holds no reward function.
         RouteError: two functions have one name, or a function's signature has no known shape.
     """
     registry = Registry()
-    for rule in (*built_in_rules(), *load_file(OWN_FILE)):
+    for rule in (*built_in_rules(code), *load_file(OWN_FILE)):
         registry.add(rule)
     for path in function_files:
         before = len(registry)

@@ -31,6 +31,7 @@ class Rule:
         isolated: whether it runs in a process that can be killed.
         confined: whether that process has no network, starts no program, writes no file and reads only code.
         own: whether it is the user's, and not one that comes with the server.
+        programs: whether it runs the policy's programs.
         verifier: the rule in two halves, where it only asks whether an answer is right.
         read_out: what it reads in a response of a bounded length, and in each reference, by name, for an explanation;
             None where it does not say.
@@ -46,6 +47,7 @@ class Rule:
     isolated: bool = True
     confined: bool = True
     own: bool = False
+    programs: bool = False
     verifier: Verifier | None = None
     read_out: Callable[[str, Sequence[str], Mapping[str, Any]], dict[str, Any]] | None = None
 

@@ -32,7 +32,7 @@ from rewardstack_rules.jobs.metrics import JobsCollector
 from rewardstack_rules.jobs.store import JobStore
 from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.cache import CacheCollector
-from rewardstack_rules.metrics.isolation import IsolationCollector
+from rewardstack_rules.metrics.isolation import isolation_collectors
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
@@ -48,7 +48,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         RouteError: two reward functions have one name.
     """
     settings = settings or Settings.from_env()
-    registry = load_registry(settings.function_files)
+    registry = load_registry(settings.function_files, settings.code)
     golden = load_golden(settings.dataset_path, settings.golden_threshold)
     store = JobStore(settings) if settings.queue_url else None
     context = Context(settings, registry, golden, Evaluator(settings, registry, counters), store)
@@ -75,7 +75,7 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 
 def _collectors(context: Context) -> Iterator[Collector]:
-    yield IsolationCollector(context.evaluator.isolation_stats)
+    yield from isolation_collectors(context.evaluator)
     if context.evaluator.cache_url:
         yield CacheCollector(context.evaluator.cache_url)
     if context.settings.queue_url:

@@ -43,6 +43,13 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+def reap_orphans() -> None:
+    """Reaps the children of this process that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            pass
+
+
 def end_children() -> None:
     """Kills and reaps every child of this process; where it adopts orphans, all that was below them as well."""
     me = str(os.getpid())

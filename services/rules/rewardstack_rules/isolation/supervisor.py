@@ -20,7 +20,7 @@ from rewardstack_rules.isolation.child_link import Task
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.connection import FrameConnection
 from rewardstack_rules.isolation.frames import Frame, Kind, dump
-from rewardstack_rules.isolation.process import adopt_orphans, silence
+from rewardstack_rules.isolation.process import adopt_orphans, reap_orphans, silence
 from rewardstack_rules.isolation.scheduler import Scheduler
 from rewardstack_rules.isolation.watch import beat, fork_watched
 
@@ -107,6 +107,7 @@ class Supervisor:
         """Serves until every server process is gone, or the entry turns out not to run."""
         beat(self._loop, self._pulse)
         self._loop.add_signal_handler(signal.SIGTERM, self._end.set)
+        self._loop.add_signal_handler(signal.SIGCHLD, reap_orphans)
         self._loop.add_reader(self._lifeline, self._leave)
         self.pool.start()
         try:

@@ -67,7 +67,7 @@ class Workshop(NamedTuple):
 def workshop() -> Workshop:
     """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
     settings = Settings.from_env()
-    evaluator = Evaluator(settings, load_registry(settings.function_files), counters)
+    evaluator = Evaluator(settings, load_registry(settings.function_files, settings.code), counters)
     redis = connect(settings.queue_url, QUEUE_RETRIES)
     return Workshop(evaluator, Ledger(redis), settings.job_retries, Delivery(redis), Background())
 

@@ -32,7 +32,7 @@ from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.metrics import counters
-from rewardstack_rules.metrics.isolation import IsolationCollector
+from rewardstack_rules.metrics.isolation import isolation_collectors
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated
 from rewardstack_rules.scoring.reload import Reloader
@@ -97,7 +97,7 @@ def main() -> None:
         prepare_isolated(settings)
         evaluator = workshop().evaluator
         if settings.worker_metrics_port:
-            counters.serve(settings.worker_metrics_port, [IsolationCollector(evaluator.isolation_stats)])
+            counters.serve(settings.worker_metrics_port, [*isolation_collectors(evaluator)])
     except ConfigError as error:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"

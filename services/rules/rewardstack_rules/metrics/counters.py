@@ -6,7 +6,7 @@ Under gunicorn each process writes to files in PROMETHEUS_MULTIPROC_DIR, which m
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from prometheus_client import (
@@ -59,6 +59,13 @@ COMPARED = Counter(
     "Answers of mathematics compared in isolated processes: by their `values`, or left `undecided`.",
     ["by"],
 )
+CODE_TESTS = Counter(
+    "rewardstack_code_tests_total",
+    "Tests that programs were run on, by verdict; `fault` where the sandbox failed.",
+    ["verdict"],
+)
+CODE_SECONDS = Counter("rewardstack_code_cpu_seconds_total", "Seconds of CPU that programs took, or slept too long.")
+CODE_LAUNCHERS = Counter("rewardstack_code_launcher_restarts_total", "Launchers of programs that died over a test.")
 CAUSES = Counter(
     "rewardstack_causes_total",
     "Samples that have no score of their own, by how it ended and why, in words that hold nothing of a sample.",
@@ -132,6 +139,17 @@ def count_compared(by: Iterable[str]) -> None:
     """Counts answers of mathematics, by what compared them."""
     for name, count in Counts(by).items():
         COMPARED.labels(name).inc(count)
+
+
+def count_code(counts: Mapping[str, int]) -> None:
+    """Counts the tests that a sample's program ran."""
+    for name, count in counts.items():
+        if name == "cpu_ms":
+            CODE_SECONDS.inc(count / 1000)
+        elif name == "launcher_died":
+            CODE_LAUNCHERS.inc(count)
+        else:
+            CODE_TESTS.labels(name).inc(count)
 
 
 @cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -14,15 +16,37 @@ from rewardstack.errors import RewardstackError
 log = logging.getLogger(__name__)
 
 
+class Evaluator(Protocol):
+    """What has isolated processes."""
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether it has some that run programs."""
+        ...
+
+    def isolation_stats(self, *, code: bool = False) -> Mapping[str, int]:
+        """Counts of those that run programs, or of all others."""
+        ...
+
+
+def isolation_collectors(evaluator: Evaluator) -> Iterable[Collector]:
+    """Return the collectors of an evaluator's isolated processes."""
+    yield IsolationCollector(evaluator.isolation_stats, "rewardstack_verifier")
+    if evaluator.runs_code:
+        yield IsolationCollector(partial(evaluator.isolation_stats, code=True), "rewardstack_code")
+
+
 class IsolationCollector(Collector):
     """The isolated processes of one server, which all its processes share.
 
     Args:
         stats: asks for `Scheduler.stats`.
+        prefix: with which the names of the metrics begin.
     """
 
-    def __init__(self, stats: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(self, stats: Callable[[], Mapping[str, int]], prefix: str) -> None:
         self._stats = stats
+        self._prefix = prefix
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, so that registering it starts no processes."""
@@ -35,32 +59,32 @@ class IsolationCollector(Collector):
         except (RewardstackError, asyncio.TimeoutError) as error:
             log.warning("isolated processes are not counted: %s", error or "no answer in time")
             stats = {}
-        yield GaugeMetricFamily("rewardstack_verifier_up", "Whether isolated processes can be had.", float(bool(stats)))
+        yield GaugeMetricFamily(f"{self._prefix}_up", "Whether isolated processes can be had.", float(bool(stats)))
         if stats:
-            yield from _gauges(stats)
-            yield from _counters(stats)
+            yield from _gauges(self._prefix, stats)
+            yield from _counters(self._prefix, stats)
 
 
-def _gauges(stats: Mapping[str, int]) -> Iterable[Metric]:
+def _gauges(prefix: str, stats: Mapping[str, int]) -> Iterable[Metric]:
     text = "Isolated processes that there are, busy or not."
-    yield GaugeMetricFamily("rewardstack_verifier_processes", text, stats["children"])
+    yield GaugeMetricFamily(f"{prefix}_processes", text, stats["children"])
     text = "Samples that an isolated process works on; those that take long have a lane of their own."
-    busy = GaugeMetricFamily("rewardstack_verifier_busy", text, labels=["lane"])
+    busy = GaugeMetricFamily(f"{prefix}_busy", text, labels=["lane"])
     busy.add_metric(["fast"], stats["busy"] - stats["slow"])
     busy.add_metric(["slow"], stats["slow"])
     yield busy
     text = "Samples that wait for an isolated process."
-    waiting = GaugeMetricFamily("rewardstack_verifier_waiting", text, labels=["lane"])
+    waiting = GaugeMetricFamily(f"{prefix}_waiting", text, labels=["lane"])
     waiting.add_metric(["fast"], stats["queued"])
     waiting.add_metric(["slow"], stats["slow_queued"])
     yield waiting
 
 
-def _counters(stats: Mapping[str, int]) -> Iterable[Metric]:
+def _counters(prefix: str, stats: Mapping[str, int]) -> Iterable[Metric]:
     text = "Isolated processes that were killed at their deadline (timeout), or died over a sample (died)."
-    killed = CounterMetricFamily("rewardstack_verifier_killed", text, labels=["reason"])
+    killed = CounterMetricFamily(f"{prefix}_killed", text, labels=["reason"])
     killed.add_metric(["timeout"], stats["timeouts_total"])
     killed.add_metric(["died"], stats["killed_total"] - stats["timeouts_total"])
     yield killed
     text = "Isolated processes that were replaced after their share of work."
-    yield CounterMetricFamily("rewardstack_verifier_recycled", text, stats["recycled_total"])
+    yield CounterMetricFamily(f"{prefix}_recycled", text, stats["recycled_total"])

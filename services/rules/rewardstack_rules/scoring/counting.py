@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from rewardstack.score import Score, Usage
@@ -26,6 +26,9 @@ class Counters(Protocol):
     def count_compared(self, by: Iterable[str]) -> None:
         """Counts answers of mathematics, by what compared them."""
 
+    def count_code(self, counts: Mapping[str, int]) -> None:
+        """Counts the tests that a sample's program ran, by verdict, and the milliseconds of CPU (`cpu_ms`)."""
+
 
 def _ignore(*counted: object) -> None:
     """Counts nothing."""
@@ -34,7 +37,8 @@ def _ignore(*counted: object) -> None:
 class _Uncounted:
     """Counts nothing."""
 
-    count_scores = count_spent = count_unwritten = count_distrusted = count_compared = staticmethod(_ignore)
+    count_scores = count_spent = count_unwritten = staticmethod(_ignore)
+    count_distrusted = count_compared = count_code = staticmethod(_ignore)
 
 
 UNCOUNTED: Counters = _Uncounted()

@@ -18,9 +18,9 @@ from rewardstack.core.near_misses import suggestion
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.scorer import MakeScorer
+from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.composite import routes_of
-from rewardstack.routing.routes import RULE_PREFIX, Leaf
+from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
@@ -31,6 +31,7 @@ from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
+from rewardstack_rules.scoring.isolated import Pool
 from rewardstack_rules.scoring.local import LocalRules
 from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.scoring.wanted import IsWanted, Meanwhile, UnwantedError, always
@@ -192,7 +193,7 @@ class Evaluator:
         """Return whether a task comes back from an isolated process of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
-            clients = self._rules.clients
+            clients = self._rules.clients.values()
             asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS, tenant=PROBE_TENANT) for client in clients]
             results = run(_all(asked))
         except RewardstackError:
@@ -200,13 +201,22 @@ class Evaluator:
             return False
         return not any("error" in result for [result] in results)
 
-    def isolation_stats(self) -> dict[str, int]:
+    @property
+    def runs_code(self) -> bool:
+        """Whether programs are run here."""
+        return Pool.CODE in self._rules.clients
+
+    def isolation_stats(self, *, code: bool = False) -> dict[str, int]:
         """Return how busy the isolated processes are: the counts of `Scheduler.stats`.
+
+        Args:
+            code: of those that run programs, in place of all others.
 
         Raises:
             UnreachableError, asyncio.TimeoutError: their supervisor does not answer.
         """
-        asked = _all([client.stats() for client in self._rules.clients])
+        clients = self._rules.clients.items()
+        asked = _all([client.stats() for pool, client in clients if (pool is Pool.CODE) == code])
         counts = run(within(STATS_SECONDS, asked))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
@@ -258,7 +268,12 @@ class Evaluator:
         """Return the makers of a tenant's scorers."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes)
-        return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
+
+        def make_rule(name: str) -> Scorer[Any]:
+            in_sandbox = name == CODE and alone.code_sandbox_urls
+            return scorers["rule"](name) if in_sandbox else self._rules.scorer(name, tenant)
+
+        return {**scorers, "rule": make_rule}
 
 
 def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:

@@ -9,13 +9,23 @@ from functools import lru_cache
 from typing import Any
 
 from rewardstack.core.lru import LruCache
+from rewardstack.errors import ConfigError
 from rewardstack.pipeline.scorer import Scorer
+from rewardstack_rules.functions.builtin.code import OFF
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.isolated import Pool, isolation_config
-from rewardstack_rules.scoring.rule import REMEMBERED, InlineRule, IsolatedRule, Isolation, LocalVerifier, Verdicts
+from rewardstack_rules.scoring.isolated import Pool, isolation_config, pools, sample_seconds
+from rewardstack_rules.scoring.rule import (
+    REMEMBERED,
+    InlineRule,
+    IsolatedRule,
+    Isolation,
+    LocalVerifier,
+    ProgramRule,
+    Verdicts,
+)
 from rewardstack_rules.settings import RuleSettings
 
 MOST_PROCESSES = 8
@@ -38,10 +48,11 @@ class LocalRules:
         self._counters = counters
         self._verdicts: Verdicts = LruCache(REMEMBERED)
         needed = {Pool.BUILT_IN, *map(Pool.of, registry)}
-        clients = {pool: IsolationClient(isolation_config(settings, pool)) for pool in Pool if pool in needed}
-        self._isolations = {pool: Isolation(client, settings.verify_timeout) for pool, client in clients.items()}
-        self.clients = [*clients.values()]
-        """Of the isolated processes that the rules need."""
+        self.clients = {pool: IsolationClient(isolation_config(settings, pool)) for pool in pools(settings, needed)}
+        """Of the isolated processes that the rules need, by pool."""
+        self._isolations = {
+            pool: Isolation(client, sample_seconds(settings, pool)) for pool, client in self.clients.items()
+        }
 
     def scorer(self, name: str, tenant: str = "") -> Scorer[Any]:
         """Return a new scorer for a rule.
@@ -52,9 +63,15 @@ class LocalRules:
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists those there are.
+            ConfigError: it runs programs, which is off.
         """
         rule = self._registry.get(name)
-        isolation = self._isolations[Pool.of(rule)]
+        pool = Pool.of(rule)
+        if pool not in self._isolations:
+            raise ConfigError(OFF, "CODE")
+        isolation = self._isolations[pool]
+        if pool is Pool.CODE:
+            return ProgramRule(rule, isolation, self._counters)
         if rule.verifier is not None:
             return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
         kind = IsolatedRule if rule.isolated else InlineRule
@@ -62,7 +79,7 @@ class LocalRules:
 
     async def close(self) -> None:
         """Close the connections to the isolated processes; a later sample opens new ones."""
-        for client in self.clients:
+        for client in self.clients.values():
             client.close()
         for _ in range(2):  # turns of the loop: one aborts a connection, the next closes its socket
             await asyncio.sleep(0)
@@ -79,4 +96,4 @@ def embedded_rules() -> LocalRules:
     settings = RuleSettings.from_env()
     if not os.environ.get("VERIFY_PROCESSES"):
         settings = replace(settings, verify_processes=min(settings.verify_processes, MOST_PROCESSES))
-    return LocalRules(settings, load_registry(settings.function_files))
+    return LocalRules(settings, load_registry(settings.function_files, settings.code))

@@ -226,6 +226,27 @@ class IsolatedRule(LocalRule):
         return score
 
 
+class ProgramRule(IsolatedRule):
+    """Scores by the policy's programs.
+
+    No program runs in the processes that take its samples, so tenants share them.
+    """
+
+    ran = "in confined processes, one a test"
+
+    def __init__(self, rule: Rule, isolation: Isolation, counters: Counters = UNCOUNTED) -> None:
+        super().__init__(rule, isolation)
+        self._counters = counters
+
+    def _read(self, result: Mapping[str, Any]) -> Score:
+        self._counters.count_code(result.get("code", {}))
+        if result.get("error") == "sandbox":
+            return Score.failed(f"{self._rule.name}: {result['message']}", self.source)
+        score = super()._read(result)
+        score.volatile = bool(result.get("volatile"))
+        return score
+
+
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 from rewardstack_rules.functions.binding import RewardFunction, bind
+from rewardstack_rules.functions.builtin.code import code_rule
 from rewardstack_rules.functions.builtin.exact_match import exact_match
 from rewardstack_rules.functions.builtin.example_coding import example_coding
 from rewardstack_rules.functions.builtin.example_math import example_math
@@ -25,6 +26,7 @@ from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import FIELDS
+from rewardstack_rules.settings import CodeSettings
 
 VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
 """Compare with all references at once, in a process that can be killed."""
@@ -40,12 +42,17 @@ ISOLATED = (regex_format, json_schema)
 """Run what callers wrote, so they run in a process that can be killed."""
 
 
-def built_in_rules() -> Iterator[Rule]:
-    """The rules that every server has."""
+def built_in_rules(code: CodeSettings | None = None) -> Iterator[Rule]:
+    """The rules that every server has.
+
+    Args:
+        code: how programs are run; None where they are not.
+    """
     for name, (verifier, values) in VERIFIERS.items():
         yield Rule(name, verifier.evaluate, VERDICT_VERSION, fields=FIELDS, range=values, verifier=verifier)
     yield from (_rule(function, isolated=False) for function in (*COMPARING, *MEASURING))
     yield from (_rule(function, isolated=True) for function in ISOLATED)
+    yield code_rule(code)
 
 
 def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:

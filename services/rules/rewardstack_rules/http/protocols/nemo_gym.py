@@ -60,7 +60,7 @@ def verify() -> Response:
     _must_be_json(kept)
     parameters = read_field(body, "responses_create_params", dict)
     response = _output_text(read_field(body, "response", dict))
-    golden = next((kept[name] for name in GOLDEN if kept.get(name) is not None), None)
+    golden = next((kept[name] for name in GOLDEN if kept.get(name) is not None), _unit_tests(kept))
     extra = without_secrets({name: value for name, value in kept.items() if name not in (*OWN, *GOLDEN)})
     prompt = kept.get("question") or last_user_text(parameters.get("input"))
     [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
@@ -72,6 +72,12 @@ def verify() -> Response:
 def aggregate_metrics() -> Response:
     """Figures of many verified responses, which the collector logs when its rollouts are done."""
     return jsonify(nemo_gym_metrics.aggregate(read_field(read_object(), "verify_responses", list)))
+
+
+def _unit_tests(body: Mapping[str, Any]) -> Any:
+    """The tests of NeMo Gym's `code_gen` environments; None where the body has none."""
+    metadata = body.get("verifier_metadata")
+    return metadata.get("unit_tests") if isinstance(metadata, dict) else None
 
 
 def _complaint(score: Score) -> dict[str, Any]:

@@ -59,7 +59,8 @@ def matching(pattern: re.Pattern[str]) -> Schema:
 MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}}))
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
-REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}})]}
+REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), FREE, array(FREE)]}
+"""The last two are tests of programs."""
 CRITERION: Schema = {"anyOf": [TEXT, FREE]}
 RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), FREE]}
 JUDGE_OPTIONS: dict[str, Schema] = {
@@ -98,7 +99,8 @@ SCORE = exactly(
         "latency_ms": NUMBER,
         "details": FREE,
     },
-    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT, "usage": USAGE},
+    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT, "usage": USAGE}
+    | {"volatile": {"type": "boolean"}},
 )
 STEP = exactly(
     {"step": TEXT, "latency_ms": NUMBER, "facts": FREE, "steps": array({"$ref": "#/components/schemas/Step"})}

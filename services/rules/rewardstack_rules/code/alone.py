@@ -1,0 +1,52 @@
+"""Lets a test of one runner run while those of the other runners of its pool wait."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+_GATE, _RUNNING = os.memfd_create("gate"), os.memfd_create("running")
+_MAKER = os.getpid()
+"""Made in the zygote, which imports this; each runner opens them anew, for a lock belongs to an open file."""
+
+
+class Turns:
+    """One runner's part in who runs when."""
+
+    def __init__(self) -> None:
+        self._gate, self._running = (_open(fd) for fd in (_GATE, _RUNNING))
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """While this runner runs tests beside others."""
+        self._enter()
+        try:
+            yield
+        finally:
+            fcntl.flock(self._running, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Within `together`: while no other runner runs a test."""
+        fcntl.flock(self._running, fcntl.LOCK_UN)
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._running, fcntl.LOCK_EX)
+            yield
+        finally:
+            fcntl.flock(self._running, fcntl.LOCK_UN)
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+            self._enter()
+
+    def _enter(self) -> None:
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._running, fcntl.LOCK_SH)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+
+def _open(fd: int) -> int:
+    return os.open(f"/proc/{_MAKER}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)

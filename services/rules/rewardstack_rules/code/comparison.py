@@ -1,0 +1,89 @@
+"""Whether what a program printed or returned is what was expected. Nothing of the program runs here."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+MOST_DEEP = 100
+MOST_TIMES, MORE = 8, 1 << 20
+"""Times the length of what is expected, and characters more, beyond which an output is not read."""
+WAYS = ("lines", "tokens", "exact")
+"""How printed text is compared; the first is the default."""
+
+
+def same_output(printed: str, expected: str, way: str, tolerance: float | None = None) -> bool:
+    """Return whether a program printed what was expected.
+
+    Args:
+        printed: by the program.
+        expected: by the test.
+        way: `lines` (without blanks around each line, and blank lines at both ends), `tokens` (any white space between
+            them), or `exact`. In the first two, numbers are compared by their value.
+        tolerance: of numbers, relative to the expected one, and absolute below 1; None for exact ones.
+    """
+    if way == "exact":
+        return printed == expected
+    if is_far_longer(printed, expected):
+        return False
+    if way == "tokens":
+        return _same_tokens(printed.split(), expected.split(), tolerance)
+    ours, theirs = ([line.strip() for line in text.strip().split("\n")] for text in (printed, expected))
+    if len(ours) != len(theirs):
+        return False
+    return all(
+        one == other or _same_tokens(one.split(), other.split(), tolerance)
+        for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def is_far_longer(ours: str | bytes, theirs: str | bytes) -> bool:
+    """Return whether a text is so much longer than another that it need not be read: it is another one."""
+    return len(ours) > MOST_TIMES * len(theirs) + MORE
+
+
+def _same_tokens(ours: list[str], theirs: list[str], tolerance: float | None) -> bool:
+    return len(ours) == len(theirs) and all(
+        one == other or _same_number(one, other, tolerance) for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _same_number(one: str, other: str, tolerance: float | None) -> bool:
+    if not (NUMBER.fullmatch(one) and NUMBER.fullmatch(other)):
+        return False
+    if tolerance is not None and _is_close(float(one), float(other), tolerance):
+        return True
+    return Decimal(one) == Decimal(other)
+
+
+def _is_close(value: float, expected: float, tolerance: float) -> bool:
+    if math.isinf(value) or math.isinf(expected):
+        return value == expected
+    return abs(value - expected) <= tolerance * max(1.0, abs(expected))
+
+
+def same_value(value: Any, expected: Any, tolerance: float | None = None, depth: int = 0) -> bool:
+    """Return whether two values of JSON are the same; numbers within the tolerance are."""
+    if depth > MOST_DEEP:
+        return False
+    if isinstance(value, list) and isinstance(expected, list):
+        return len(value) == len(expected) and all(
+            same_value(one, other, tolerance, depth + 1) for one, other in zip(value, expected, strict=True)
+        )
+    if isinstance(value, dict) and isinstance(expected, dict):
+        return value.keys() == expected.keys() and all(
+            same_value(part, expected[name], tolerance, depth + 1) for name, part in value.items()
+        )
+    if tolerance is not None and _is_number(value) and _is_number(expected):
+        try:
+            return _is_close(float(value), float(expected), tolerance)
+        except OverflowError:
+            return bool(value == expected)
+    return bool(value == expected)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,52 @@
+"""Finds the program in a response: the last closed fence with the language's tag, else the last without a tag."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from rewardstack_verifier.transcript import split_reasoning
+
+TAGS = {"python": frozenset({"python", "python3", "py", "py3", "pypy", "pypy3"})}
+"""Of fences, by language."""
+FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)[^`]*\Z")
+
+
+def extract_code(response: str, language: str, how: str) -> str:
+    """Return the program of a response; empty if it has none.
+
+    Args:
+        response: what the policy wrote.
+        language: a key of `TAGS`.
+        how: `fence`, or `response` if the response is the program.
+    """
+    answer = split_reasoning(response)[1]
+    if how == "response":
+        return answer
+    blocks = _blocks(answer)
+    tagged = [code for tag, code in blocks if tag in TAGS[language]]
+    untagged = [code for tag, code in blocks if not tag]
+    return next((code for code in (*tagged[-1:], *untagged[-1:]) if code.strip()), "")
+
+
+def _blocks(text: str) -> list[tuple[str, str]]:
+    """Return the closed fenced blocks, each with its tag in lower case."""
+    blocks: list[tuple[str, str]] = []
+    opening: re.Match[str] | None = None
+    lines: list[str] = []
+    for line in text.splitlines():
+        fence = FENCE.match(line)
+        if opening is None:
+            opening, lines = fence, []
+        elif fence is not None and _closes(fence, opening):
+            code = "\n".join(lines) + "\n"
+            blocks.append((opening[3].lower(), textwrap.dedent(code) if opening[1] else code))
+            opening = None
+        else:
+            lines.append(line)
+    return blocks
+
+
+def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:
+    has_room = len(fence[1].expandtabs()) <= len(opening[1].expandtabs()) + 3
+    return has_room and not fence[3] and fence[2][0] == opening[2][0] and len(fence[2]) >= len(opening[2])

@@ -1,0 +1,350 @@
+"""Reads the tests in a ground truth: the formats of trainers and data sets, told apart by their fields.
+
+`docs/code.md` has the table. A ground truth is one set of tests, whatever its shape; nothing in it is executed here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import pickletools
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_BYTES = 16 << 20
+"""Of a problem's tests."""
+MOST_TESTS = 10_000
+STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
+OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
+WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
+"""Fields that hold the tests of an object that has none itself."""
+CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "interactor")
+EMPTY: tuple[Any, ...] = (None, "", [])
+PYTHON = ("python", "python3", "py", "")
+
+
+class TestsError(Exception):
+    """The tests cannot be run; the sample is `unscored`."""
+
+    __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test.
+
+    Args:
+        given: standard input; or the arguments of a call, as a JSON list.
+        expected: standard output; or the value that is returned.
+    """
+
+    given: str
+    expected: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The tests of one sample: cases, or programs.
+
+    Args:
+        cases: of standard input and output, or of calls.
+        function: that cases call; empty for standard input.
+        is_wrapped: whether an expected value may stand in a list of its own (APPS, TACO).
+        setup: what runs before the test programs.
+        tests: test programs.
+        entry: the function that they test; empty where they say so themselves.
+    """
+
+    cases: list[Case] = field(default_factory=list)
+    function: str = ""
+    is_wrapped: bool = False
+    setup: str = ""
+    tests: list[str] = field(default_factory=list)
+    entry: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`stdin`, `calls` or `programs`."""
+        return "programs" if self.tests else "calls" if self.function else "stdin"
+
+    def __len__(self) -> int:
+        return len(self.cases) + len(self.tests)
+
+    def limited(self, count: int) -> Problem:
+        """Return the problem with at most this many cases: those with the longest inputs, in their order."""
+        if count >= len(self.cases):
+            return self
+        longest = sorted(range(len(self.cases)), key=lambda at: -len(self.cases[at].given))[:count]
+        return Problem([self.cases[at] for at in sorted(longest)], self.function, self.is_wrapped)
+
+
+def read_tests(text: str) -> Problem:
+    """Return the tests of a ground truth.
+
+    Args:
+        text: JSON, or a test program.
+
+    Raises:
+        TestsError: it is in no known format, or cannot be run here.
+    """
+    if len(text) > MOST_BYTES:
+        raise TestsError(f"the tests have more than {MOST_BYTES >> 20} MiB")
+    value = _load(text)
+    if isinstance(value, str):
+        value = _load(value) if value != text else value
+    problem = _of_program(value) if isinstance(value, str) else _read(value)
+    if not len(problem):
+        raise TestsError("there are no tests")
+    if len(problem) > MOST_TESTS:
+        raise TestsError(f"there are more than {MOST_TESTS} tests")
+    return problem
+
+
+def _load(text: str) -> Any:
+    """Return what JSON says, or LiveCodeBench's compressed tests; the text itself if it is neither."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise TestsError("the tests are nested too deeply") from None
+    except ValueError:
+        return _load(_decompress(text)) if re.match(r"(eJ|eN|eA|eF)[\w+/=\s]{16,}\Z", text) else text
+
+
+def _decompress(text: str) -> str:
+    """Return the string of base64, zlib and pickle, within bounds and without unpickling it."""
+    try:
+        packed = base64.b64decode(text, validate=False)
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(packed, MOST_BYTES)
+    except (binascii.Error, ValueError, zlib.error):
+        raise TestsError("the compressed tests cannot be decompressed") from None
+    if not unpacker.eof:
+        raise TestsError(f"the compressed tests are cut off, or have more than {MOST_BYTES >> 20} MiB")
+    if data[:1] in (b"[", b"{"):
+        return data.decode("utf-8", "surrogatepass")
+    return _unpickled(data)
+
+
+def _unpickled(data: bytes) -> str:
+    found: list[str] = []
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name in STRING_OPCODES:
+                found.append(str(argument))
+            elif opcode.name not in OTHER_OPCODES:
+                raise TestsError("the compressed tests hold more than a string")
+    except (ValueError, EOFError, LookupError, ArithmeticError):
+        raise TestsError("the compressed tests are no pickle") from None
+    if len(found) != 1:
+        raise TestsError("the compressed tests hold no string, or several")
+    return found[0]
+
+
+def _read(value: Any) -> Problem:
+    if isinstance(value, list):
+        return _of_list(value)
+    if not isinstance(value, dict):
+        raise TestsError(f"the tests are in no known format: a {type(value).__name__}")
+    for name in CHECKERS:
+        if value.get(name):
+            raise TestsError(f"the problem needs a checker ({name}), which is not supported")
+    if value.get("input_mode") not in (None, "", "stdio", "stdin"):
+        raise TestsError(f"the problem reads from {value['input_mode']!r}; only standard input is supported")
+    if str(value.get("language") or "").lower() not in PYTHON:
+        raise TestsError(f"the tests are for {value['language']!r:.40}; only Python is supported")
+    for names, reader in READERS:
+        if any(value.get(name) not in EMPTY for name in names):
+            return reader(value)
+    for name in WRAPPERS:
+        if name in value:
+            inner = value[name]
+            inner = _load(inner) if isinstance(inner, str) else inner
+            return _of_program(inner) if isinstance(inner, str) else _read(inner)
+    if any(name in value for names, _ in READERS for name in names):
+        raise TestsError("there are no tests")
+    known = ", ".join(map(repr, [*value][:5])) or "nothing"
+    raise TestsError(f"the tests are in no known format: an object with {known}")
+
+
+def _of_program(text: str) -> Problem:
+    if not re.search(r"\bassert\b|\bdef test_|\bdef check\(", text):
+        raise TestsError("the tests are in no known format: text that is neither JSON nor a test program")
+    return _with_check(text, "")
+
+
+def _of_list(value: Sequence[Any]) -> Problem:
+    if all(isinstance(one, str) for one in value):
+        return Problem(tests=[*value])
+    if all(isinstance(one, dict) for one in value):
+        return _of_cases(value, {})
+    raise TestsError("the tests are in no known format: a list of neither strings nor objects")
+
+
+def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
+    """Tests as objects of an input and an output, of one type."""
+    cases = _decoded(cases, "test cases")
+    if not isinstance(cases, list) or not all(isinstance(one, dict) for one in cases):
+        raise TestsError("the tests are in no known format: the test cases are no list of objects")
+    if cases and all("input" not in one for one in cases) and all("inputs" in one for one in cases):
+        cases = [{**one, "input": one["inputs"], "output": one.get("outputs")} for one in cases]
+    if any("input" not in one or "output" not in one for one in cases):
+        raise TestsError("a test case has no `input`, or no `output`")
+    names = {_function_of(one) or _function_of(about) for one in cases if _is_call(one, about)}
+    if len(names) > 1 or (names and sum(_is_call(one, about) for one in cases) < len(cases)):
+        raise TestsError("the test cases are of several kinds")
+    if names == {""}:
+        raise TestsError("the test cases call a function, and none is named (`fn_name`)")
+    return _paired([one["input"] for one in cases], [one["output"] for one in cases], next(iter(names), ""))
+
+
+def _is_call(case: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
+    said = str(case.get("testtype") or case.get("type") or "")
+    return said.startswith("func") or (not said.startswith("std") and bool(_function_of(case) or _function_of(about)))
+
+
+def _function_of(about: Mapping[str, Any]) -> str:
+    metadata = _decoded(about.get("metadata") or {}, "metadata")
+    for source in (about, metadata if isinstance(metadata, dict) else {}):
+        for name in ("fn_name", "func_name", "function_name"):
+            if isinstance(source.get(name), str):
+                return str(source[name]).strip()
+    return ""
+
+
+def _decoded(value: Any, what: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    found = _load(value)
+    if isinstance(found, str):
+        raise TestsError(f"the {what} are no JSON")
+    return found
+
+
+def _paired(inputs: Any, outputs: Any, function: str) -> Problem:
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise TestsError("`inputs` and `outputs` must be lists")
+    if len(inputs) != len(outputs):
+        raise TestsError(f"there are {len(inputs)} inputs and {len(outputs)} outputs")
+    if not function:
+        return Problem([Case(_text(one), _text(other)) for one, other in zip(inputs, outputs, strict=True)])
+    is_text = all(isinstance(one, str) for one in inputs)
+    values = [_expected(one) for one in outputs] if is_text else outputs
+    pairs = zip(map(_arguments, inputs), values, strict=True)
+    return Problem([Case(one, other) for one, other in pairs], function, is_wrapped=not is_text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise TestsError(f"an input or output is a {type(value).__name__}, no text")
+    return str(value)
+
+
+def _arguments(value: Any) -> str:
+    """Return the arguments of a call as a JSON list: they are one, or stand on a line each."""
+    if isinstance(value, str):
+        try:
+            value = [json.loads(line) for line in value.split("\n") if line.strip()]
+        except (ValueError, RecursionError):
+            raise TestsError("the arguments of a call are no JSON, a value a line") from None
+    if not isinstance(value, list):
+        value = [value]
+    return json.dumps([_with_whole_keys(one) for one in value])
+
+
+def _with_whole_keys(value: Any) -> Any:
+    """JSON has no numbers as keys; where all of them are numbers, they are meant (as prime_code reads them)."""
+    if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
+        return {"__whole_keys__": value}
+    return value
+
+
+def _expected(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _of_pairs(value: Mapping[str, Any]) -> Problem:
+    """`inputs` and `outputs`, for a function where one is named."""
+    inputs, outputs = (_decoded(value.get(name), name) for name in ("inputs", "outputs"))
+    return _paired(inputs, outputs, _function_of(value))
+
+
+def _of_asserts(value: Mapping[str, Any]) -> Problem:
+    """A list of asserts, and what runs before them."""
+    tests = next(value[name] for name in ("assert_case", "test_list", "asserts") if value.get(name) not in EMPTY)
+    tests = [tests] if isinstance(tests, str) else tests
+    if not isinstance(tests, list) or not all(isinstance(one, str) for one in tests):
+        raise TestsError("the asserts are no list of strings")
+    before = [value.get("test_setup_code") or "", *(value.get("test_imports") or ())]
+    return Problem(setup="\n".join(map(str, before)), tests=tests)
+
+
+def _of_test(value: Mapping[str, Any]) -> Problem:
+    """A test program, and the function that its `check` is called with."""
+    test = value.get("test") or value.get("functional")
+    entry = value.get("entry_point") or ""
+    if isinstance(test, list):
+        return _of_list(test)
+    if not isinstance(test, str) or not isinstance(entry, str):
+        raise TestsError("`test` and `entry_point` must be strings")
+    if entry and not entry.isidentifier():
+        raise TestsError("`entry_point` is no name of a function")
+    return _with_check(test, entry)
+
+
+def _with_check(test: str, entry: str) -> Problem:
+    """Add the call of `check` that HumanEval's evaluation adds."""
+    if entry and re.search(r"^def check\(", test, re.MULTILINE):
+        test = f"{test}\ncheck({entry})\n"
+    return Problem(tests=[test], entry=entry)
+
+
+def _of_live_code_bench(value: Mapping[str, Any]) -> Problem:
+    cases = [
+        case
+        for name in ("public_test_cases", "private_test_cases")
+        for case in _decoded(value.get(name) or [], name.replace("_", " "))
+    ]
+    return _of_cases(cases, value)
+
+
+def _of_code_contests(value: Mapping[str, Any]) -> Problem:
+    inputs, outputs = [], []
+    for name in ("public_tests", "private_tests", "generated_tests"):
+        tests = _decoded(value.get(name) or {"input": [], "output": []}, name)
+        if not isinstance(tests, dict) or not all(isinstance(tests.get(part), list) for part in ("input", "output")):
+            raise TestsError(f"`{name}` must be an object of the lists `input` and `output`")
+        inputs += tests["input"]
+        outputs += tests["output"]
+    return _paired(inputs, outputs, "")
+
+
+def _of_named_cases(value: Mapping[str, Any]) -> Problem:
+    cases = next(value[name] for name in CASE_LISTS if value.get(name) not in EMPTY)
+    cases = _decoded(cases, "test cases")
+    if isinstance(cases, dict):
+        return _read(cases)
+    if isinstance(cases, list) and cases and all(isinstance(one, str) for one in cases):
+        return Problem(tests=cases)
+    return _of_cases(cases, value)
+
+
+CASE_LISTS = ("test_cases", "official_tests", "tests")
+READERS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Problem]], ...] = (
+    (("public_test_cases", "private_test_cases"), _of_live_code_bench),
+    (("public_tests", "private_tests"), _of_code_contests),
+    (("assert_case", "test_list", "asserts"), _of_asserts),
+    (("inputs", "outputs"), _of_pairs),
+    (("test", "functional"), _of_test),
+    (CASE_LISTS, _of_named_cases),
+)

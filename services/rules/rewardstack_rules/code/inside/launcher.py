@@ -1,0 +1,242 @@
+"""Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY`, started by the runner.
+
+It holds no text of anybody: what a process reads and writes comes as descriptors. Messages on the socket are JSON:
+`[id, program, limits, options]` with descriptors starts a process, `["kill", id]` ends it, `["pid", id]` asks for its
+process id; `[id, "exit", status, CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]` come back.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import fcntl
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import types
+from pathlib import Path
+from typing import Any, NoReturn
+
+OLDEST = (3, 10)
+FOLDER = Path(__file__).parents[2]
+NOBODY = 65534
+MESSAGE_BYTES = 4096
+MOST_DESCRIPTORS = 4
+FIRST = 3
+OPEN_FILES = 64
+STACK_BYTES = 128 << 20
+ADDRESS_SPACE = 1 << 30
+"""Beyond the memory of a program: what libraries reserve and never touch."""
+PR_SET_DUMPABLE = 4
+NICE = 5
+READABLE = (
+    *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
+    *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
+)
+NO_LANDLOCK = (
+    "the kernel has no Landlock, so programs could read every file of the server's user; use a kernel of 5.13 or later "
+    "that has it enabled, or set CODE_BOUNDARY=container where the container is the boundary"
+)
+
+
+def _import_ours() -> None:
+    """Make our modules importable without what the package itself imports, and the folder no place of modules."""
+    sys.path[:] = [path for path in sys.path if path and Path(path).resolve() != Path(__file__).resolve().parent]
+    package = types.ModuleType(FOLDER.name)
+    package.__path__ = [str(FOLDER)]
+    sys.modules[FOLDER.name] = package
+
+
+class Launcher:
+    """Forks, measures and ends processes.
+
+    Args:
+        control: the socket to the runner.
+        confinement: what the processes keep.
+    """
+
+    def __init__(self, control: socket.socket, confinement: Any) -> None:
+        from rewardstack_rules.code.inside import programs, tester
+
+        self._control = control
+        self._confinement = confinement
+        self._programs = {
+            "script": programs.script,
+            "call": programs.call,
+            "serve": programs.serve,
+            "test": tester.test,
+        }
+        self._born = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        self._pids: dict[int, int] = {}
+        self._handles: dict[int, int] = {}
+        """Process descriptors, and the ids of their processes."""
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+
+    def serve(self) -> None:
+        """Obey until the runner is gone."""
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd != self._control.fileno():
+                    self._reap(fd)
+                elif not self._obey():
+                    return
+
+    def _tell(self, *words: Any) -> None:
+        self._control.send(json.dumps(words).encode())
+
+    def _obey(self) -> bool:
+        message, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, MOST_DESCRIPTORS)
+        if not message:
+            return False
+        words = json.loads(message)
+        if words[0] == "kill":
+            if words[1] in self._pids:
+                os.kill(self._pids[words[1]], signal.SIGKILL)
+        elif words[0] == "pid":
+            self._tell(words[1], "pid", self._pids.get(words[1], 0))
+        else:
+            self._start(words, fds)
+        return True
+
+    def _start(self, words: list[Any], fds: list[int]) -> None:
+        ident, launcher = words[0], os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._tell(ident, "fault", f"no process could be forked: {error.strerror}")
+            pid = -1
+        if pid == 0:
+            self._become(words, fds, launcher)
+        for fd in fds:
+            os.close(fd)
+        if pid > 0:
+            handle = os.pidfd_open(pid)
+            self._pids[ident], self._handles[handle] = pid, ident
+            self._poll.register(handle, select.POLLIN)
+
+    def _reap(self, handle: int) -> None:
+        ident = self._handles.pop(handle)
+        self._poll.unregister(handle)
+        os.close(handle)
+        _, status, usage = os.wait4(self._pids.pop(ident), 0)
+        seconds = usage.ru_utime + usage.ru_stime
+        self._tell(ident, "exit", os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024)
+
+    def _become(self, words: list[Any], fds: list[int], launcher: int) -> NoReturn:
+        """Turn the forked process into one that runs a program; never returns into the launcher's loop."""
+        from rewardstack_rules.isolation.process import die_with_parent
+
+        ident, program, limits, options = words
+        try:
+            die_with_parent(launcher)
+            os.setsid()
+            self._limit(limits)
+            moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, OPEN_FILES) for fd in fds]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+            self._confinement.limit_calls()
+        except BaseException as error:  # whatever it is, no program runs
+            with contextlib.suppress(OSError):
+                self._tell(ident, "fault", f"a process could not be confined: {error}")
+            os._exit(1)
+        try:
+            for at, fd in enumerate(moved):
+                os.dup2(fd, FIRST + at)
+            os.closerange(FIRST + len(moved), moved[-1] + 256)
+            gc.enable()
+            self._programs[program]([FIRST + at for at in range(len(moved))], options)
+        finally:
+            os._exit(1)
+
+    def _limit(self, limits: dict[str, Any]) -> None:
+        space = self._born + limits["memory"] + ADDRESS_SPACE
+        seconds = int(limits["cpu"]) + 1
+        for name, soft, hard in (
+            (resource.RLIMIT_AS, space, space),
+            (resource.RLIMIT_CORE, 0, 0),
+            (resource.RLIMIT_FSIZE, limits["output"], limits["output"]),
+            (resource.RLIMIT_CPU, seconds, seconds + 1),
+            (resource.RLIMIT_STACK, STACK_BYTES, resource.RLIM_INFINITY),
+            (resource.RLIMIT_NPROC, limits["tasks"], limits["tasks"]),
+        ):
+            most = resource.getrlimit(name)[1]
+            if most != resource.RLIM_INFINITY:
+                soft, hard = (most if one == resource.RLIM_INFINITY else min(one, most) for one in (soft, hard))
+            resource.setrlimit(name, (soft, hard))
+
+
+def _give_up_root() -> None:
+    """Be nobody, or, where the interpreter's files are root's alone, nobody who reads as root.
+
+    Limits of threads do not hold for processes of root.
+    """
+    if os.getuid() != 0:
+        return
+    with contextlib.suppress(OSError):
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY if _nobody_can_read() else 0, 0)
+        os.setresuid(-1, -1, os.geteuid())
+
+
+def _nobody_can_read() -> bool:
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            for folder in filter(os.path.isdir, sys.path):
+                os.listdir(folder)
+            open(os.__file__, "rb").close()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def main() -> None:
+    """Start, say whether programs can be confined, and serve."""
+    control, parent, boundary = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
+    _import_ours()
+    try:
+        if sys.version_info < OLDEST:
+            raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
+        from rewardstack_rules.code.inside.programs import replace_files
+        from rewardstack_rules.confinement.confinement import Confinement
+        from rewardstack_rules.isolation.process import die_with_parent
+
+        read = dict.fromkeys((*READABLE, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix))
+        confinement = Confinement(only=[*read])
+        if not confinement.has_landlock and boundary != "container":
+            raise OSError(NO_LANDLOCK)
+        replace_files()
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+        launcher = Launcher(control, confinement)
+        os.nice(max(0, NICE - os.nice(0)))
+        os.chdir("/")
+        os.environ.clear()
+        os.environ.update(PATH="/usr/bin:/bin", HOME="/", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        _give_up_root()
+        die_with_parent(parent)
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        confinement.limit_files()
+        confinement.check()
+    except Exception as error:  # the runner says why there are no programs
+        control.send(json.dumps(["broken", str(error)]).encode())
+        raise SystemExit(1) from error
+    atexit._clear()
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    control.send(json.dumps(["ready", sys.version]).encode())
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        launcher.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""What a candidate's process does: run the program on its input, call one of its functions, or serve its tester."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import io
+import json
+import linecache
+import operator
+import os
+import sys
+import tempfile
+import threading
+from types import ModuleType
+from typing import Any, NoReturn
+
+from rewardstack_rules.code.inside.values import MODULES, Channel, decode, encode
+
+FILE = "main.py"
+EXIT_ERROR, EXIT_COMPILE, EXIT_NO_FUNCTION = 1, 65, 66
+RECURSION_LIMIT = 50_000
+"""That of LiveCodeBench's import lines."""
+MESSAGE_CHARACTERS = 200
+STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
+MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
+STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
+Names = dict[str, Any]
+
+
+def preamble() -> Names:
+    """Return the names that every program finds: what LiveCodeBench imports before one."""
+    names: Names = {}
+    exec("".join(f"from {module} import *\n" for module in (*STARS, *MORE_STARS)), names)
+    exec("".join(f"import {module}\n" for module in MODULES), names)
+    del names["__builtins__"]
+    return {name: value for name, value in names.items() if not hasattr(builtins, name)}
+
+
+PREAMBLE = preamble()
+
+
+def replace_files() -> None:
+    """Keep temporary files in memory, and find output streams by their names: a candidate opens no file to write."""
+    plain_open = io.open
+
+    def with_streams(file: Any, *arguments: Any, **options: Any) -> Any:
+        name = STREAMS.get(file) if isinstance(file, str) else None
+        return plain_open(file if name is None else os.dup(name), *arguments, **options)
+
+    builtins.open = io.open = with_streams
+
+    def temporary(mode: str = "w+b", buffering: int = -1, encoding: Any = None, newline: Any = None, **_: Any) -> Any:
+        file = io.BytesIO()
+        return file if "b" in mode else io.TextIOWrapper(file, encoding or "utf-8", newline=newline)
+
+    def spooled(max_size: int = 0, mode: str = "w+b", **options: Any) -> Any:
+        return temporary(mode, **options)
+
+    tempfile.TemporaryFile = tempfile.NamedTemporaryFile = temporary  # type: ignore[assignment]
+    tempfile.SpooledTemporaryFile = spooled  # type: ignore[assignment,misc]
+
+
+def read(fd: int) -> bytes:
+    """Return all that a memory file holds, and close it; its position is shared with other processes."""
+    data = os.pread(fd, os.fstat(fd).st_size, 0)
+    os.close(fd)
+    return data
+
+
+def load(source: bytes, name: str) -> Names:
+    """Run a program's source as a module, and return its names; ends the process where it is no Python."""
+    try:
+        text = source.decode("utf-8", "surrogatepass")
+        code = compile(text, FILE, "exec", dont_inherit=True)
+    except BaseException:  # SyntaxError, ValueError, RecursionError, MemoryError
+        os._exit(EXIT_COMPILE)
+    module = ModuleType(name)
+    module.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
+    sys.modules[name] = module
+    linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
+    sys.argv = [FILE]
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    exec(code, module.__dict__)
+    return module.__dict__
+
+
+def _end(status: int) -> NoReturn:
+    """End the process as the interpreter does: threads, exit functions, output."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    except BaseException:  # whatever the program left behind
+        status = status or EXIT_ERROR
+    os._exit(status & 255)
+
+
+def _status(ending: SystemExit) -> int:
+    if ending.code is None:
+        return 0
+    return ending.code if isinstance(ending.code, int) else EXIT_ERROR
+
+
+def script(fds: list[int], options: Names) -> NoReturn:
+    """Run a program.
+
+    Args:
+        fds: its source, its input, its output.
+        options: none.
+    """
+    source = read(fds[0])
+    os.dup2(fds[1], 0)
+    os.dup2(fds[2], 1)
+    for fd in fds[1:]:
+        os.close(fd)
+    status = 0
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
+    try:
+        load(source, "__main__")
+    except SystemExit as ending:
+        status = _status(ending)
+    except BaseException:  # of the program
+        status = EXIT_ERROR
+    _end(status)
+
+
+def call(fds: list[int], options: Names) -> NoReturn:
+    """Call a function of a program, or the method of its `Solution`, and write what it returns.
+
+    Args:
+        fds: the source; the arguments, a JSON list; where the result goes as JSON.
+        options: `function`, its name.
+    """
+    source, arguments = read(fds[0]), [*map(_with_whole_keys, json.loads(read(fds[1])))]
+    try:
+        names = load(source, "solution")
+        function = find(names, options["function"])
+        result = json.dumps(function(*arguments), default=_plain).encode()
+    except SystemExit as ending:
+        os._exit(_status(ending) or EXIT_ERROR)
+    except BaseException:  # of the program
+        os._exit(EXIT_ERROR)
+    with open(fds[2], "wb") as file:
+        file.write(result)
+    _end(0)
+
+
+def _with_whole_keys(value: Any) -> Any:
+    if isinstance(value, dict) and [*value] == ["__whole_keys__"]:
+        return {int(key): part for key, part in value["__whole_keys__"].items()}
+    return value
+
+
+def find(names: Names, name: str) -> Any:
+    """Return a function of a program; ends the process where it has none of that name."""
+    solution = names.get("Solution")
+    if isinstance(solution, type) and hasattr(solution, name):
+        return getattr(solution(), name)
+    if not callable(names.get(name)) or names[name] is PREAMBLE.get(name):
+        os._exit(EXIT_NO_FUNCTION)
+    return names[name]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of NumPy, or a sequence, in types that JSON has."""
+    for method in ("tolist", "item"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    if type(value).__name__ == "deque":
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} cannot be compared")
+
+
+def serve(fds: list[int], options: Names) -> NoReturn:
+    """Do what a tester asks of a program's functions and objects, until it has gone.
+
+    Args:
+        fds: the source, the socket to the tester.
+        options: none.
+    """
+    source = read(fds[0])
+    server = Server(Channel(fds[1]))
+    try:
+        names = load(source, "solution")
+    except BaseException:  # of the program
+        os._exit(EXIT_ERROR)
+    server.introduce(names)
+    while True:
+        try:
+            server.answer()
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+class Server:
+    """The candidate's end: keeps its objects, of which the tester has the numbers."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._objects: list[Any] = []
+
+    def _keep(self, value: Any) -> Names:
+        if isinstance(value, Callback):
+            return {"callback": value.number}
+        self._objects.append(value)
+        kind = "exception" if isinstance(value, type) and issubclass(value, Exception) else "object"
+        bases = [base.__name__ for base in value.__mro__] if kind == "exception" else []
+        return {kind: [len(self._objects) - 1, getattr(type(value), "__name__", ""), bases]}
+
+    def _stand_in(self, tag: str, content: Any) -> Any:
+        return self._objects[content] if tag == "object" else Callback(self, content)
+
+    def introduce(self, names: Names) -> None:
+        """Tell the tester which names the program defines, and the values of those that are plain."""
+        told = {}
+        for name, value in names.items():
+            if not name.startswith("__") and value is not PREAMBLE.get(name, names):
+                try:
+                    told[name] = encode(value, self._keep)
+                except Exception:  # nested too deeply, or of the program's own making
+                    told[name] = self._keep(value)
+        self._channel.send({"names": told})
+
+    def answer(self) -> None:
+        """Answer one request."""
+        self._channel.send(self._do(self._channel.receive()))
+
+    def ask(self, number: int, arguments: Any, keywords: Any) -> Any:
+        """Have the tester call a function of its own; it may ask for more meanwhile."""
+        self._channel.send({"call": number, "args": encode(list(arguments), self._keep)})
+        while "returned" not in (message := self._channel.receive()):
+            self._channel.send(self._do(message))
+        if message["returned"] is None:
+            raise RuntimeError("the tests' function raised")
+        return decode(message["returned"][0], self._stand_in)
+
+    def _do(self, message: Names) -> Names:
+        try:
+            target = self._objects[message["of"]]
+            arguments = decode(message["args"], self._stand_in)
+            keywords = decode(message["kwargs"], self._stand_in)
+            result = OPERATIONS[message["do"]](target, *arguments, **keywords)
+            reply = {"result": encode(result, self._keep)}
+            if message["changes"]:
+                reply["args"] = encode(arguments, self._keep)
+            json.dumps(reply)
+            return reply
+        except BaseException as error:  # of the program; the tester hears of it
+            return {"error": type(error).__name__, "text": _text(error), "bases": _bases(error)}
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:MESSAGE_CHARACTERS].encode("ascii", "backslashreplace").decode()
+    except BaseException:  # of the program
+        return ""
+
+
+def _bases(error: BaseException) -> list[str]:
+    return [base.__name__ for base in type(error).__mro__]
+
+
+class Callback:
+    """A function of the tests that the program was given."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        self._server = server
+        self.number = number
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._server.ask(self.number, arguments, keywords)
+
+
+OPERATIONS: dict[str, Any] = {
+    "call": lambda target, *arguments, **keywords: target(*arguments, **keywords),
+    "get": getattr,
+    "set": setattr,
+    "len": len,
+    "iter": iter,
+    "next": next,
+    "item": operator.getitem,
+    "set_item": operator.setitem,
+    "del_item": operator.delitem,
+    "str": str,
+    "repr": repr,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "isinstance": lambda target, value: isinstance(value, target),
+}

@@ -1,0 +1,317 @@
+"""What a tester's process does: run test programs, and have the candidate's process do what they ask of the program.
+
+Expected values, comparisons and the outcome stay here. The report is a byte a test, `1` or `0`; `c` before them once
+the program was asked for something; `U` and a reason where the tests are at fault.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, NoReturn
+
+from rewardstack_rules.code.inside.programs import RECURSION_LIMIT, read
+from rewardstack_rules.code.inside.values import (
+    LIBRARIES,
+    MODULES,
+    Channel,
+    ValueFormatError,
+    decode,
+    encode,
+    exception,
+)
+
+NAME = "tests"
+MUTABLE = (list, dict, set, bytearray, deque)
+REASON_CHARACTERS = 200
+
+
+def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
+    """Run a suite.
+
+    Args:
+        fds: the suite (JSON of `setup`, `tests` and `entry`), the report, the socket to the candidate.
+        options: none.
+    """
+    suite = json.loads(read(fds[0]))
+    report = Report(fds[1])
+    try:
+        codes = [compile(one, f"{NAME}.py", "exec", dont_inherit=True) for one in [suite["setup"], *suite["tests"]]]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        report.unscored("the tests are no Python program")
+    session = Session(Channel(fds[2]), report)
+    names = session.names([suite["setup"], *suite["tests"]], suite["entry"])
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    try:
+        exec(codes[0], names)
+    except ImportError as error:
+        report.unscored(f"the tests' setup: {error}")
+    except Exception:
+        report.result(False)  # as if each test had raised it
+        os._exit(0)
+    for code in codes[1:]:
+        report.result(_holds(code, names, report))
+    os._exit(0)
+
+
+def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
+    """Run one test program; functions of the names `test_…` are tests, too."""
+    before = set(names)
+    try:
+        exec(code, names)
+        for name in [one for one in names if one.startswith("test_") and one not in before]:
+            if callable(names[name]) and not isinstance(names[name], Proxy):
+                names[name]()
+    except ModuleNotFoundError as error:
+        if not hasattr(error, "is_remote"):
+            report.unscored(f"the tests: {error}")
+        return False
+    except BaseException:  # a test that does not hold
+        return False
+    return True
+
+
+class Report:
+    """Where the outcome goes."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._has_called = False
+
+    def called(self) -> None:
+        """The program was asked for something."""
+        if not self._has_called:
+            self._has_called = True
+            os.write(self._fd, b"c")
+
+    def result(self, holds: bool) -> None:
+        """A test holds, or does not."""
+        os.write(self._fd, b"1" if holds else b"0")
+
+    def unscored(self, reason: str) -> NoReturn:
+        """The tests are at fault; ends the process."""
+        os.write(self._fd, b"U" + reason[:REASON_CHARACTERS].encode("ascii", "replace"))
+        os._exit(0)
+
+
+class RemoteStop(BaseException):
+    """The candidate's process is gone, or does not keep to the protocol; no test can catch it as an `Exception`."""
+
+
+class Session:
+    """The tester's end of the socket."""
+
+    def __init__(self, channel: Channel, report: Report) -> None:
+        self._channel = channel
+        self._report = report
+        self._callbacks: list[Any] = []
+        self._exceptions: dict[str, type[Exception]] = {}
+        self._is_over = False
+
+    def names(self, sources: list[str], entry: str) -> dict[str, Any]:
+        """Return the names that tests find: libraries, and what the program defines but for those and built-ins."""
+        names: dict[str, Any] = {"__name__": NAME, "__builtins__": builtins}
+        exec("from typing import *\n" + "".join(f"import {module}\n" for module in MODULES), names)
+        reserved = {*vars(builtins), *MODULES, *LIBRARIES}
+        told = self._introduction()
+        used = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+        for alias, library in LIBRARIES.items():
+            if alias in used and told.get(alias) == {"module": library}:
+                names[alias] = importlib.import_module(library)
+        bound = {name for name in told if name not in reserved or name == entry}
+        if not bound & used:
+            bound |= told.keys() & used - LIBRARIES.keys()
+        for name in bound:
+            try:
+                names[name] = self._decode(told[name])
+            except ValueFormatError:
+                continue
+        self._offer_module(names, bound)
+        return names
+
+    def _introduction(self) -> dict[str, Any]:
+        try:
+            told = self._channel.receive()["names"]
+            return {name: value for name, value in told.items() if isinstance(name, str)}
+        except (EOFError, OSError, ValueFormatError, TypeError, KeyError, AttributeError):
+            os._exit(1)  # the program did not load
+
+    @staticmethod
+    def _offer_module(names: dict[str, Any], bound: set[str]) -> None:
+        """Let tests import the program as `solution`."""
+        module = ModuleType("solution")
+        module.__dict__.update((name, names[name]) for name in bound if name in names)
+        sys.modules["solution"] = module
+
+    def _decode(self, value: Any) -> Any:
+        return decode(value, self._stand_in)
+
+    def _stand_in(self, tag: str, content: Any) -> Any:
+        if tag == "callback":
+            return self._callbacks[content]
+        if tag == "module":
+            if content in MODULES:
+                return importlib.import_module(content)
+            raise ValueFormatError(content)
+        number, _, bases = content
+        if tag == "exception":
+            kinds = [getattr(builtins, base, None) for base in bases]
+            base = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception))
+            return self._exceptions.setdefault(bases[0], type(bases[0], (base,), {}))
+        if tag != "object" or type(number) is not int:
+            raise ValueFormatError(tag)
+        return Proxy(self, number)
+
+    def _keep(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, Proxy):
+            return {"object": object.__getattribute__(value, "_number")}
+        if isinstance(value, Iterator):
+            raise TypeError("an iterator cannot be passed to the program")
+        if not callable(value):
+            raise TypeError(f"a {type(value).__name__} of the tests cannot be passed to the program")
+        self._callbacks.append(value)
+        return {"callback": len(self._callbacks) - 1}
+
+    def do(self, operation: str, number: int, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Have the candidate do something to an object; raise what it raised."""
+        self._report.called()
+        if self._is_over:
+            raise RemoteStop
+        arguments = [[*one] if isinstance(one, Iterator) and not isinstance(one, Proxy) else one for one in arguments]
+        changes = any(isinstance(one, MUTABLE) for one in arguments)
+        message = {"do": operation, "of": number, "changes": changes}
+        message["args"] = [encode(one, self._keep) for one in arguments]
+        message["kwargs"] = encode(keywords, self._keep)
+        try:
+            self._channel.send(message)
+            while "call" in (reply := self._channel.receive()):
+                self._channel.send({"returned": self._call_back(reply)})
+            if "error" in reply:
+                self._raise(reply)
+            if changes:
+                for old, new in zip(arguments, self._decode(reply["args"]), strict=True):
+                    _update(old, new)
+            return self._decode(reply["result"])
+        except (EOFError, OSError, ValueFormatError, TypeError, KeyError, ValueError) as error:
+            if hasattr(error, "is_remote"):
+                raise
+            self._is_over = True
+            raise RemoteStop from None
+
+    def _call_back(self, message: dict[str, Any]) -> list[Any] | None:
+        function, arguments = self._callbacks[message["call"]], self._decode(message["args"])
+        try:
+            return [encode(function(*arguments), self._keep)]
+        except Exception:
+            return None
+
+    def _raise(self, reply: dict[str, Any]) -> NoReturn:
+        name, text = str(reply["error"]), str(reply["text"])
+        if name in self._exceptions:
+            error = self._exceptions[name](text)
+        else:
+            error = exception(name, text, [*map(str, reply["bases"])])
+        error.is_remote = True  # type: ignore[attr-defined]
+        raise error
+
+
+def _update(old: Any, new: Any) -> None:
+    """Make an argument what the program has made of it."""
+    if type(old) is not type(new) or not isinstance(old, MUTABLE):
+        return
+    if isinstance(old, (list, bytearray)):
+        old[:] = new
+    else:
+        old.clear()
+        old.extend(new) if isinstance(old, deque) else old.update(new)
+
+
+class Proxy:
+    """An object of the program: calls, attributes and items are asked of it; it equals nothing but itself.
+
+    Comparisons and arithmetic are not passed on: a program's own operators would say whatever tests want to hear.
+    """
+
+    __slots__ = ("_number", "_session")
+
+    def __init__(self, session: Session, number: int) -> None:
+        object.__setattr__(self, "_session", session)
+        object.__setattr__(self, "_number", number)
+
+    def _ask(self, operation: str, *arguments: Any, **keywords: Any) -> Any:
+        session = object.__getattribute__(self, "_session")
+        return session.do(operation, object.__getattribute__(self, "_number"), [*arguments], keywords)
+
+    def _ask_for(self, kind: type, operation: str, *arguments: Any) -> Any:
+        value = Proxy._ask(self, operation, *arguments)
+        if type(value) is not kind:
+            raise TypeError(f"expected {kind.__name__}")
+        return value
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return Proxy._ask(self, "call", *arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Proxy._ask(self, "get", name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        Proxy._ask(self, "set", name, value)
+
+    def __len__(self) -> int:
+        return int(Proxy._ask_for(self, int, "len"))
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = Proxy._ask(self, "iter")
+        return iter(iterator) if not isinstance(iterator, Proxy) else _Iterator(iterator)
+
+    def __next__(self) -> Any:
+        return Proxy._ask(self, "next")
+
+    def __getitem__(self, key: Any) -> Any:
+        return Proxy._ask(self, "item", key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        Proxy._ask(self, "set_item", key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        Proxy._ask(self, "del_item", key)
+
+    def __str__(self) -> str:
+        return str(Proxy._ask_for(self, str, "str"))
+
+    def __repr__(self) -> str:
+        return str(Proxy._ask_for(self, str, "repr"))
+
+    def __bool__(self) -> bool:
+        return bool(Proxy._ask_for(self, bool, "bool"))
+
+    def __int__(self) -> int:
+        return int(Proxy._ask_for(self, int, "int"))
+
+    def __float__(self) -> float:
+        return float(Proxy._ask_for(self, float, "float"))
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, Proxy) and bool(Proxy._ask_for(self, bool, "isinstance", value))
+
+
+class _Iterator:
+    """Goes through an object of the program."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._proxy.__next__()

@@ -1,0 +1,242 @@
+"""Plain values between two processes that do not trust each other: tagged JSON over a socket.
+
+Only the types of `encode` cross. Anything else stays where it is, and a number stands for it. What is read is built
+from plain parts, so no method of the sender's ever runs where a value is compared.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import json
+import os
+import struct
+import sys
+from collections import deque
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+MOST_BYTES = 16 << 20
+"""Of one message."""
+MOST_DEEP = 60
+LENGTH = struct.Struct("!I")
+MODULES = (
+    *("math", "cmath", "operator", "itertools", "functools", "collections", "string", "re", "datetime", "heapq"),
+    *("bisect", "random", "decimal", "fractions", "statistics", "copy", "typing", "json", "sys", "time", "io", "types"),
+)
+"""Bound by their names in every program, as the import lines of LiveCodeBench do."""
+SHARED = ("builtins", *(name for name in MODULES if name not in ("sys", "io", "types")))
+"""Modules whose functions and classes are the same ones in both processes."""
+KEPT_BACK = frozenset(
+    {"eval", "exec", "compile", "open", "input", "exit", "quit", "breakpoint", "help", "globals", "locals", "vars"}
+    | {"getattr", "setattr", "delattr", "memoryview", "__import__"}
+)
+LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
+"""Modules that tests may use under the name that the program has given them, by that name."""
+
+
+class ValueFormatError(Exception):
+    """A message that is no value."""
+
+
+def _shared() -> dict[tuple[str, str], Any]:
+    kinds = (type, FunctionType, BuiltinFunctionType)
+    found = {}
+    for module in SHARED:
+        for name, value in vars(importlib.import_module(module)).items():
+            if not name.startswith("_") and name not in KEPT_BACK and isinstance(value, kinds):
+                found[module, name] = value
+    return found
+
+
+BY_NAME = _shared()
+NAMES = {id(value): name for name, value in reversed(BY_NAME.items())}
+SCALARS = (
+    (bool, bool),
+    (int, int),
+    (float, float),
+    (str, str),
+)
+
+
+def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) -> Any:
+    """Return a value in types that JSON has.
+
+    Args:
+        value: anything.
+        keep: returns what stands for an object that does not travel.
+        depth: of the value in another one.
+
+    Raises:
+        ValueError: it is nested too deeply.
+    """
+    if depth > MOST_DEEP:
+        raise ValueError("nested too deeply")
+
+    def within(parts: Any) -> list[Any]:
+        return [encode(part, keep, depth + 1) for part in parts]
+
+    if value is None or value is True or value is False or type(value) is str:
+        return value
+    for kind in (list, tuple, set, frozenset, deque):
+        if isinstance(value, kind):
+            return within(value) if kind is list else {kind.__name__: within(value)}
+    if isinstance(value, dict):
+        return {"dict": [within(pair) for pair in value.items()]}
+    simple = _encode_simple(value)
+    if simple is not None:
+        return simple
+    if id(value) in NAMES:
+        return {"name": NAMES[id(value)]}
+    if isinstance(value, ModuleType):
+        return {"module": value.__name__}
+    return keep(value)
+
+
+def _encode_simple(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        number = int(value)
+        return number if abs(number) < 2**53 else {"int": hex(number)}
+    if isinstance(value, (float, complex)):
+        return {type(0.0 if isinstance(value, float) else 0j).__name__: repr(value + 0)}
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytearray" if isinstance(value, bytearray) else "bytes": bytes(value).hex()}
+    if isinstance(value, (Decimal, Fraction)):
+        return {type(value).__name__: str(value)}
+    if isinstance(value, (date, time)):
+        kind = "datetime" if isinstance(value, datetime) else "time" if isinstance(value, time) else "date"
+        return {kind: value.isoformat()}
+    if isinstance(value, timedelta):
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop, value.step]}
+    return _encode_numpy(value) if "numpy" in sys.modules else None
+
+
+def _encode_numpy(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return {"array": [value.dtype.str, list(value.shape), value.tobytes().hex()]}
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return _encode_simple(value.item()) if value.dtype.kind != "b" else bool(value)
+    return None
+
+
+def _array(parts: Any) -> Any:
+    import numpy as np
+
+    kind, shape, data = parts
+    if np.dtype(kind).kind not in "biufc":
+        raise ValueFormatError(kind)
+    return np.frombuffer(bytes.fromhex(data), kind).reshape(shape).copy()
+
+
+PLAIN: dict[str, Callable[[Any], Any]] = {
+    "int": lambda text: int(text, 16),
+    "float": float,
+    "complex": complex,
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
+    "Decimal": Decimal,
+    "Fraction": Fraction,
+    "date": date.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "time": time.fromisoformat,
+    "timedelta": lambda parts: timedelta(*parts),
+    "range": lambda parts: range(*parts),
+    "array": _array,
+    "name": lambda name: BY_NAME[tuple(name)],
+}
+CONTAINERS: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset, "deque": deque}
+
+
+def decode(value: Any, stand_in: Callable[[str, Any], Any]) -> Any:
+    """Return the value that `encode` wrote.
+
+    Args:
+        value: in types that JSON has.
+        stand_in: returns what takes the place of an object that did not travel, by its tag and what came with it.
+
+    Raises:
+        ValueFormatError: it is none.
+    """
+    try:
+        return _decode(value, stand_in)
+    except ValueFormatError:
+        raise
+    except Exception as error:
+        raise ValueFormatError(type(error).__name__) from None
+
+
+def _decode(value: Any, stand_in: Callable[[str, Any], Any]) -> Any:
+    if isinstance(value, list):
+        return [_decode(part, stand_in) for part in value]
+    if not isinstance(value, dict):
+        return value
+    [(tag, content)] = value.items()
+    if tag in CONTAINERS:
+        return CONTAINERS[tag](_decode(part, stand_in) for part in content)
+    if tag == "dict":
+        return {_decode(key, stand_in): _decode(part, stand_in) for key, part in content}
+    if tag in PLAIN:
+        return PLAIN[tag](content)
+    return stand_in(tag, content)
+
+
+class Channel:
+    """One end of the socket between a tester and a candidate.
+
+    Args:
+        fd: its descriptor.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def send(self, message: Any) -> None:
+        """Send a message; raise ValueError if it is too long, OSError if nobody reads it."""
+        body = json.dumps(message).encode("ascii")
+        if len(body) > MOST_BYTES:
+            raise ValueError(f"a value of {len(body)} bytes")
+        rest = memoryview(LENGTH.pack(len(body)) + body)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+
+    def receive(self) -> Any:
+        """Return the next message; raise EOFError at the end, ValueFormatError if it is none."""
+        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
+        if length > MOST_BYTES:
+            raise ValueFormatError("too long")
+        try:
+            return json.loads(self._exactly(length))
+        except (ValueError, RecursionError):
+            raise ValueFormatError("no JSON") from None
+
+    def _exactly(self, size: int) -> bytes:
+        pieces = []
+        while size:
+            piece = os.read(self._fd, min(size, 1 << 20))
+            if not piece:
+                raise EOFError
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+
+def exception(name: str, message: str, bases: list[str]) -> Exception:
+    """Return the exception that an exception of the other process is here: the first that is known of its bases."""
+    for known in (name, *bases):
+        kind = getattr(builtins, known, None)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            try:
+                return kind(message)
+            except TypeError:  # UnicodeDecodeError takes five arguments
+                continue
+    return RuntimeError(f"{name}: {message}")

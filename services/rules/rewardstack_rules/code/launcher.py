@@ -1,0 +1,292 @@
+"""The runner's end of a launcher: starts it, hands it programs, watches the processes that run them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewardstack.errors import ConfigError
+from rewardstack_rules.isolation.process import cpu_seconds
+
+SCRIPT = Path(__file__).with_name("inside") / "launcher.py"
+MESSAGE_BYTES = 4096
+START_SECONDS = 60
+OUTPUT_BYTES = 16 << 20
+MORE_TASKS = 1024
+"""Processes and threads that there may be beyond those that the machine has when a program starts."""
+TICK = 0.1
+STARVED = 10.0
+"""Times its CPU limit, and a few seconds, after which a program that neither used it nor slept is given up."""
+START = 1.0
+"""Seconds that are allowed for starting."""
+INHERITED = ("LD_LIBRARY_PATH",)
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "LANG": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+
+class LauncherDiedError(Exception):
+    """The launcher is gone, and the processes with it."""
+
+
+class SandboxError(Exception):
+    """A process could not be confined, or not be started: nothing ran."""
+
+
+@dataclass(slots=True)
+class Process:
+    """A program that is to run.
+
+    Args:
+        program: what the launcher calls it: `script`, `call`, `serve` or `test`.
+        fds: of the memory files that it gets; the caller closes them.
+        cpu: seconds of CPU that it may take.
+        memory: bytes that it may hold.
+        options: for it.
+        ends: of sockets, which it gets after the files; closed here once it has them, so that its peer sees its end.
+
+    What became of it: `status` (exit status, negative for a signal), `used` (CPU seconds), `peak` (bytes), and
+    `killed`: `asleep` or `starved` if it was ended for that, `ended` if its CPU limit or another process was the cause.
+    """
+
+    program: str
+    fds: list[int]
+    cpu: float
+    memory: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    ends: Sequence[socket.socket] = ()
+    status: int | None = None
+    used: float = 0.0
+    peak: int = 0
+    killed: str = ""
+
+
+class Launcher:
+    """One launcher, started at the first program and again after it died.
+
+    Args:
+        python: the interpreter of candidates.
+        boundary: `container` where the operator vouches for the container; else empty.
+    """
+
+    def __init__(self, python: str, boundary: str) -> None:
+        self._command = [python, "-s", str(SCRIPT)]
+        self._boundary = boundary
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._last = 0
+
+    def start(self) -> None:
+        """Start it unless it runs.
+
+        Raises:
+            ConfigError: programs cannot be confined here, or the interpreter cannot be used; says why.
+            LauncherDiedError: it ended before it said anything.
+        """
+        if self._control is not None:
+            return
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [*self._command, str(theirs.fileno()), str(os.getpid()), self._boundary],
+                    env=inherited | FIXED,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                control.close()
+                raise ConfigError(f"CODE_PYTHON: {self._command[0]}: {error.strerror}", "CODE_PYTHON") from error
+        self._control = control
+        words = self._first_words(control)
+        if not words:
+            self.stop()
+            raise LauncherDiedError(f"{self._command[0]} did not start as a launcher of programs")
+        if words[0] != "ready":
+            self.stop()
+            raise ConfigError(f"CODE: programs cannot be run here: {words[1]}", "CODE")
+
+    @staticmethod
+    def _first_words(control: socket.socket) -> list[Any]:
+        control.settimeout(START_SECONDS)
+        with contextlib.suppress(OSError):
+            words: list[Any] = json.loads(control.recv(MESSAGE_BYTES) or "[]")
+            control.settimeout(None)
+            return words
+        return []
+
+    def stop(self) -> None:
+        """End it, and every process that it runs."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def run(self, processes: Sequence[Process], wall: float) -> None:
+        """Run processes together until the last of them ends, and say in each what became of it.
+
+        Args:
+            processes: those that end by themselves when the last one does; they are ended then, too.
+            wall: seconds for which they may sleep together.
+
+        Raises:
+            LauncherDiedError: the launcher died meanwhile.
+            SandboxError: a process could not be confined.
+        """
+        assert self._control is not None
+        try:
+            _Watch(self._control, self._ids(processes), wall).run()
+        except OSError as error:
+            self.stop()
+            raise LauncherDiedError from error
+        except (LauncherDiedError, SandboxError):
+            self.stop()
+            raise
+
+    def _ids(self, processes: Sequence[Process]) -> dict[int, Process]:
+        numbered = {self._last + at: one for at, one in enumerate(processes, 1)}
+        self._last += len(processes)
+        return numbered
+
+
+class _Watch:
+    """Runs and watches the processes of one test.
+
+    Args:
+        control: the socket to the launcher.
+        processes: by number.
+        wall: seconds for which they may sleep together.
+    """
+
+    def __init__(self, control: socket.socket, processes: dict[int, Process], wall: float) -> None:
+        self._control = control
+        self._processes = processes
+        self._main = max(processes)
+        self._left = set(processes)
+        self._wall = wall
+        self._patience = STARVED * (max(one.cpu for one in processes.values()) + START)
+        self._pids: dict[int, int] = {}
+
+    def run(self) -> None:
+        for ident, process in self._processes.items():
+            limits = {
+                "cpu": process.cpu,
+                "memory": process.memory,
+                "output": OUTPUT_BYTES,
+                "tasks": _tasks() + MORE_TASKS,
+            }
+            words = [ident, process.program, limits, process.options]
+            fds = [*process.fds, *(end.fileno() for end in process.ends)]
+            socket.send_fds(self._control, [json.dumps(words).encode()], fds)
+            for end in process.ends:
+                end.close()
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        started = since = time.monotonic()
+        asleep, used = 0.0, 0.0
+        while self._left:
+            if poll.poll(TICK * 1000):
+                self._take(json.loads(self._control.recv(MESSAGE_BYTES) or "[]"))
+                continue
+            now = time.monotonic()
+            seconds = {ident: cpu_seconds(pid) for ident, pid in self._pids.items()}
+            before, used = used, sum(seconds.values())
+            if used - before < TICK / 2 and not any(map(_is_runnable, self._pids.values())) and self._pids:
+                asleep += now - since
+            since = now
+            self._ask_pids()
+            if any(one > self._processes[ident].cpu for ident, one in seconds.items()):
+                self._kill("ended")
+            if asleep > self._wall or now - started > self._patience:
+                self._kill("asleep" if asleep > self._wall else "starved")
+
+    def _take(self, words: list[Any]) -> None:
+        if not words:
+            raise LauncherDiedError
+        ident, what, *rest = words
+        if what == "fault":
+            raise SandboxError(rest[0])
+        if what == "pid":
+            if rest[0]:
+                self._pids[ident] = rest[0]
+            return
+        process = self._processes[ident]
+        process.status, process.used, process.peak = rest
+        self._pids.pop(ident, None)
+        self._left.discard(ident)
+        if ident == self._main:
+            self._kill("ended")
+
+    def _ask_pids(self) -> None:
+        for ident in self._left - self._pids.keys():
+            self._control.send(json.dumps(["pid", ident]).encode())
+
+    def _kill(self, why: str) -> None:
+        for ident in self._left:
+            self._processes[ident].killed = self._processes[ident].killed or why
+            self._control.send(json.dumps(["kill", ident]).encode())
+
+
+def _tasks() -> int:
+    """Return how many processes and threads the machine has; a large number where it does not say."""
+    try:
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return 1 << 16
+
+
+def _is_runnable(pid: int) -> bool:
+    """Whether a thread of a process is on a core, or waits for one or for a disk."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] in "RD":
+                    return True
+    return False
+
+
+def memory_file(data: bytes) -> int:
+    """Return the descriptor of a file in memory that nobody can change."""
+    fd = os.memfd_create("rewardstack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def empty_file() -> int:
+    """Return the descriptor of an empty file in memory, for what a process writes."""
+    return os.memfd_create("rewardstack", os.MFD_CLOEXEC)
+
+
+def content(fd: int) -> bytes:
+    """Return what a process wrote, up to `OUTPUT_BYTES`."""
+    return os.pread(fd, OUTPUT_BYTES, 0) if os.fstat(fd).st_size else b""
+
+
+KILLED = -signal.SIGKILL

@@ -1,0 +1,59 @@
+"""How a sample is tested: fields of its `extra_info`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rewardstack.core.fields import Fields
+from rewardstack_rules.code.comparison import WAYS
+from rewardstack_rules.code.extraction import TAGS
+from rewardstack_rules.code.formats import MOST_TESTS
+
+SCORES = ("all", "share", "weighted")
+FIELDS = ("score", "time_limit", "memory_mb", "compare", "tolerance", "max_tests", "language", "extract")
+
+
+class Options(NamedTuple):
+    """How a sample is tested.
+
+    Args:
+        score: `all` (1 if all tests pass), `share` (of the tests that pass) or `weighted` (0.9 of `all`,
+            0.1 of `share`).
+        time_limit: seconds of CPU that a test may take.
+        memory: bytes that a test may hold at its peak.
+        compare: a way of `comparison.WAYS`.
+        tolerance: of numbers; None for exact ones.
+        max_tests: tests that are run.
+        language: a key of `extraction.TAGS`.
+        extract: `fence` or `response`.
+    """
+
+    score: str
+    time_limit: float
+    memory: int
+    compare: str
+    tolerance: float | None
+    max_tests: int
+    language: str
+    extract: str
+
+    @staticmethod
+    def read(extra: Mapping[str, Any]) -> Options:
+        """Return the options of a sample; raise RequestError if one is malformed."""
+        given = Fields(extra)
+        return Options(
+            given.choice("score", SCORES),
+            given.number("time_limit", 6.0, 0.1, 60),
+            given.whole("memory_mb", 512, 16, 4096) << 20,
+            given.choice("compare", WAYS),
+            given.number("tolerance", None, 0, 1, above=True),
+            given.whole("max_tests", MOST_TESTS, 1, MOST_TESTS),
+            given.choice("language", (*TAGS,)),
+            given.choice("extract", ("fence", "response")),
+        )
+
+    def value(self, passed: int, total: int) -> float:
+        """Return the reward of a program that passes some of its tests."""
+        everything, share = float(passed == total), passed / total
+        return {"all": everything, "share": share, "weighted": 0.9 * everything + 0.1 * share}[self.score]

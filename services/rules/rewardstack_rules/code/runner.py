@@ -1,0 +1,289 @@
+"""Scores one sample: finds program and tests, runs them, and says what comes of it. The entry of the code pool.
+
+It is trusted: it holds the expected outputs and compares. Programs run below its launcher (`launcher`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rewardstack.errors import RequestError
+from rewardstack.score import NO_REFERENCE
+from rewardstack_rules.code.alone import Turns
+from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
+from rewardstack_rules.code.extraction import extract_code
+from rewardstack_rules.code.formats import Case, Problem, TestsError, read_tests
+from rewardstack_rules.code.launcher import (
+    KILLED,
+    OUTPUT_BYTES,
+    Launcher,
+    LauncherDiedError,
+    Process,
+    SandboxError,
+    content,
+    empty_file,
+    memory_file,
+)
+from rewardstack_rules.code.options import Options
+from rewardstack_rules.settings_table import TABLE
+
+SLACK_BYTES = 64 << 20
+"""What an interpreter holds beside a program."""
+TESTER_SHARE = 3
+"""Times a program's CPU limit that its tester may take."""
+PR_SET_DUMPABLE = 4
+EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
+PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
+LIMITS = ("time limit", "memory limit", "output limit")
+"""Verdicts that are not cached."""
+
+
+class Verdict(NamedTuple):
+    """What became of a test.
+
+    Args:
+        name: `PASSED`, `WRONG`, one of `LIMITS`, another cause in words; `FAULT` where it is not the program's.
+        seconds: of CPU that it took, or that it slept.
+        detail: why, of a fault.
+    """
+
+    name: str
+    seconds: float = 0.0
+    detail: str = ""
+
+
+def execute(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Score one sample.
+
+    Args:
+        task: as `scoring.task.make_task` makes it; the only reference is the ground truth, whole.
+
+    Returns:
+        As `scoring.task.execute`, with `volatile` where another run may end otherwise, and `code`, what was run.
+    """
+    runner = _runner()
+    runner.counts.clear()
+    found = _score(runner, task)
+    return {"status": "", "value": None, "parts": None, "field": "", "code": dict(runner.counts), **found}
+
+
+def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        options = Options.read(task["extra"])
+        if len(task["references"]) != 1:
+            return {"reason": NO_REFERENCE}
+        problem = read_tests(task["references"][0]).limited(options.max_tests)
+    except RequestError as error:
+        return {"reason": str(error), "field": error.field or ""}
+    except TestsError as error:
+        return {"reason": str(error), "field": "ground_truth"}
+    parts = {"passed": 0.0, "total": float(len(problem))}
+    code = extract_code(task["solution"], options.language, options.extract)
+    if not code.strip():
+        return {"value": 0.0, "reason": "no code: the response has no closed fenced block", "parts": parts}
+    with runner.turns.together():
+        return runner.run(code.encode("utf-8", "surrogatepass"), problem, options)
+
+
+@lru_cache(maxsize=1)
+def _runner() -> Runner:
+    """This process's runner, which lives as long as it."""
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    return Runner(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
+
+
+def check() -> None:
+    """Raise ConfigError if programs cannot be run here; called once before runners are forked."""
+    launcher = Launcher(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
+    launcher.start()
+    launcher.stop()
+
+
+class Runner:
+    """Runs the tests of samples, one sample at a time.
+
+    Args:
+        python: the interpreter of candidates.
+        boundary: as that of `Launcher`.
+    """
+
+    def __init__(self, python: str, boundary: str) -> None:
+        self._launcher = Launcher(python, boundary)
+        self._budget: float = TABLE["CODE_TIMEOUT"].read(os.environ.get("CODE_TIMEOUT", ""))
+        self.turns = Turns()
+        self.counts: Counter[str] = Counter()
+
+    def run(self, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
+        """Return what a program's tests come to, as `execute` does."""
+        passed, first, left, volatile = 0, "", self._budget, False
+        for at, verdict in enumerate(self._verdicts(code, problem, options), 1):
+            self.counts[verdict.name if verdict.name in (PASSED, WRONG, FAULT, *LIMITS) else "error"] += 1
+            self.counts["cpu_ms"] += round(verdict.seconds * 1000)
+            if verdict.name == FAULT:
+                return {"error": "sandbox", "message": f"test {at}: {verdict.detail}"}
+            if verdict.name == UNSCORED:
+                return {"reason": verdict.detail, "field": "ground_truth"}
+            passed += verdict.name == PASSED
+            volatile = volatile or verdict.name in LIMITS
+            left -= verdict.seconds
+            if verdict.name != PASSED and not first:
+                first = f"test {at} of {len(problem)}: {verdict.name}"
+            if verdict.name != PASSED and options.score == "all":
+                break
+            if left <= 0 and at < len(problem):
+                first = first or f"test {at + 1} of {len(problem)}: time limit of all tests ({self._budget:g} s)"
+                volatile = True
+                break
+        parts = {"passed": float(passed), "total": float(len(problem))}
+        value = options.value(passed, len(problem))
+        return {"status": "ok", "value": value, "reason": first, "parts": parts, "volatile": volatile}
+
+    def _verdicts(self, code: bytes, problem: Problem, options: Options) -> Iterator[Verdict]:
+        """Give a verdict for each test, in order; those of test programs run in one process."""
+        with _closing(memory_file(code)) as source:
+            if problem.kind == "programs":
+                yield from self._suite(source, problem, options)
+                return
+            for case in problem.cases:
+                yield self._settled(lambda case=case: self._case(source, problem, case, options))
+
+    def _settled(self, run: Any) -> Any:
+        """Run a test, and once more, alone, where it cannot be said whose fault it is that it did not end well."""
+        for attempt in range(2):
+            try:
+                self._launcher.start()
+                if attempt == 0:
+                    found = run()
+                else:
+                    with self.turns.alone():
+                        found = run()
+            except LauncherDiedError:
+                self.counts["launcher_died"] += 1
+                found = Verdict(AGAIN, detail="the launcher of programs died")
+            except SandboxError as error:
+                found = Verdict(AGAIN, detail=str(error))
+            if not (isinstance(found, Verdict) and found.name == AGAIN):
+                return found
+        return found._replace(name=FAULT)
+
+    def _case(self, source: int, problem: Problem, case: Case, options: Options) -> Verdict:
+        program, words = ("call", {"function": problem.function}) if problem.function else ("script", {})
+        given = case.given.encode("utf-8", "surrogatepass")
+        with _closing(memory_file(given)) as stdin, _closing(empty_file()) as stdout:
+            process = Process(program, [source, stdin, stdout], options.time_limit, options.memory, words)
+            self._launcher.run([process], _wall(options))
+            verdict = _ended(process, os.fstat(stdout).st_size)
+            if verdict.name != PASSED:
+                return verdict
+            written = content(stdout)
+        if problem.function:
+            right = _returned(written, case.expected, problem, options)
+        else:
+            text = written.decode("utf-8", "replace")
+            right = same_output(text, case.expected, options.compare, options.tolerance)
+        return verdict if right else verdict._replace(name=WRONG)
+
+    def _suite(self, source: int, problem: Problem, options: Options) -> Iterator[Verdict]:
+        """Run test programs in one process and the candidate in another."""
+        suite = {"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}
+        found = self._settled(lambda: self._pair(source, json.dumps(suite).encode(), options))
+        if isinstance(found, Verdict):
+            yield from [found] * (1 if found.name in (FAULT, UNSCORED) else len(problem.tests))
+            return
+        results, ended = found
+        for at in range(len(problem.tests)):
+            seconds = ended.seconds / len(problem.tests)
+            if results[at : at + 1] == b"1":
+                yield Verdict(PASSED, seconds)
+            else:
+                cut_off = ended.name != PASSED and at >= len(results.rstrip(b"0"))
+                yield Verdict(ended.name if cut_off else "the test does not hold", seconds)
+
+    def _pair(self, source: int, suite: bytes, options: Options) -> Verdict | tuple[bytes, Verdict]:
+        """Return the results of the tests, a byte each, and how the candidate ended; or one verdict for all."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs, _closing(memory_file(suite)) as tests, _closing(empty_file()) as report:
+            candidate = Process("serve", [source], options.time_limit, options.memory, ends=[ours])
+            seconds, memory = TESTER_SHARE * options.time_limit, 2 * options.memory
+            tester = Process("test", [tests, report], seconds, memory, ends=[theirs])
+            self._launcher.run([candidate, tester], _wall(options))
+            said = content(report)
+        ended = _ended(candidate, 0)
+        if ended.name == AGAIN:
+            return ended
+        results, is_unscored, reason = said.partition(b"U")
+        if is_unscored:
+            return Verdict(UNSCORED, detail=reason.decode("ascii", "replace"))
+        if tester.status != 0 and ended.name == PASSED:
+            ended = _ended(tester, 0)
+            if ended.name in LIMITS and not results.startswith(b"c"):
+                return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
+            if ended.name == AGAIN:
+                return ended
+        if b"1" in results and not results.startswith(b"c"):
+            return Verdict(UNSCORED, detail="the tests hold without calling the program")
+        return results.lstrip(b"c"), ended
+
+
+def _wall(options: Options) -> float:
+    """Return the seconds that the processes of a test may sleep."""
+    return 2 * options.time_limit + 1
+
+
+def _ended(process: Process, written: int) -> Verdict:
+    """Return how a process ended; `PASSED` for one that ended well."""
+    seconds, limit = process.used, process.cpu
+    if process.killed == "asleep":
+        return Verdict("time limit", max(seconds, 2 * limit + 1))
+    if seconds > limit or process.status == -signal.SIGXCPU:
+        return Verdict("time limit", seconds)
+    if process.killed == "starved":
+        return Verdict(AGAIN, seconds, "the machine gave the program too little CPU time")
+    if written >= OUTPUT_BYTES or process.status == -signal.SIGXFSZ:
+        return Verdict("output limit", seconds)
+    if process.peak > process.memory + SLACK_BYTES:
+        return Verdict("memory limit", seconds)
+    if process.killed == "ended":
+        return Verdict(PASSED, seconds)  # with another one, whose end counts
+    if process.status == KILLED:
+        if process.peak > process.memory / 2:
+            return Verdict("memory limit", seconds)
+        return Verdict(AGAIN, seconds, "the program's process was killed from outside")
+    if process.status == EXIT_COMPILE:
+        return Verdict("compile error", seconds)
+    if process.status == EXIT_NO_FUNCTION:
+        return Verdict("the program has no such function", seconds)
+    if process.status:
+        return Verdict("runtime error", seconds)
+    return Verdict(PASSED, seconds)
+
+
+def _returned(written: bytes, expected: Any, problem: Problem, options: Options) -> bool:
+    if is_far_longer(written, json.dumps(expected)):
+        return False
+    try:
+        value = json.loads(written)
+        if same_value(value, expected, options.tolerance):
+            return True
+        is_wrapped = problem.is_wrapped and isinstance(expected, list) and len(expected) == 1
+        return is_wrapped and same_value(value, expected[0], options.tolerance)
+    except (ValueError, RecursionError):
+        return False
+
+
+@contextlib.contextmanager
+def _closing(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,0 +1,202 @@
+"""No sample is lost where a part of the sandbox is killed, and no verdict changes under load."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from rewardstack_rules.confinement.seccomp import ALLOW, JUMP_IF_EQUAL, LOAD, RETURN, Filter, Instruction
+from tests.code.cases import sample
+from tests.rules.conftest import ROOT, RewardServer, clean_environment
+from tests.support.servers import free_port
+from tests.support.waiting import eventually
+
+TIMEOUT = "23"
+"""CODE_TIMEOUT of the servers here, by which their processes are told from those of others."""
+SLOW = "import time\nx = input()\ntime.sleep(0.2)\nprint(x)"
+TESTS = {"inputs": [f"{number}\n" for number in range(6)], "outputs": [str(number) for number in range(6)]}
+
+
+def processes(word: str) -> list[psutil.Process]:
+    """Return the processes of the servers here that have a word in their command line."""
+    found = []
+    for one in psutil.process_iter(["cmdline"]):
+        with suppress(psutil.Error):
+            if word in " ".join(one.info["cmdline"] or ()):
+                owners = [p for p in [one, *one.parents()] if "supervisor" in " ".join(p.cmdline())]
+                found += [one] if owners and owners[0].environ().get("CODE_TIMEOUT") == TIMEOUT else []
+    return found
+
+
+def launcher() -> psutil.Process:
+    """Return the launcher, which what it forks looks like."""
+    found = processes("inside/launcher.py")
+    [one] = [process for process in found if process.parents()[0] not in found]
+    return one
+
+
+@pytest.fixture
+def code_server(start: Callable[..., RewardServer]) -> Iterator[RewardServer]:
+    """A server whose processes `processes` finds."""
+    yield start("--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT)
+
+
+def scored_while(server: RewardServer, name: str, disturb: Callable[[], None]) -> list[dict[str, Any]]:
+    """Return the scores of slow samples, named so that no cache has them, during which something happens."""
+    scores: list[dict[str, Any]] = []
+    items = [sample(f"{SLOW} # {name}", TESTS), sample(f"{SLOW}x # {name}", TESTS)]
+    asking = threading.Thread(target=lambda: scores.extend(server.score(*items)))
+    asking.start()
+    end = time.monotonic() + 60
+    while not processes("inside/launcher.py") and time.monotonic() < end:
+        time.sleep(0.05)
+    disturb()
+    asking.join(120)
+    return scores
+
+
+def test_killed_parts(code_server: RewardServer) -> None:
+    """A killed launcher, runner or process of a program loses no sample and changes no score."""
+
+    def victim(name: str) -> psutil.Process:
+        if name == "program":
+            eventually(launcher().children)
+            return launcher().children()[0]
+        return launcher() if name == "launcher" else launcher().parents()[0]
+
+    for name in ("launcher", "runner", "program"):
+        scores = scored_while(code_server, name, lambda name=name: victim(name).kill())  # type: ignore[misc]
+        assert [(one["status"], one["value"]) for one in scores] == [("ok", 1.0), ("ok", 0.0)], name
+    zombies = [one for one in processes("") if one.status() == psutil.STATUS_ZOMBIE]
+    assert zombies == []
+
+
+@pytest.mark.nightly
+def test_sandbox(start: Callable[..., RewardServer]) -> None:
+    """A server with CODE_SANDBOX_URL has its programs run by those servers, and loses none where one is killed."""
+    sandboxes = [start("--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT) for _ in range(2)]
+    server = start("--workers", "1", CODE_SANDBOX_URL=",".join(one.url for one in sandboxes))
+    items = [sample(f"{SLOW} # {at}", TESTS) for at in range(6)]
+    scores: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: scores.extend(server.score(*items)))
+    asking.start()
+    time.sleep(0.5)
+    for process in [*psutil.Process(sandboxes[0].process.pid).children(), psutil.Process(sandboxes[0].process.pid)]:
+        process.kill()
+    asking.join(120)
+    assert [(one["status"], one["value"], one["details"]["parts"]["passed"]) for one in scores] == [
+        ("ok", 1.0, 6.0)
+    ] * 6
+    assert all(one["source"] == "rule:code" for one in scores)
+    assert not server.get("/metrics").text.count("rewardstack_code_up")
+
+
+def hide_landlock() -> None:
+    """Have the kernel say from now on that it has no Landlock."""
+    nowhere = 0x00050000 | errno.ENOSYS
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+    Filter(
+        [
+            Instruction(LOAD, 0, 0, 0),
+            Instruction(JUMP_IF_EQUAL, 0, 1, 444),
+            Instruction(RETURN, 0, 0, nowhere),
+            Instruction(RETURN, 0, 0, ALLOW),
+        ]
+    ).install()
+
+
+def test_no_landlock(needs_process: None, tmp_path: Path) -> None:
+    """Without Landlock the server does not start with CODE=on, and says why and what to do."""
+    command = [
+        sys.executable,
+        "-m",
+        "rewardstack_rules.run_reward_server",
+        "--port",
+        str(free_port()),
+        "--workers",
+        "1",
+    ]
+    done = subprocess.run(
+        command,
+        env=clean_environment(CODE="on", CODE_TIMEOUT=TIMEOUT),
+        cwd=ROOT,
+        preexec_fn=hide_landlock,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "no Landlock" in done.stdout + done.stderr and "CODE_BOUNDARY=container" in done.stdout + done.stderr
+
+
+def test_boundary(needs_process: None) -> None:
+    """The operator's word that the container is the boundary starts launchers without Landlock."""
+    source = (
+        "from tests.code.test_faults import hide_landlock; hide_landlock()\n"
+        "from rewardstack_rules.code.launcher import Launcher; import sys\n"
+        "one = Launcher(sys.executable, sys.argv[1]); one.start(); one.stop(); print('started')"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", source, boundary], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+        for boundary in ("container", "")
+    ]
+    assert said[0].stdout.strip() == "started", said[0].stderr
+    assert "no Landlock" in said[1].stderr
+
+
+def test_wrong_interpreter(needs_process: None) -> None:
+    """A CODE_PYTHON that is no interpreter is refused by its name."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--port", str(free_port())],
+        env=clean_environment(CODE="on", CODE_PYTHON="/nonexistent/python"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0 and "CODE_PYTHON" in done.stdout + done.stderr
+
+
+@pytest.mark.nightly
+def test_load_changes_nothing(start: Callable[..., RewardServer]) -> None:
+    """With eight times as many samples at once as cores, each near its CPU limit, every verdict is the same."""
+    server = start("--workers", "1", CODE="on", CODE_PROCESSES=8 * (os.cpu_count() or 1), CODE_TIMEOUT=TIMEOUT)
+    busy = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\nprint(1)"
+    one = {"inputs": [""], "outputs": ["1"]}
+    items = [sample(busy.format(seconds) + f" # {at}", one, time_limit=1) for at in range(16) for seconds in (0.6, 1.6)]
+    alone = [(1.0, ""), (0.0, "test 1 of 1: time limit")] * 16
+    assert [(score["value"], score["reason"]) for score in server.score(*items)] == alone
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+def test_nothing_grows(code_server: RewardServer) -> None:
+    """Ten thousand runs leave no process, no descriptor and no memory."""
+
+    def used() -> tuple[int, int]:
+        both = (launcher(), launcher().parents()[0])
+        return sum(one.num_fds() for one in both), sum(one.memory_info().rss for one in both)
+
+    tests = {"inputs": [f"{number}\n" for number in range(250)], "outputs": [str(number) for number in range(250)]}
+    for at in range(40):
+        assert code_server.score(sample(f"print(input()) # {at}", tests))[0]["value"] == 1.0
+        if at == 4:
+            before = used()
+    after = used()
+    assert after[0] == before[0] and after[1] < before[1] + (8 << 20)
+    assert launcher().children() == []

@@ -1,0 +1,202 @@
+"""Programs are scored over HTTP: values, parts, reasons, statuses and what is cached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.code.cases import sample
+from tests.rules.conftest import RewardServer
+from tests.support.snippets import ROOT, block
+from tests.support.table import Table
+
+SUM = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}
+ADD = "print(sum(map(int, input().split())))"
+ONE = {"inputs": [""], "outputs": ["1"]}
+ASSERTS = ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 5", "assert f(4) == 5"]
+TREE = """
+class Node:
+    def __init__(self, value, children=()):
+        self.value, self.children = value, list(children)
+    def __len__(self): return 1 + sum(map(len, self.children))
+    def __str__(self): return f"Node {self.value}"
+class Empty(ValueError): pass
+def total(node): return node.value + sum(map(total, node.children))
+def fill(xs): xs.append(1)
+def walk(n):
+    for i in range(n): yield i
+def apply(f, x): return f(x)
+def fail(): raise Empty("nothing")
+LIMIT = (1, {2, 3})
+"""
+TREE_TESTS = [
+    "n = Node(1, [Node(2), Node(3)])\nassert total(n) == 6 and len(n) == 3 and str(n) == 'Node 1'",
+    "assert n.value == 1\nn.value = 5\nassert n.value == 5 and n.children[0].value == 2",
+    "xs = []\nfill(xs)\nassert xs == [1]",
+    "assert list(walk(3)) == [0, 1, 2]",
+    "assert apply(lambda x: x * 2, 21) == 42",
+    "try:\n    fail()\nexcept Empty as error:\n    assert 'nothing' in str(error)\nelse:\n    assert False",
+    "assert isinstance(n, Node)",
+    "assert LIMIT == (1, {2, 3})",
+    "from solution import total as t\nassert t(Node(4)) == 4",
+    "def test_walk():\n    assert max(walk(4)) == 3",
+]
+CASES: dict[str, tuple[dict[str, Any], Any]] = {
+    "all tests pass": (sample(ADD, SUM), (1.0, 2, "")),
+    "one fails": (sample("print(3)", SUM), (0.0, 1, "test 2 of 2: wrong answer")),
+    "share": (sample("print(3)", SUM, score="share"), (0.5, 1, "test 2 of 2: wrong answer")),
+    "weighted": (sample("print(3)", SUM, score="weighted"), (0.05, 1, "wrong answer")),
+    "all of weighted": (sample(ADD, SUM, score="weighted"), (1.0, 2, "")),
+    "runtime error": (sample("1/0", SUM), (0.0, 0, "test 1 of 2: runtime error")),
+    "exit status": (sample(f"{ADD}\nexit(3)", SUM), (0.0, 0, "runtime error")),
+    "compile error": (sample("print(", SUM), (0.0, 0, "compile error")),
+    "no code": ({**sample("", SUM), "solution_str": "I cannot."}, (0.0, 0, "no code")),
+    "CPU limit": (sample("while True: pass", SUM, time_limit=0.2), (0.0, 0, "test 1 of 2: time limit")),
+    "asleep": (sample("import time; time.sleep(99)", SUM, time_limit=0.1), (0.0, 0, "time limit")),
+    "output limit": (sample("print('x' * (17 << 20))", ONE), (0.0, 0, "output limit")),
+    "memory limit": (sample("x = bytearray(b'1') * (200 << 20)", ONE, memory_mb=64), (0.0, 0, "memory limit")),
+    "calls": (
+        sample("def f(a, b): return a + b", {"inputs": ["1\n2"], "outputs": ["3"], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
+    "calls of a method": (
+        sample(
+            "class Solution:\n    def f(self, a): return (a, a)",
+            {"inputs": [[1]], "outputs": [[[1, 1]]], "fn_name": "f"},
+        ),
+        (1.0, 1, ""),
+    ),
+    "keys that are numbers": (
+        sample("def f(d): return d[1]", {"inputs": [[{"1": 5}]], "outputs": [5], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
+    "a call that returns no data": (
+        sample("def f(a): return object()", {"inputs": ["1"], "outputs": ["1"], "fn_name": "f"}),
+        (0.0, 0, "runtime error"),
+    ),
+    "no such function": (
+        sample("def g(a): return a", {"inputs": ["1"], "outputs": ["1"], "fn_name": "f"}),
+        (0.0, 0, "no such function"),
+    ),
+    "asserts": (
+        sample("def f(x): return x + 1", ASSERTS, score="share"),
+        (0.75, 3, "test 3 of 4: the test does not hold"),
+    ),
+    "objects, callbacks, exceptions": (sample(TREE, TREE_TESTS, score="share"), (1.0, len(TREE_TESTS), "")),
+    "HumanEval": (
+        sample("def f(x): return x", {"test": "def check(c):\n    assert c(1) == 1", "entry_point": "f"}),
+        (1.0, 1, ""),
+    ),
+    "a suite that dies half-way": (
+        sample("import os\ndef f(x): return x + 1 if x < 2 else os._exit(0)", ASSERTS, score="share"),
+        (0.25, 1, "test 2 of 4"),
+    ),
+    "a suite that loops": (sample("def f(x):\n    while 1: pass", ASSERTS, time_limit=0.2), (0.0, 0, "time limit")),
+    "a suite that sleeps": (
+        sample("import time\ndef f(x): time.sleep(99)", ASSERTS, time_limit=0.1),
+        (0.0, 0, "time limit"),
+    ),
+    "the first cases of many": (
+        sample("print(len(input()))", {"inputs": ["1", "22"], "outputs": ["7", "2"]}, max_tests=1),
+        (1.0, 1, ""),
+    ),
+}
+UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
+    "no tests": (sample(ADD, {"inputs": [], "outputs": []}), "there are no tests"),
+    "no reference": (sample(ADD, None), "missing"),
+    "a checker": (sample(ADD, {**SUM, "checker": "x"}), "checker"),
+    "an unknown option": (sample(ADD, SUM, score="best"), "extra_info.score"),
+    "another language": (sample(ADD, SUM, language="cpp"), "extra_info.language"),
+    "tests that are no Python": (sample("def f(x): return x", ["assert f(1 == 1"]), "no Python"),
+    "a library that tests lack": (
+        sample("def f(x): return x", ["import no_such_module\nassert f(1)"]),
+        "no_such_module",
+    ),
+    "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
+    "tests that loop by themselves": (
+        sample("def f(x): return x", ["while True: pass"], time_limit=0.1),
+        "without calling",
+    ),
+}
+
+
+def test_scores(server: RewardServer, table: Table) -> None:
+    """Each program has its value, its tests that passed, and a reason that names the first that did not."""
+    scores = server.score(*(item for item, _ in CASES.values()))
+    for (name, (_, (value, passed, reason))), score in zip(CASES.items(), scores, strict=True):
+        with table.case(name):
+            assert (score["status"], round(score["value"], 9)) == ("ok", value), score
+            assert score["details"]["parts"]["passed"] == passed
+            assert reason in score["reason"]
+            assert reason or not score["reason"]
+
+
+def test_unscored(server: RewardServer, table: Table) -> None:
+    """What nobody could score is unscored, and says why."""
+    scores = server.score(*(item for item, _ in UNSCORED.values()))
+    for (name, (_, reason)), score in zip(UNSCORED.items(), scores, strict=True):
+        with table.case(name):
+            assert (score["status"], score["value"]) == ("unscored", 0.0)
+            assert reason in score["reason"]
+
+
+def test_cache(server: RewardServer) -> None:
+    """Verdicts are cached under program, tests and options; those of a limit are not."""
+    wrong, slow = sample("print(1)", SUM), sample("while True: pass", SUM, time_limit=0.1)
+    server.score(wrong, slow)
+    again = server.score(wrong, slow, sample("print(1)", SUM, compare="exact"), sample("print(1)", ONE))
+    assert [one["cached"] for one in again] == [True, False, False, False]
+
+
+def test_routes(server: RewardServer, table: Table) -> None:
+    """verl's sources of programs lead here."""
+    for source in ("codecontests", "apps", "codeforces", "taco", "livecodebench", "rule_remote_code"):
+        with table.case(source):
+            assert server.score({**sample(ADD, SUM), "data_source": source})[0]["value"] == 1.0
+
+
+def test_nemo_gym(server: RewardServer) -> None:
+    """NeMo Gym's `verifier_metadata.unit_tests` are the tests."""
+    content = [{"type": "output_text", "text": f"```python\n{ADD}\n```"}]
+    body = {
+        "reward_type": "code",
+        "responses_create_params": {"input": "add"},
+        "response": {"output": [{"type": "message", "content": content}]},
+        "verifier_metadata": {"unit_tests": SUM},
+    }
+    assert server.post("/verify", body).json()["reward"] == 1.0
+
+
+def test_the_page(server: RewardServer) -> None:
+    """The request of docs/code.md gets what the page says."""
+    body = block("docs/code.md", "bash", "curl").partition("-d '")[2].rpartition("'")[0]
+    score = server.post("/v1/score", json.loads(body)).json()["scores"][0]
+    said = (ROOT / "docs" / "code.md").read_text()
+    assert score["value"] == 0.5 and "The value is 0.5" in said
+    assert json.dumps(score["details"]["parts"]) in said and f"`{score['reason']}`" in said
+    assert "run_reward_server" in block("docs/code.md", "bash", "CODE=on")
+
+
+def test_explain(server: RewardServer) -> None:
+    """An explanation shows the program and how many tests there are, and none of them."""
+    reply = server.post("/v1/explain", sample(ADD, {"inputs": ["s3cret"], "outputs": ["0"]})).json()
+    assert "'tests': 1" in str(reply) and ADD in str(reply)
+    assert "s3cret" not in str(reply)
+
+
+def test_metrics(server: RewardServer) -> None:
+    """Tests are counted by verdict, and the processes that run them."""
+    server.score(sample("print(7)", ONE))
+    text = server.get("/metrics").text
+    for name in ('tests_total{verdict="wrong answer"}', "cpu_seconds_total", "processes", "waiting"):
+        assert f"rewardstack_code_{name}" in text
+
+
+def test_off(start: Callable[..., RewardServer]) -> None:
+    """Without CODE=on every source of programs is refused by the setting's name."""
+    server = start("--workers", "1")
+    for source in ("code", "taco"):
+        reply = server.post("/v1/score", {"items": [{**sample(ADD, SUM), "data_source": source}]})
+        assert reply.status_code == 400
+        assert "CODE=on" in reply.json()["error"] and reply.json()["field"] == "CODE"
