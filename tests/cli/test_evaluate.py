@@ -136,9 +136,10 @@ def test_two_settings(labelled: Path, judge: FaultServer, tmp_path: Path) -> Non
     assert {body["max_tokens"] for body in asked(judge) if body["model"] == "strict"} == {99}
 
 
-def test_injections(labelled: Path, judge: FaultServer, tmp_path: Path) -> None:
+def test_injections(labelled: Path, judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every wrong response is scored once more with each injection; what was taken for right before does not count."""
     judge.set(content=None)
+    monkeypatch.setenv("REWARD_CACHE", "off")  # some injections reach the judge as the same text
     _, report = evaluated(tmp_path, str(labelled), "--injections")
     [setting] = report["settings"]
     refused = setting["figures"]["confusion"]["true_negative"]
