@@ -96,10 +96,10 @@ def unbound(name: str, run: RunDir, running: Running) -> str:
 
     Arguments as those of `problem`.
     """
-    for _, host, port in _ports(name, running):
-        if not any(_answering(host, port)):
-            return f"nobody listens on port {port}"
-    return port_conflict(name, run, running)
+    if conflict := port_conflict(name, run, running):
+        return conflict
+    silent = (port for _, host, port in _ports(name, running) if not any(_answering(host, port)))
+    return next((f"nobody listens on port {port}" for port in silent), "")
 
 
 def _ports(name: str, running: Running) -> Iterator[tuple[str, str, int]]:
