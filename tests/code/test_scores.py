@@ -6,6 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+import rewardstack
+from rewardstack import Request
+from rewardstack.errors import ConfigError
 from tests.code.cases import sample
 from tests.rules.conftest import RewardServer
 from tests.support.snippets import ROOT, block
@@ -200,3 +205,10 @@ def test_off(start: Callable[..., RewardServer]) -> None:
         reply = server.post("/v1/score", {"items": [{**sample(ADD, SUM), "data_source": source}]})
         assert reply.status_code == 400
         assert "CODE=on" in reply.json()["error"] and reply.json()["field"] == "CODE"
+
+
+def test_client_of_a_server_that_is_off(start: Callable[..., RewardServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of a server with CODE=off gets a ConfigError that names the setting, not failed samples."""
+    monkeypatch.setenv("REWARD_SERVER_URL", start(CODE="off").url)
+    with pytest.raises(ConfigError, match="CODE=on"):
+        rewardstack.score([Request("code", f"```python\n{ADD}\n```", SUM)] * 2)

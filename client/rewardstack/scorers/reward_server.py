@@ -25,7 +25,14 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields, field_error, unwritable
 from rewardstack.core.imports import importing
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
-from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
+from rewardstack.errors import (
+    BudgetError,
+    RejectedError,
+    ReplyError,
+    RequestError,
+    SettingsError,
+    UnknownSourceError,
+)
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, Score, Usage
@@ -48,6 +55,9 @@ EXPLAIN = "/v1/explain"
 """Explains one sample; older servers do not have it."""
 
 P = TypeVar("P")
+
+RUNS_NO_PROGRAMS = "CODE: programs are not run here"
+"""How a server with CODE=off refuses programs."""
 
 log = logging.getLogger(__name__)
 
@@ -363,6 +373,8 @@ async def _scores(
             raise UnknownSourceError(str(error), "data_source") from error
         if error.status == 503:
             raise BudgetError(str(error)) from error
+        if error.status == 400 and RUNS_NO_PROGRAMS in str(error):
+            raise SettingsError(str(error), "CODE") from error
         if error.status != TOO_LARGE:
             raise
         if len(records) == 1:
