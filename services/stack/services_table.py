@@ -146,6 +146,10 @@ SCORING_SECRETS = tuple(
 """Secrets of the reward server and its workers."""
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
 """A Redis that asks for a password is healthy."""
+REWARD_SERVER_COMMAND = ("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
+"""What starts a reward server, of every kind."""
+REWARD_SERVER_PROBE = Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck"))
+"""Tells whether a reward server answers."""
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
 """Finds out whether a worker touched one of its files (`rewardstack_rules.jobs.heartbeat`) in the last minutes."""
 WORKER_PROBE = Probe(
@@ -182,9 +186,9 @@ SERVICES = {
         Service(
             "sandbox",
             start_order=15,
-            command=("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"),
+            command=REWARD_SERVER_COMMAND,
             port=6000,
-            probe=Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck")),
+            probe=REWARD_SERVER_PROBE,
             stop_margin=15,
             memory=Memory("SANDBOX_MEMORY"),
             environment={"CODE": "on", "REWARD_CACHE": "off"},
@@ -192,9 +196,9 @@ SERVICES = {
         Service(
             "rules",
             start_order=30,
-            command=("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"),
+            command=REWARD_SERVER_COMMAND,
             port=6000,
-            probe=Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck")),
+            probe=REWARD_SERVER_PROBE,
             stop_margin=15,
             memory=Memory("RULES_MEMORY"),
             secret_files=SCORING_SECRETS,
