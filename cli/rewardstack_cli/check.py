@@ -17,7 +17,7 @@ from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
 from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
 from rewardstack.scorers.judge import Named
-from rewardstack.scorers.reward_model import VARIABLE
+from rewardstack.scorers.reward_model import VARIABLE, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import open_session
 from rewardstack_cli.console import Grid, plain_text, print_json, put, say
@@ -80,7 +80,7 @@ def _reward_model(model: RewardModel) -> Target:
     return Target(
         name,
         variable,
-        lambda settings: model.base_url or settings.reward_model_urls,
+        lambda settings: urls_of_model(model, settings),
         partial(probe_reward_model, model),
     )
 

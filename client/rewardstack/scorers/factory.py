@@ -101,10 +101,10 @@ class Backends:
 
         def make_reward_model(name: str) -> Scorer[Any]:
             with importing:
-                from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer
+                from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer, urls_of_model
             find_model = self._finder(settings, f"reward_model:{name}", _place_of_reward_models, None)
             scorer = RewardModelScorer(models[name], settings, find_model, self._new_meter(cache, settings))
-            if models[name].base_url or settings.reward_model_urls or not is_relayed:
+            if urls_of_model(models[name], settings) or not is_relayed:
                 return scorer
             relay = _relay(settings, scorer, name, INPUTS, servers, movable=False)
             relay.is_shaped = True  # by the server's own route of that name

@@ -99,7 +99,7 @@ class RewardModelScorer(Relayable[Sample]):
         self._model, self._settings, self._find, self._new_meter = model, settings, find_service, new_meter
         self._servers = Servers(
             f"reward_models.{model.name}.base_url" if model.base_url else VARIABLE,
-            model.base_url or settings.reward_model_urls,
+            urls_of_model(model, settings),
             key_of_model(model, settings),
             f"set it to the base URL of a vLLM server (`vllm serve MODEL --runner pooling`), or give {model.name} a "
             "base_url in [reward_models]",
@@ -267,6 +267,11 @@ class RewardModelScorer(Relayable[Sample]):
                 remedy = f"see that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
                 return Score.failed(f"{error}; {remedy}: {served}", self.source)
         return Score.failed(str(error), self.source)
+
+
+def urls_of_model(model: RewardModel, settings: Settings) -> tuple[str, ...]:
+    """Return the base URLs of a model's servers: its own, or the environment's."""
+    return model.base_url or settings.reward_model_urls
 
 
 def key_of_model(model: RewardModel, settings: Settings) -> str:

@@ -17,7 +17,7 @@ from rewardstack.scorers.embedding.protocol import INFO, read_info
 from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
 from rewardstack.scorers.judge.models import read_models
 from rewardstack.scorers.judge.named import Named
-from rewardstack.scorers.reward_model import key_of_model
+from rewardstack.scorers.reward_model import key_of_model, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, open_session, send
 from rewardstack.transport.ray_actor import is_actor
@@ -74,7 +74,7 @@ def _services(settings: Settings, routes: RouteTable) -> Sequence[_Asked]:
         except SettingsError:  # the server does not start so; its scorer says it
             continue
     for model in routes.reward_models.values():
-        urls, headers = model.base_url or settings.reward_model_urls, authorization(key_of_model(model, settings))
+        urls, headers = urls_of_model(model, settings), authorization(key_of_model(model, settings))
         path = below(urls, MODELS) if urls else ""
         found += [_Asked(f"reward model {model.name}", url, path, headers, model.model) for url in urls]
     key = authorization(settings.embedding_api_key)
