@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +58,25 @@ def test_routes(start: Start, tmp_path: Path) -> None:
     routes.write_text(json.dumps({"routes": {"added": "gsm8k"}}))
     eventually(lambda: "added" in server.get("/v1/reward_types").text, server.log.read_text)
     assert value(server, added) == 1.0
+
+
+def test_a_change_during_the_start(tmp_path: Path) -> None:
+    """A file that changes between the first look at it and the server's own loading is reloaded."""
+    (tmp_path / "helper.py").write_text("VALUE = 0.25\n")
+    (mine := tmp_path / "mine.py").write_text(SOURCE.format("VALUE"))
+    program = """
+import os, pathlib, threading
+from rewardstack_rules.scoring.reload import Reloader
+from rewardstack_rules.settings import Settings
+told = threading.Event()
+reloader = Reloader(Settings.from_env(), told.set)
+pathlib.Path(os.environ["REWARD_FUNCTIONS"]).with_name("helper.py").write_text("VALUE = 0.5 ")
+reloader.start()
+print(told.wait(60))
+"""
+    environment = {**os.environ, "REWARD_FUNCTIONS": str(mine), "RELOAD": "on"}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout == "True\n", ran.stderr
 
 
 def test_versions_of_files(tmp_path: Path) -> None:

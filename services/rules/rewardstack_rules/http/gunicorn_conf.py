@@ -50,17 +50,19 @@ def on_starting(server: Any) -> None:
     return_memory()
     begin(Path(_metrics_dir))
     _check_reward_type(server)
+    if _settings.reload:
+        # Loaded here, it is there at once in each worker that is forked.
+        from rewardstack_rules.http import app  # noqa: F401
+        from rewardstack_rules.scoring.reload import Reloader
+
+        server.reloader = Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP))
     prepare_isolated(_settings)
 
 
 def when_ready(server: Any) -> None:
     """Runs in the master, once it listens."""
     if _settings.reload:
-        # Loaded here, it is there at once in each worker that is forked.
-        from rewardstack_rules.http import app  # noqa: F401
-        from rewardstack_rules.scoring.reload import Reloader
-
-        Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP)).start()
+        server.reloader.start()
 
 
 def _check_reward_type(server: Any) -> None:

@@ -94,6 +94,7 @@ def main() -> None:
         settings = Settings.from_env()
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
+        reloader = Reloader(settings, _reload) if settings.reload else None
         prepare_isolated(settings)
         evaluator = workshop().evaluator
         if settings.worker_metrics_port:
@@ -102,8 +103,8 @@ def main() -> None:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"
     Sweeper(connect(settings.queue_url), name).start()
-    if settings.reload:
-        Reloader(settings, _reload).start()
+    if reloader:
+        reloader.start()
     log.info("Running as %s", name)
     with contextlib.suppress(StopRequested):  # which comes out where it meets no worker at work
         while True:

@@ -35,6 +35,8 @@ log = logging.getLogger("rewardstack_rules.reload")
 class Reloader(threading.Thread):
     """Watches the files of reward functions, the modules beside them, routes and prompt templates.
 
+    Create it before the server or worker loads them: a change while it loads is then seen.
+
     Args:
         settings: which files.
         reload: makes the server or worker load them again; called after they have been loaded without an error.
@@ -43,11 +45,12 @@ class Reloader(threading.Thread):
     def __init__(self, settings: Settings, reload: Callable[[], None]) -> None:
         super().__init__(name="reload", daemon=True)
         self._settings, self._reload = settings, reload
+        self._files, _ = _try_to_load(settings, ())
+        self._seen = _versions(self._files)
 
     def run(self) -> None:
         """Watch until the process ends."""
-        files, _ = _try_to_load(self._settings, ())
-        seen = _versions(files)
+        files, seen = self._files, self._seen
         while True:
             time.sleep(POLL_SECONDS)
             if (now := _versions(files)) == seen:
