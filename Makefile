@@ -3,16 +3,18 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
-# What a user's Python is told elsewhere would have the stack's find other modules.
-unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH
+# What a user's Python is told elsewhere would have the stack's find other modules, or each process compile all of them.
+unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
 PYTEST := $(BIN)/python -m pytest
 PROCESS_MARKERS := process or stack or engine or model
-# Tests with processes wait more than they compute: five workers keep two cores busy.
-TEST_WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 5 / 2)))
+# Tests wait for backoffs, and those with processes for these: four or five workers keep two cores busy.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+CHECK_WORKERS := $(shell echo $$(($(CORES) * 2)))
+TEST_WORKERS := $(shell echo $$(($(CORES) * 5 / 2)))
 PYTHON_CODE := client cli verifier services tests benchmarks
 
 # Commands on a running stack: any Python can stop and remove what .venv's has started.
@@ -60,7 +62,7 @@ models: setup ## install vLLM, sentence-transformers and small models (some giga
 
 .PHONY: check
 check: lint ## lint, types, and the tests that start no processes: a signal in 90 seconds
-	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
+	@$(PYTEST) --numprocesses $(CHECK_WORKERS) --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
 
 # Make runs a line that contains $(MAKE) under --dry-run too, so the line that runs t has none.
 .PHONY: test

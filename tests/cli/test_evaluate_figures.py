@@ -1,4 +1,7 @@
-"""Figures of an evaluation against scikit-learn's and SciPy's, over seeded cases."""
+"""Figures of an evaluation against scikit-learn's and SciPy's, over seeded cases.
+
+Both take a second to import: the tests that need them do, not every process that collects tests.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest  # type: ignore[import-untyped]
-from sklearn import metrics  # type: ignore[import-untyped]
-from sklearn.calibration import calibration_curve  # type: ignore[import-untyped]
 
 from rewardstack_cli.evaluation import figures
 from rewardstack_cli.evaluation.figures import Labels, Values
@@ -50,6 +50,8 @@ def defined(value: float) -> Any:
 @pytest.mark.parametrize(("seed", "count", "share", "threshold", "_bins", "highest"), CASES)
 def test_confusion(seed: int, count: int, share: float, threshold: float, _bins: int, highest: float) -> None:
     """Counts, agreement, precision and recall at a threshold are scikit-learn's, None where it has NaN."""
+    from sklearn import metrics  # type: ignore[import-untyped]
+
     values, labels = drawn(seed, count, share, highest)
     taken, found = values >= threshold, figures.confusion(values, labels, threshold)
     counts = metrics.confusion_matrix(labels, taken, labels=[False, True]).ravel().tolist()
@@ -62,6 +64,8 @@ def test_confusion(seed: int, count: int, share: float, threshold: float, _bins:
 @pytest.mark.parametrize(("seed", "count", "share", "_threshold", "_bins", "highest"), CASES)
 def test_roc(seed: int, count: int, share: float, _threshold: float, _bins: int, highest: float) -> None:
     """The curve has scikit-learn's points, one a score, and its area is the same, ties and all."""
+    from sklearn import metrics
+
     values, labels = drawn(seed, count, share, highest)
     across, up, _ = metrics.roc_curve(labels, values, drop_intermediate=False)
     assert np.allclose(figures.roc(values, labels), np.stack([across, up], axis=1), rtol=0, atol=1e-12)
@@ -71,6 +75,9 @@ def test_roc(seed: int, count: int, share: float, _threshold: float, _bins: int,
 @pytest.mark.parametrize(("seed", "count", "share", "_threshold", "bins", "highest"), CASES)
 def test_calibration(seed: int, count: int, share: float, _threshold: float, bins: int, highest: float) -> None:
     """The Brier score is scikit-learn's; so is each bin, and the error is theirs, weighted by the rows in them."""
+    from sklearn import metrics
+    from sklearn.calibration import calibration_curve  # type: ignore[import-untyped]
+
     values, labels = drawn(seed, count, share, highest)
     right, mean = calibration_curve(labels, values, n_bins=bins)
     rows, _ = np.histogram(values, np.linspace(0, 1, bins + 1))
@@ -128,6 +135,8 @@ def test_no_scores() -> None:
 
 def test_mcnemar(table: Table) -> None:
     """The p of two settings is SciPy's exact two-sided one of a fair coin."""
+    from scipy.stats import binomtest  # type: ignore[import-untyped]
+
     small = ((one, other) for one in range(7) for other in range(7) if one + other)
     for first, second in (*small, (40, 60), (600, 700), (3000, 3000)):
         with table.case(f"{first} {second}"):

@@ -118,8 +118,9 @@ def broken(_: dict[str, Any]) -> Answer:
     ],
     ids=["refused", "error", "no reply", "exception"],
 )
-def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str) -> None:
+def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no answer fails every sample with its reason; none is a score."""
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "1")
     actor(chat)
     scores = rewardstack.score(samples(3))
     assert statuses(scores) == {"failed": 3}

@@ -79,14 +79,14 @@ def test_raise_when_asked(server: FaultServer) -> None:
     """An exception comes only where one is asked for, and carries the scores."""
     server.set(mode="500")
     with pytest.raises(ScoringError, match="sample 0: failed") as caught:
-        compute_score(SOURCE, "a", "b", on_error="raise")
+        compute_score(SOURCE, "a", "b", {"timeout": 0.3}, on_error="raise")
     assert ["failed"] == [one.status for one in caught.value.scores]
 
 
 def test_penalty_on_the_substitute(server: FaultServer) -> None:
     """The length penalty applies to the substitute as it does to the similarity."""
     server.set(mode="500")
-    found = score([Request(SOURCE, "a b c d", "a b c d " * 4, {"length_penalty": "ratio"})])[0]
+    found = score([Request(SOURCE, "a b c d", "a b c d " * 4, {"length_penalty": "ratio", "timeout": 0.3})])[0]
     assert found.parts is not None
     assert (0.25, "fallback") == (found.parts["length_penalty"], found.status)
     assert found.value == pytest.approx(0.25 * found.parts["similarity"])
@@ -95,7 +95,7 @@ def test_penalty_on_the_substitute(server: FaultServer) -> None:
 def test_best_reference_of_the_substitute(server: FaultServer) -> None:
     """The substitute is the best over the references, too."""
     server.set(mode="500")
-    assert 1.0 == compute_score(SOURCE, "Abc", ["xyz", "aBC", "abd"])
+    assert 1.0 == compute_score(SOURCE, "Abc", ["xyz", "aBC", "abd"], {"timeout": 0.3})
 
 
 def test_zero_vectors(server: FaultServer) -> None:
@@ -136,7 +136,9 @@ def routes() -> Iterator[None]:
 def test_part_of_a_route(server: FaultServer, routes: None) -> None:
     """Within a route of several parts the substitute counts where the route's own policy is `lexical`."""
     server.set(mode="500")
-    lexical, zero = (score([Request(f"similar_{name}", "abc", "abd")])[0] for name in ("lexical", "zero"))
+    lexical, zero = (
+        score([Request(f"similar_{name}", "abc", "abd", {"timeout": 0.3})])[0] for name in ("lexical", "zero")
+    )
     assert ("fallback", {SOURCE: pytest.approx(2 / 3)}) == (lexical.status, lexical.parts)
     assert ("failed", 0.0) == (zero.status, zero.value)
 

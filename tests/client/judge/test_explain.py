@@ -123,7 +123,7 @@ def assert_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None
 def test_a_reply_that_is_none(judge: FaultServer, raw: str) -> None:
     """A reply that is no chat completion is shown, and leaves the sample without a score."""
     judge.set(raw=raw)
-    found = explained(sample(temperature=0))
+    found = explained(sample(temperature=0, timeout=1))
     told = named(found.steps, REQUEST)[-1]
     assert (told["reply"], told["verdict"]) == (raw, None)
     assert found.score is not None and found.score.status == "failed"
