@@ -91,13 +91,21 @@ class Route:
         return not self.exact or len(source) == len(self.name) or source[len(self.name)] == "_"
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is remembered of a source: its route, the bounds of its values, and `RouteTable.takes_whole`."""
+
+    route: Route
+    bounds: Bounds
+    takes_whole: bool
+
+
 class RouteTable:
     """All routes, by longest prefix."""
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._routes: dict[str, Route] = {}
-        self._found: dict[str, Route] = {}
-        self._whole: dict[str, bool] = {}
+        self._found: dict[str, _Found] = {}
         for route in routes:
             self.add(route)
 
@@ -111,7 +119,6 @@ class RouteTable:
             raise RouteError(f"route {route.name!r} is defined twice; known: {', '.join(self.names())}", route.name)
         self._routes[route.name] = route
         self._found.clear()
-        self._whole.clear()
 
     def names(self) -> list[str]:
         """The routes' names, sorted; one that takes whatever begins with it ends with `*`."""
@@ -175,32 +182,42 @@ class RouteTable:
         return None
 
     def find(self, source: str) -> Route:
-        """The route that takes `source`.
+        """Return the route that takes `source`.
 
         Raises:
             UnknownSourceError: none does, or none takes a part of it; lists what is known.
             RouteError: the route is made of itself.
         """
-        route = self._found.get(source) if isinstance(source, str) else None
-        if route is None:
-            route = self._search(source)
-            self._check(route, ())
-            if len(self._found) < REMEMBERED:
-                self._found[source] = route
-        return route
+        return self._find(source).route
 
     def takes_whole(self, source: str) -> bool:
         """Return whether a ground truth of `source` is one thing, whatever its shape: where programs are run by it."""
-        known = self._whole.get(source)
-        if known is None:
-            route = self.find(source)
-            if isinstance(route.target, Leaf):
-                known = route.target.kind == "rule" and (route.target.target or source[len(route.name) :]) == CODE
-            else:
-                known = any(map(self.takes_whole, routes_of(route.target)))
-            if len(self._whole) < REMEMBERED:
-                self._whole[source] = known
-        return known
+        return self._find(source).takes_whole
+
+    def bounds(self, source: str) -> Bounds:
+        """Return the lowest and the highest value that the route of `source` can give; raise as `find` does."""
+        return self._find(source).bounds
+
+    def _find(self, source: str) -> _Found:
+        found = self._found.get(source) if isinstance(source, str) else None
+        if found is None:
+            route = self._search(source)
+            self._check(route, ())
+            found = self._found_route(route, source)
+            if len(self._found) < REMEMBERED:
+                self._found[source] = found
+        return found
+
+    def _found_route(self, route: Route, source: str) -> _Found:
+        if isinstance(route.target, Leaf):
+            suffix = source[len(route.name) :]
+            bounds = _leaf_bounds(route.target, suffix)
+            whole = route.target.kind == "rule" and (route.target.target or suffix) == CODE
+        else:
+            parts = [self._find(part) for part in routes_of(route.target)]
+            bounds = composite_bounds(route.target, [part.bounds for part in parts])
+            whole = any(part.takes_whole for part in parts)
+        return _Found(route, bounds if route.shaping is None else route.shaping.bounds(bounds), whole)
 
     def check(self) -> None:
         """Returns where every part of every route has a route, and none leads back to itself.
@@ -213,15 +230,6 @@ class RouteTable:
                 self._check(route, ())
             except UnknownSourceError as error:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
-
-    def bounds(self, source: str) -> Bounds:
-        """Return the lowest and the highest value that the route of `source` can give; raise as `find` does."""
-        route = self.find(source)
-        if isinstance(route.target, Leaf):
-            found = _leaf_bounds(route.target, source[len(route.name) :])
-        else:
-            found = composite_bounds(route.target, map(self.bounds, routes_of(route.target)))
-        return found if route.shaping is None else route.shaping.bounds(found)
 
     def check_policies(self) -> None:
         """Raise RouteError if a route that can go below 0 has the policy `zero`, which would be no low score there."""

@@ -42,10 +42,11 @@ class Shaping:
 
     def apply(self, value: float) -> float:
         """Return the shaped value."""
+        low, high = self.clip or (-math.inf, math.inf)
         if value == FLOORED and self.floor is not None:
             return self.floor
-        low, high = self.clip or (-math.inf, math.inf)
-        value = max(value, low) if value == FLOORED else value
+        if value == FLOORED and self.clip is not None:
+            return low
         return min(max(value * self.scale + self.shift, low), high)
 
     def bounds(self, unshaped: Bounds) -> Bounds:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,8 @@ def parse_route(name: str, spec: object) -> Route:
     on_error = fields.pop("on_error", None)
     if on_error is not None and on_error not in ON_ERROR:
         raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
-    shaping = read_shaping({field: fields.pop(field) for field in SHAPING if field in fields}, _Parser(name, {}).error)
+    given = {field: fields.pop(field) for field in SHAPING if field in fields}
+    shaping = read_shaping(given, partial(_route_error, name))
     return Route(name, parse_composite(name, fields), on_error=on_error, shaping=shaping)
 
 
@@ -284,5 +286,9 @@ class _Parser:
         return float(value)
 
     def error(self, field: str, complaint: str) -> RouteError:
-        where = f"route {self._name!r}" + (f", {field}" if field else "")
-        return RouteError(f"{where} {complaint}", field or self._name)
+        return _route_error(self._name, field, complaint)
+
+
+def _route_error(name: str, field: str, complaint: str) -> RouteError:
+    where = f"route {name!r}" + (f", {field}" if field else "")
+    return RouteError(f"{where} {complaint}", field or name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cache as cache_calls
 from functools import partial
@@ -17,7 +17,9 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
 from rewardstack.core.imports import importing
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
-from rewardstack.routing.routes import CODE, EMBEDDING, RouteTable
+from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.reward_models import RewardModel
+from rewardstack.routing.routes import CODE, RouteTable
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
@@ -69,48 +71,61 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             routes: name judges and reward models.
         """
-        judges, models = routes.judges, routes.reward_models
-        servers = self._reward_servers(settings)
+        return {
+            "rule": partial(self._rule, settings),
+            "judge": partial(self._judge, settings, cache, routes.judges),
+            "embedding": partial(self._similarity, settings, cache, tenant),
+            "reward_model": partial(self._reward_model, settings, cache, routes.reward_models),
+        }
+
+    def _rule(self, settings: Settings, name: str) -> Scorer[Any]:
         is_relayed = bool(settings.reward_server_urls)
+        is_in_sandbox = name == CODE and bool(settings.code_sandbox_urls) and not is_relayed
+        servers = self._sandboxes(settings) if is_in_sandbox else self._reward_servers(settings)
+        patience = CODE_SECONDS if name == CODE else 0.0
+        remote = RemoteRule(name, max(settings.reward_server_timeout, patience), servers)
+        return remote if is_relayed or is_in_sandbox else _or_embedded(name, remote, settings)
 
-        def make_rule(name: str) -> Scorer[Any]:
-            if name == CODE and settings.code_sandbox_urls and not is_relayed:
-                return RemoteRule(name, max(settings.reward_server_timeout, CODE_SECONDS), self._sandboxes(settings))
-            patience = CODE_SECONDS if name == CODE else 0.0
-            remote = RemoteRule(name, max(settings.reward_server_timeout, patience), servers)
-            return remote if is_relayed else _or_embedded(name, remote, settings)
+    def _judge(
+        self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], name: str
+    ) -> Scorer[Any]:
+        with importing:
+            from rewardstack.scorers.judge import Judge, Named
+        named = Named(judges[name]) if name in judges else None
+        own = settings if named is None else named.settings(settings)
+        find = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named), settings.judge_refused_timeout)
+        rate = None if named is None else self._rate(name, *named.per_minute)
+        judge = Judge(own, find, self._new_meter(cache, settings), named, rate)
+        if own.judge_urls or not settings.reward_server_urls:
+            return judge
+        return self._relay(settings, judge, name, JUDGE_FIELDS, movable=named is None)
 
-        def make_judge(name: str) -> Scorer[Any]:
-            with importing:
-                from rewardstack.scorers.judge import Judge, Named
-            named = Named(judges[name]) if name in judges else None
-            own = settings if named is None else named.settings(settings)
-            place = partial(_place_of_judge, named)
-            find_judge = self._finder(settings, f"judge:{name}", place, settings.judge_refused_timeout)
-            rate = None if named is None else self._rate(name, *named.per_minute)
-            judge = Judge(own, find_judge, self._new_meter(cache, settings), named, rate)
-            if own.judge_urls or not is_relayed:
-                return judge
-            return _relay(settings, judge, name, JUDGE_FIELDS, servers, movable=named is None)
+    def _similarity(self, settings: Settings, cache: ResultCache, tenant: str, name: str) -> Scorer[Any]:
+        embedding = self._embedding(settings, cache, tenant)
+        if settings.embedding_urls or not settings.reward_server_urls:
+            return embedding
+        return self._relay(settings, embedding, name, EMBEDDING_FIELDS, movable=True)
 
-        def make_embedding(_: str) -> Scorer[Any]:
-            embedding = self._embedding(settings, cache, tenant)
-            if settings.embedding_urls or not is_relayed:
-                return embedding
-            return _relay(settings, embedding, EMBEDDING, EMBEDDING_FIELDS, servers, movable=True)
+    def _reward_model(
+        self, settings: Settings, cache: ResultCache, models: Mapping[str, RewardModel], name: str
+    ) -> Scorer[Any]:
+        with importing:
+            from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer, urls_of_model
+        find = self._finder(settings, f"reward_model:{name}", _place_of_reward_models, None)
+        scorer = RewardModelScorer(models[name], settings, find, self._new_meter(cache, settings))
+        if urls_of_model(models[name], settings) or not settings.reward_server_urls:
+            return scorer
+        relay = self._relay(settings, scorer, name, INPUTS, movable=False)
+        relay.is_shaped = True  # by the server's own route of that name
+        return relay
 
-        def make_reward_model(name: str) -> Scorer[Any]:
-            with importing:
-                from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer, urls_of_model
-            find_model = self._finder(settings, f"reward_model:{name}", _place_of_reward_models, None)
-            scorer = RewardModelScorer(models[name], settings, find_model, self._new_meter(cache, settings))
-            if urls_of_model(models[name], settings) or not is_relayed:
-                return scorer
-            relay = _relay(settings, scorer, name, INPUTS, servers, movable=False)
-            relay.is_shaped = True  # by the server's own route of that name
-            return relay
-
-        return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding, "reward_model": make_reward_model}
+    def _relay(
+        self, settings: Settings, scorer: Relayable[Any], source: str, fields: tuple[str, ...], *, movable: bool
+    ) -> Relay[Any]:
+        """Return what scores on the reward server in place of a scorer whose own service is not known."""
+        if settings.max_requests or settings.max_tokens:
+            _warn_of_caps()
+        return Relay(scorer, source, fields, self._reward_servers(settings), movable=movable)
 
     def _reward_servers(self, settings: Settings) -> RewardServers:
         find = self._finder(
@@ -237,21 +252,6 @@ def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[An
     with importing:
         from rewardstack.scorers.embedded import EmbeddedRule, runs_here
     return EmbeddedRule(name, remote) if runs_here(settings) else remote
-
-
-def _relay(
-    settings: Settings,
-    scorer: Relayable[Any],
-    source: str,
-    fields: tuple[str, ...],
-    servers: RewardServers,
-    *,
-    movable: bool,
-) -> Relay[Any]:
-    """Return what scores on the reward server in place of a scorer whose own service is not known."""
-    if settings.max_requests or settings.max_tokens:
-        _warn_of_caps()
-    return Relay(scorer, source, fields, servers, movable=movable)
 
 
 @cache_calls
