@@ -148,9 +148,9 @@ def test_align_anythings_client(monkeypatch: pytest.MonkeyPatch, refusing: str) 
     monkeypatch.setenv("http_proxy", refusing)
     place = refusing.partition("@")[2]
     with pytest.raises(ServiceError, match=rf"{REWARDS}/get_reward \(through the proxy http://{place}\) answered 503"):
-        RemoteRewardModel(f"{REWARDS}/get_reward", timeout=0.3).score(["p"], ["r"])
+        RemoteRewardModel(f"{REWARDS}/get_reward", timeout=2).score(["p"], ["r"])
     with pytest.raises(ServiceError, match=r"http://localhost:\d+/get_reward: connection refused"):
-        RemoteRewardModel(f"http://localhost:{free_port()}/get_reward", timeout=0.3).score(["p"], ["r"])
+        RemoteRewardModel(f"http://localhost:{free_port()}/get_reward", timeout=2).score(["p"], ["r"])
 
 
 async def _posted() -> bytes:

@@ -43,7 +43,11 @@ def processes(word: str) -> list[psutil.Process]:
 def launcher() -> psutil.Process:
     """Return the launcher, which what it forks looks like."""
     found = processes("inside/launcher.py")
-    [one] = [process for process in found if process.parents()[0] not in found]
+    first = []
+    for process in found:
+        with suppress(psutil.NoSuchProcess):  # what it forked has ended since
+            first += [process] if process.parent() not in found else []
+    [one] = first
     return one
 
 

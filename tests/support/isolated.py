@@ -34,7 +34,11 @@ def _pipes_of_server(port: int | str) -> set[str]:
     """The pipes that a server has open; the write end of each supervisor's lifeline is among them."""
     listening = (one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN and one.pid)
     pids = {one.pid for one in listening if one.laddr[1:2] == (int(port),)}
-    open_files = {os.readlink(fd) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    open_files = set()
+    for pid in pids:
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed since
+                open_files.add(os.readlink(fd))
     return {file for file in open_files if file.startswith("pipe:")}
 
 

@@ -1,0 +1,121 @@
+"""Tables of model servers by name, `[judges.NAME]` and `[reward_models.NAME]`, and the fields that both have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewardstack.errors import RouteError, SettingsError
+from rewardstack.settings import parse_urls
+
+_NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""What a path can hold; `v1` at its end would be taken for the interface's version."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """The table of one server.
+
+    Args:
+        kind: `judges` or `reward_models`.
+        name: of the server, which is its route's, too.
+        given: the fields.
+    """
+
+    kind: str
+    name: str
+    given: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, kind: str, name: object, table: object, fields: tuple[str, ...]) -> NamedTable:
+        """Return the table if its name and the names of its fields are right.
+
+        Raises:
+            RouteError: they are not.
+        """
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            why = (
+                "a name has letters, digits, `_`, `-` and `.`, the first one a letter or a digit, "
+                "and is no version (`v1`)"
+            )
+            raise RouteError(f"{kind}: {why}; got {str(name)[:64]!r}", kind)
+        if not isinstance(table, Mapping):
+            raise table_error(kind, name, "", f"expected a table, got {type(table).__name__}")
+        if unknown := [field for field in table if field not in fields]:
+            raise table_error(kind, name, str(unknown[0]), f"is not known; known: {', '.join(fields)}")
+        return cls(kind, name, table)
+
+    def error(self, field: str, complaint: str) -> RouteError:
+        """Return the error about a field, as `table_error` has it."""
+        return table_error(self.kind, self.name, field, complaint)
+
+    def base_url(self) -> tuple[str, ...]:
+        """Return the base URLs of equivalent servers; none where the field is missing."""
+        value = self.given.get("base_url", ())
+        urls = [value] if isinstance(value, str) else value
+        if not isinstance(urls, (list, tuple)) or not all(isinstance(url, str) and url.strip() for url in urls):
+            raise self.error("base_url", "must be a base URL, or a list of equivalent ones")
+        try:
+            return parse_urls(",".join(urls), f"{self.kind}.{self.name}.base_url")
+        except SettingsError as error:
+            raise RouteError(str(error), error.field) from None
+
+    def api_key_env(self, otherwise: str) -> str:
+        """Return the environment variable that holds the key; empty where the field is missing.
+
+        Args:
+            otherwise: whose key a server without a `base_url` has, for the error.
+        """
+        name = self.given.get("api_key_env", "")
+        # Not shown: it may be the key itself.
+        if "api_key_env" in self.given and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
+            raise self.error("api_key_env", "must be the name of the environment variable that holds the key")
+        if name and not self.given.get("base_url"):
+            raise self.error("api_key_env", f"goes with base_url; {otherwise}")
+        return str(name)
+
+    def text(self, field: str) -> str:
+        """Return a non-empty text; an empty one where the field is missing."""
+        value = self.given.get(field, "")
+        if not isinstance(value, str) or (field in self.given and not value.strip()):
+            raise self.error(field, f"must be a non-empty string, got {str(value)[:50]!r}")
+        return value
+
+    def flag(self, field: str) -> bool:
+        """Return true or false; false where the field is missing."""
+        value = self.given.get(field, False)
+        if not isinstance(value, bool):
+            raise self.error(field, f"must be true or false, got {str(value)[:50]!r}")
+        return value
+
+    def whole(self, field: str, most: int, default: int = 0) -> int:
+        """Return a whole number from 1 to `most`; `default` where the field is missing."""
+        if field not in self.given:
+            return default
+        value = self.given[field]
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise self.error(field, f"must be a whole number from 1 to {most}")
+        return value
+
+    def choice(self, field: str, choices: tuple[str, ...], default: str) -> Any:
+        """Return one of the choices; `default` where the field is missing."""
+        value = self.given.get(field, default)
+        if value not in choices:
+            raise self.error(field, f"must be one of {', '.join(choices)}, got {value!r}")
+        return value
+
+
+def table_error(kind: str, name: str, field: str, complaint: str) -> RouteError:
+    """Return the error about a server's table.
+
+    Args:
+        kind: `judges` or `reward_models`.
+        name: of the server.
+        field: such as `options.temperature`; empty for the table itself.
+        complaint: with the remedy.
+    """
+    where = f"{kind}.{name}.{field}" if field else f"{kind}.{name}"
+    return RouteError(f"{where}: {complaint}", where)
