@@ -1,10 +1,10 @@
-"""Runs benchmarks one after another, and writes their figures as JSON, as a page and as a picture.
+"""Run benchmarks one after another, and write their figures as JSON, as an HTML page and as an SVG picture.
 
     make bench
     make bench t="rules cache" note="beside other work" publish=1
 
-A benchmark that fails does not lose the figures of the others: the page says what it said last. Exits with 1 where one
-failed, as where a bound is not kept.
+If a benchmark fails, the page shows the end of its output, and the others still run. The exit status is 1 if any
+benchmark failed, for example because it missed a bound.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PUBLISHED = FOLDER.parent / "docs" / "benchmarks.svg"
 
 
 def main() -> int:
-    """Runs what was asked for; the exit status."""
+    """Run the benchmarks named on the command line (default: all) and return the exit status."""
     arguments = _arguments()
     todo = [benchmark(name) for name in arguments.names or SMALL]
     status = run_all([(one, one.small if arguments.smoke else []) for one in todo], arguments.note, RESULTS)
@@ -39,15 +39,15 @@ def main() -> int:
 
 
 def run_all(todo: Sequence[tuple[Benchmark, list[str]]], note: str, folder: Path) -> int:
-    """Runs benchmarks one after another, and writes what there is after each: an interrupted run keeps it.
+    """Run benchmarks one after another; write the report after each, so that an interrupted run keeps its results.
 
     Args:
-        todo: what is run, with the arguments of its command.
-        note: what the page is to say beside the machine.
-        folder: where it is written; made if it is not there.
+        todo: benchmarks to run, each with its command-line arguments.
+        note: text that the page shows next to the machine.
+        folder: output folder; created if missing.
 
     Returns:
-        1 where one of them failed, else 0.
+        1 if any benchmark failed, else 0.
     """
     folder.mkdir(parents=True, exist_ok=True)
     when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
@@ -60,7 +60,7 @@ def run_all(todo: Sequence[tuple[Benchmark, list[str]]], note: str, folder: Path
 
 
 def write(report: Mapping[str, Any], folder: Path) -> None:
-    """Writes a report as JSON, page and picture."""
+    """Write a report as JSON, HTML and SVG."""
     (folder / "bench.json").write_text(f"{json.dumps(report, indent=2)}\n", encoding="utf-8")
     (folder / "bench.html").write_text(page(report), encoding="utf-8")
     (folder / "bench.svg").write_text(picture(report), encoding="utf-8")
@@ -70,10 +70,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SMALL)} (default: all)")
-    parser.add_argument("--smoke", action="store_true", help="with arguments that make each of them quick")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(SMALL)} (default: all)")
+    parser.add_argument("--smoke", action="store_true", help="use arguments that make each benchmark quick")
     parser.add_argument("--publish", action="store_true", help=f"copy the picture to docs/{PUBLISHED.name}")
-    parser.add_argument("--note", default="", help="what the page is to say of the machine, for example what else ran")
+    parser.add_argument("--note", default="", help="a note on the machine for the page, for example what else ran")
     arguments = parser.parse_args()
     if unknown := {*arguments.names} - {*SMALL}:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(SMALL)}")

@@ -1,12 +1,12 @@
-"""How long ordinary samples take while somebody attacks the stack.
+"""Latency of ordinary samples while the stack is under attack.
 
     python benchmarks/attacked.py
 
-Starts a native stack of its own (it needs Redis and nginx) and sends single requests with samples of the mix (`mix`)
-through its gateway: first alone, then beside clients that send a byte now and then, beside bodies of 60 MB that would
-become gigabytes, beside jobs that fill the queue, and while the supervisor of the verifiers is stopped. There only
-samples that need no verifier are sent; the others wait for its successor. Exits with 1 where a 99th percentile is over
-a second, or a label is not met.
+Starts its own native stack (requires Redis and nginx) and sends single requests with generated samples (`mix`) through
+the gateway. It measures them alone, then next to each attack: clients that send one byte every few seconds, bodies of
+60 MB that would expand to gigabytes, jobs that fill the queue, and a stopped verifier supervisor. The last phase sends
+only samples that need no verifier; the others would wait for a new supervisor. The exit status is 1 if a 99th
+percentile exceeds one second or a score differs from its label.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from tests.soak.stack import SoakStack, running
 from tests.support.dribble import Dribble
 
 ALLOWED = 1.0
-"""Seconds that 99 of 100 requests take at most."""
+"""Bound for the 99th percentile, in seconds."""
 WARMING_SECONDS = 5.0
 SENDERS = 4
-"""Clients that send large bodies, or jobs, at once."""
+"""Concurrent clients that send large bodies or jobs."""
 DRIBBLING = 300
 BYTE_SECONDS = 5.0
-"""Between two bytes of such a client."""
+"""Seconds between two bytes of a slow upload."""
 BOMB = b'{"items": [' + b"[]," * 20_000_000 + b"[]]}"
 JOB_ITEMS = 20_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0, help="of each attack (%(default)g)")
+    parser.add_argument("--seconds", type=float, default=30.0, help="duration of each attack (%(default)g)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     samples = make_samples(10_000_000, arguments.seed)
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as stack:
         _measured(stack, samples, WARMING_SECONDS)
         found = [_measured(stack, samples, arguments.seconds)]
-        _tell("alone", found)
+        _report("alone", found)
         for name, attack in ATTACKS.items():
             with attack(stack):
                 found.append(_measured(stack, samples, arguments.seconds))
-            _tell(name, found)
+            _report(name, found)
         plain = (one for one in samples if one.outcome == "same form")
         stack.verifiers().suspend()
         found.append(_measured(stack, plain, arguments.seconds))
-        _tell("a stopped supervisor", found)
+        _report("a stopped supervisor", found)
     wrong = sum(one.wrong for one in found)
     print(f"labels not met {wrong}")
     figure("labels not met", wrong, most=0, note=f"of {sum(len(one.seconds) for one in found):,}")
@@ -74,8 +74,8 @@ def _measured(stack: SoakStack, samples: Iterator[Sample], seconds: float) -> Me
     return measure(_connection(stack), samples, lambda: time.monotonic() < end)
 
 
-def _tell(title: str, found: Sequence[Measurement]) -> None:
-    """Prints and records the last of the measurements, beside the first."""
+def _report(title: str, found: Sequence[Measurement]) -> None:
+    """Print and record the last measurement; compare it to the first, which ran without an attack."""
     *others, last = found
     print(last.line(title), flush=True)
     last.record(title, alone=others[0] if others else None, most=ALLOWED)
@@ -92,7 +92,7 @@ def _address(stack: SoakStack) -> tuple[str, int]:
 
 @contextmanager
 def _slow_uploads(stack: SoakStack) -> Iterator[None]:
-    """Clients that send jobs and batches a byte at a time; who is ended comes again."""
+    """Run clients that send jobs and batches one byte at a time and reconnect when they are cut off."""
     heads = [
         f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: 1000000\r\n\r\n".encode()
         for path, kind in (("/jobs", "application/x-ndjson"), ("/v1/score", "application/json"))
@@ -102,27 +102,27 @@ def _slow_uploads(stack: SoakStack) -> Iterator[None]:
 
 
 @contextmanager
-def _again_and_again(send: Callable[[], object]) -> Iterator[None]:
-    """Several clients that do the same again and again."""
+def _repeatedly(send: Callable[[], object]) -> Iterator[None]:
+    """Call `send` repeatedly from several threads until the block ends."""
     done = threading.Event()
 
-    def go_on() -> None:
+    def repeat() -> None:
         while not done.is_set():
             with suppress(OSError, HTTPException):  # refused in the middle of its body
                 send()
 
     with ThreadPoolExecutor(SENDERS) as pool:
-        going_on = [pool.submit(go_on) for _ in range(SENDERS)]
+        futures = [pool.submit(repeat) for _ in range(SENDERS)]
         try:
             yield
         finally:
             done.set()
-        for one in going_on:
+        for one in futures:
             one.result()
 
 
 def _bombs(stack: SoakStack) -> AbstractContextManager[None]:
-    return _again_and_again(lambda: _post(stack, "/v1/score", "application/json", BOMB))
+    return _repeatedly(lambda: _post(stack, "/v1/score", "application/json", BOMB))
 
 
 def _jobs(stack: SoakStack) -> AbstractContextManager[None]:
@@ -131,7 +131,7 @@ def _jobs(stack: SoakStack) -> AbstractContextManager[None]:
         for one in make_samples(JOB_ITEMS, 7)
     ]
     body = "".join(f"{json.dumps(one)}\n" for one in rows).encode()
-    return _again_and_again(lambda: _post(stack, "/jobs", "application/x-ndjson", body))
+    return _repeatedly(lambda: _post(stack, "/jobs", "application/x-ndjson", body))
 
 
 def _post(stack: SoakStack, path: str, kind: str, body: bytes) -> int:

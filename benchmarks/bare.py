@@ -11,5 +11,5 @@ app = Flask(__name__)
 
 @app.post("/v1/score")
 def score() -> Response:
-    """As many scores as there are items."""
+    """Return the same constant score for every item."""
     return jsonify(scores=[SCORE] * len(request.get_json()["items"]))

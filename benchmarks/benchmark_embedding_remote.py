@@ -1,10 +1,10 @@
-"""How fast the embedding reward is: one sample at a time, in batches, from the cache, and beside a model of its own.
+"""Speed of the embedding reward: single samples, batches, from the cache, and compared to a local model.
 
     python benchmarks/benchmark_embedding_remote.py --server-url http://localhost:8080
 
-Without `--server-url` it takes EMBEDDING_SERVER_URL, else starts a server where an interpreter with
-sentence-transformers is to be had. Exits with 1 where re-scoring from Redis is slower than its bound, 20,000 /s, in the
-fastest of its runs: what else runs on a machine only makes it slower.
+Without `--server-url` it uses EMBEDDING_SERVER_URL. If that is empty, too, it starts a server, which requires an
+interpreter with sentence-transformers. The exit status is 1 if the fastest run re-scores fewer than 20,000 pairs a
+second from Redis. The fastest run counts because other load on the machine can only slow a run down.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.support.servers import Redis  # noqa: E402
 SOURCE = "embedding_remote_benchmark"
 CACHED_PAIRS = 10_000
 CACHED_BOUND = 20_000
-"""Pairs a second at least that a new process re-scores from Redis."""
+"""Minimum rate, in pairs a second, at which a new process re-scores from Redis."""
 LOCAL = """
 import json, sys, time
 from sentence_transformers import SentenceTransformer
@@ -54,9 +54,9 @@ print(time.perf_counter() - started)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server-url", help="default: EMBEDDING_SERVER_URL, else a server of its own")
-    parser.add_argument("--samples", type=int, default=512, help="of the batch")
-    parser.add_argument("--single", type=int, default=50, help="samples one at a time")
+    parser.add_argument("--server-url", help="default: EMBEDDING_SERVER_URL, else start a server")
+    parser.add_argument("--samples", type=int, default=512, help="samples in the batch")
+    parser.add_argument("--single", type=int, default=50, help="samples sent one at a time")
     parser.add_argument("--runs", type=int, default=5, help="new processes that re-score from Redis")
     parser.add_argument("--worker", choices=["pairs"], help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -101,7 +101,7 @@ def _latency(count: int) -> None:
 
 
 def _throughput(count: int) -> tuple[list[str], float]:
-    """The texts of a batch in groups of eight that share a reference, and the seconds it took."""
+    """Score a batch, eight samples to a reference; return its texts and the seconds that the first scoring took."""
     texts = make_texts(count + -(-count // 8), seed=2)
     requests = [Request(SOURCE, texts[at], texts[count + at // 8]) for at in range(count)]
     seconds = _seconds(requests)["seconds"]
@@ -114,7 +114,7 @@ def _throughput(count: int) -> tuple[list[str], float]:
 
 
 def _local(texts: list[str], seconds: float) -> None:
-    """Prints what a local model makes of the same texts, where it can be had."""
+    """Print how fast a local copy of the served model encodes the same texts; skip it if it cannot be loaded."""
     python, model = models_python(), _served_model()
     if python is None:
         print("a local model                left out: no interpreter here has sentence-transformers")

@@ -1,10 +1,10 @@
-"""How fast a new process re-scores from Redis alone what another process scored once.
+"""Speed at which a new process re-scores samples from Redis that another process has scored.
 
     python benchmarks/cache.py
 
-Starts a Redis and a reward server's interface of its own, scores 10,000 different samples with responses of 2 kB in one
-process, then all of them again in a new one, and prints what the server was asked in between: nothing. For comparison
-the same run reads the same keys with a bare `MGET`, the least that anything on this Redis could take.
+Starts Redis and a fake reward server. One process scores 10,000 different samples with responses of 2 kB, then new
+processes score all of them again; the number of samples that reach the server again should be 0. For comparison, the
+same run reads the same keys with a bare `MGET`, the lower bound for anything that uses this Redis.
 """
 
 from __future__ import annotations

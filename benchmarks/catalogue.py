@@ -1,4 +1,4 @@
-"""The benchmarks that `make bench` runs, in their order, and the arguments that make each of them small."""
+"""The benchmarks that `make bench` runs, in order, and the arguments for a quick run of each."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SMALL = {
     "tei_python": "--texts 128 --rounds 2",
     "symbolic": "--items 1500 --requests 200 --baseline-items 20",
 }
-"""Of each: what `smoke=1` tells it, so that it ends within a minute or two, with figures that say little."""
+"""Arguments for `smoke=1`, by benchmark: a run takes a minute or two, and its figures are not meaningful."""
 
 
 class Benchmark(NamedTuple):
-    """A script, and what its docstring says.
+    """A benchmark script and its description.
 
     Args:
-        name: of the file, without its ending.
-        script: the file.
-        about: what is measured, in a sentence.
-        method: how, in paragraphs.
-        small: the arguments with which it is quick.
+        name: name of the file without its suffix.
+        script: path of the file.
+        about: what is measured, in one sentence.
+        method: how it is measured, in paragraphs.
+        small: arguments for a quick run.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Benchmark(NamedTuple):
 
 
 def benchmark(name: str, folder: Path = FOLDER) -> Benchmark:
-    """A benchmark by its name."""
+    """Return the benchmark of this name, described by the docstring of its script."""
     script = folder / f"{name}.py"
-    said = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name
-    about, *others = re.split(r"\n\s*\n", said)
+    docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name
+    about, *others = re.split(r"\n\s*\n", docstring)
     method = [" ".join(part.split()) for part in others if not part.startswith(" ")]
     return Benchmark(name, script, " ".join(about.split()), method, SMALL.get(name, "").split())

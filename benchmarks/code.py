@@ -1,11 +1,11 @@
-"""How many programs a second `code` runs over HTTP, against a bare loop that starts an interpreter for each test.
+"""Programs a second that `code` runs over HTTP, compared to a bare loop that starts an interpreter for each test.
 
     python benchmarks/code.py
 
-Starts a reward server with CODE=on and no result cache, and sends it programs with 20 tests of standard input each,
-none twice; every score must be 1. The rate beside it is that of `subprocess.run([python, "-c", program], input=…)` on
-as many cores in the same run, half before and half after. Beside the programs, one client asks for verdicts of `math`
-one by one: the figure is the 99th percentile of their times.
+Starts a reward server with CODE=on and no result cache, and sends it programs, all different, with 20 tests of standard
+input each; every score must be 1. The baseline is `subprocess.run([python, "-c", program], input=…)` on as many cores
+in the same run, half of it before the server runs and half after. While the programs run, one client scores samples of
+`math` one by one; the figure is the 99th percentile of their latency.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.reward_server import Server, reward_server
 TESTS = 20
 CORES = len(os.sched_getaffinity(0))
 IN_FLIGHT = 4
-"""Requests of one program each, a core."""
+"""Concurrent requests per core, one program each."""
 PROGRAM = """import sys
 def main():
     n, *values = map(int, sys.stdin.read().split())
@@ -78,7 +78,7 @@ def _answer(text: str) -> str:
 
 
 def _bare(programs: int) -> float:
-    """Return the seconds that as many programs take, a process a test, on all cores."""
+    """Return the seconds that this many programs take on all cores, with one process for each test."""
     inputs, outputs = _tests()
 
     def run(mark: int) -> None:
@@ -106,7 +106,7 @@ def _ask(server: Server, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scored(server: Server, programs: int) -> float:
-    """Return the seconds in which as many programs are scored."""
+    """Return the seconds that the server takes to score this many programs."""
     inputs, outputs = _tests()
 
     def score(mark: int) -> None:
@@ -122,7 +122,7 @@ def _scored(server: Server, programs: int) -> float:
 
 
 def _with_mathematics(server: Server, programs: int) -> tuple[list[float], float]:
-    """Return the times of verdicts of mathematics, and the seconds that the programs took beside them."""
+    """Return the latencies of `math` samples sent while the programs run, and the seconds that the programs take."""
     latencies: list[float] = []
     is_over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What a benchmark measured, written down beside what it prints, for the page that `make bench` makes."""
+"""Record the figures of a benchmark for the report of `make bench`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypedDict
 
 FILE = "BENCH_FIGURES"
-"""The variable with the file that figures are added to, a line of JSON each."""
+"""Environment variable with the path of the file that figures are appended to, one JSON object a line."""
 
 
 class Figure(TypedDict):
-    """One figure; its fields are the arguments of `figure`."""
+    """A measured value; the fields are the arguments of `figure`."""
 
     name: str
     value: float
@@ -37,21 +37,21 @@ def figure(
     least_ratio: float | None = None,
     note: str = "",
 ) -> None:
-    """Adds a figure to the file that `FILE` names; does nothing without one, as where a benchmark is run by itself.
+    """Append a figure to the file that the variable `FILE` names; do nothing if it is unset.
 
     Args:
         name: what was measured.
-        value: what came out.
-        unit: of the value: "/s", "ms", "%", or nothing for a count.
-        against: what it is compared to.
-        ratio: how many times that it is.
-        least: bound of the value.
-        most: bound of the value.
-        least_ratio: bound of the ratio.
-        note: how it was got, where the name does not say.
+        value: the measured value.
+        unit: unit of the value: "/s", "ms", "%", or empty for a count.
+        against: what the value is compared to.
+        ratio: ratio of the value to that of `against`.
+        least: lower bound of the value.
+        most: upper bound of the value.
+        least_ratio: lower bound of the ratio.
+        note: how it was measured, if the name does not say.
 
     Raises:
-        ValueError: a number is infinite or none.
+        ValueError: a number is infinite or NaN.
     """
     path = os.environ.get(FILE)
     if not path:
@@ -65,12 +65,12 @@ def figure(
 
 
 def read(path: Path) -> list[Figure]:
-    """The figures of a file, in the order in which they were added; none where it is not there."""
+    """Return the figures of a file in the order in which they were added; an empty list if there is no file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def is_kept(one: Figure) -> bool | None:
-    """Whether a figure keeps its bounds; nothing where it has none."""
+    """Return whether a figure is within its bounds; None if it has none."""
     pairs = ((one["value"], one["least"]), (one["most"], one["value"]), (one["ratio"], one["least_ratio"]))
     bounded = [more >= less for more, less in pairs if more is not None and less is not None]
     return all(bounded) if bounded else None

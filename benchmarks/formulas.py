@@ -1,4 +1,4 @@
-"""Formulas that mpmath computes and that can be spoilt in one number; `latex` writes them."""
+"""Formulas that mpmath evaluates; `perturb` changes one number in a formula, and `latex` writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 
 TERMS = 120
-"""Of an infinite series, which are added up."""
+"""Number of terms of an infinite series that are added up."""
 FUNCTIONS = {
     **{name: getattr(mpmath, name) for name in ("sin", "cos", "tan", "sec", "sinh", "cosh", "ln", "sqrt", "factorial")},
     "arctan": mpmath.atan,
@@ -24,8 +24,8 @@ class Formula:
     """A formula.
 
     Args:
-        head: what it is: a key of `_VALUES` or `FUNCTIONS`.
-        of: its parts; a number has its value, a name itself.
+        head: kind of formula: a key of `_VALUES` or `FUNCTIONS`.
+        of: its parts; the value of a number, the text of a name.
     """
 
     head: str
@@ -76,7 +76,7 @@ class Formula:
 
 
 def formula(of: Formula | int) -> Formula:
-    """A number as a formula."""
+    """Return an integer as a formula; return a formula as it is."""
     return Formula("number", (of,)) if isinstance(of, int) else of
 
 
@@ -84,46 +84,46 @@ ZERO, ONE, MINUS = map(formula, (0, 1, -1))
 
 
 def name(of: str) -> Formula:
-    """A variable, or a constant that has a name."""
+    """Return a variable or a named constant."""
     return Formula("name", (of,))
 
 
 def call(function: str, of: Formula | int) -> Formula:
-    """One of `FUNCTIONS` of something."""
+    """Return a call of one of `FUNCTIONS`."""
     return Formula(function, (formula(of),))
 
 
 def ratio(top: int, bottom: int) -> Formula:
-    """A fraction in lowest terms."""
+    """Return a fraction in lowest terms."""
     shared = gcd(top, bottom) * (1 if bottom > 0 else -1)
     fraction = formula(abs(top // shared)) / (bottom // shared)
     return -fraction if top * bottom < 0 else fraction
 
 
 def decimal(units: int, places: int) -> Formula:
-    """A decimal: so many of its last place."""
+    """Return the decimal `units` / 10**`places`."""
     return Formula("decimal", (formula(units), places))
 
 
 def series(term: Formula, index: Formula, first: int, last: Formula) -> Formula:
-    """A sum over an index."""
+    """Return the sum of a term over an index from `first` to `last`."""
     return Formula("series", (term, index, formula(first), last))
 
 
 def determinant(*entries: Formula | int) -> Formula:
-    """Of two rows of two."""
+    """Return the determinant of a 2x2 matrix, whose entries are given row by row."""
     return Formula("determinant", tuple(map(formula, entries)))
 
 
 def value(of: Formula, names: Mapping[str, Any]) -> Any:
-    """What a formula is where its names stand for these numbers."""
+    """Return the value of a formula for these values of its names."""
     if of.head in FUNCTIONS:
         return FUNCTIONS[of.head](value(of.of[0], names))
     return _VALUES[of.head](of.of, names)
 
 
-def spoilt(of: Formula, rng: random.Random) -> Formula | None:
-    """A formula that differs in one number, which keeps its sign; None where there is no number."""
+def perturb(of: Formula, rng: random.Random) -> Formula | None:
+    """Change one random number in a formula, keeping its sign; return None if the formula has no number."""
     places = list(_places(of))
     if not places:
         return None

@@ -1,4 +1,4 @@
-"""A job of samples with known labels whose workers and queue are killed meanwhile, and what became of it."""
+"""Score a job of samples with known labels while its workers and its queue are killed, and check the results."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import requests
 from benchmarks.mix import Sample
 
 OUTAGE = 0.5
-"""Seconds between the death of a process and its next life."""
+"""Seconds between killing a process and starting it again."""
 MOST_SECONDS = 500.0
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
 class Mortal(Protocol):
-    """Something that can be killed and started again."""
+    """A process that can be killed and started again."""
 
     def kill(self) -> None:
-        """It is gone at once."""
+        """Kill it immediately."""
 
     def start(self) -> None:
-        """It runs again."""
+        """Start it again."""
 
 
 class Blow(NamedTuple):
-    """Something that is killed and started again.
+    """A planned kill and restart.
 
     Args:
-        share: of the samples that are done when it falls.
-        name: what is killed.
-        target: is killed.
+        share: share of the samples that are done at the time of the kill, from 0 to 1.
+        name: name of the target in the report.
+        target: process to kill.
     """
 
     share: float
@@ -42,13 +42,13 @@ class Blow(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a job.
+    """Result of a job.
 
     Args:
-        seconds: from its submission to its end.
-        blows: what was killed, and how much was done then.
-        faults: what is wrong with the results, in words.
-        counts: of the chunks, by event.
+        seconds: time from submission to end.
+        blows: a line for each kill, with the progress at that time.
+        faults: descriptions of what is wrong with the results.
+        counts: number of chunks by event.
     """
 
     seconds: float
@@ -60,20 +60,20 @@ class Outcome(NamedTuple):
 def ordeal(
     url: str, samples: Sequence[Sample], workers: Sequence[Mortal], queue: Mortal, read_metrics: Callable[[], str]
 ) -> Outcome:
-    """Runs a job while every worker is killed in turn, and the queue in the middle.
+    """Run a job while each worker is killed once, and the queue once halfway through.
 
     Args:
-        url: of the reward server.
-        samples: of the job.
-        workers: that score it.
-        queue: that holds it.
-        read_metrics: the reward server's metrics.
+        url: base URL of the reward server.
+        samples: samples of the job.
+        workers: workers that score the job.
+        queue: Redis that holds the job.
+        read_metrics: returns the reward server's metrics as text.
     """
     started = time.monotonic()
     job = f"{url}/jobs/{_submit(url, samples)}"
     blows, late = [], []
     for blow in _plan(workers, queue):
-        state = _fall(job, blow)
+        state = _kill_when_due(job, blow)
         blows.append(f"killed a {blow.name:<8} at {state['done']:>7,} of {state['items']:,} ({state['status']})")
         late += [blow.name] if state["done"] == state["items"] else []
     state = _wait(job, lambda state: state["status"] in ("finished", "failed"))
@@ -92,15 +92,15 @@ def _submit(url: str, samples: Sequence[Sample]) -> str:
 
 
 def _plan(workers: Sequence[Mortal], queue: Mortal) -> list[Blow]:
-    """One blow for each worker and the queue, spread over the job; the queue's is the middle one."""
+    """Return one kill for each worker and one for the queue, spread over the job; the queue is in the middle."""
     middle = len(workers) // 2
     targets = [("worker", one) for one in workers]
     targets.insert(middle, ("queue", queue))
     return [Blow((at + 0.5) / (len(targets) + 0.5), name, target) for at, (name, target) in enumerate(targets)]
 
 
-def _fall(job: str, blow: Blow) -> dict[str, Any]:
-    """How the job stood when a blow fell; returns when the target runs again."""
+def _kill_when_due(job: str, blow: Blow) -> dict[str, Any]:
+    """Kill and restart a target once the job is far enough; return the job's state just before the kill."""
     state = _wait(job, lambda state: state["done"] >= blow.share * state["items"])
     blow.target.kill()
     time.sleep(OUTAGE)
@@ -109,7 +109,7 @@ def _fall(job: str, blow: Blow) -> dict[str, Any]:
 
 
 def _wait(job: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The job's state once it is as wanted; the server answers 503 while the queue is away."""
+    """Poll the job until its state satisfies `until`, and return that state; retry on 503 (no queue)."""
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:
         reply = requests.get(job, timeout=60)
@@ -117,7 +117,7 @@ def _wait(job: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
             found: dict[str, Any] = state
             return found
         time.sleep(0.02)
-    raise SystemExit(f"the job does not go on: {reply.text}")
+    raise SystemExit(f"the job makes no progress: {reply.text}")
 
 
 def _faults(job: str, samples: Sequence[Sample], state: dict[str, Any]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _faults(job: str, samples: Sequence[Sample], state: dict[str, Any]) -> Itera
         (line["status"], line["value"]) != ("ok", float(one.right)) for line, one in zip(lines, samples, strict=False)
     )
     if wrong:
-        yield f"{wrong:,} samples have another value than their label"
+        yield f"{wrong:,} samples have a value that differs from their label"
     if state["done"] != len(samples) or state["statuses"]["ok"] != len(samples):
         yield f"the job counts {state['statuses']}"
 

@@ -1,10 +1,10 @@
-"""A job of 20,000 samples while every worker is killed in turn, and the queue once: nothing lost, nothing twice.
+"""Check that a job of 20,000 samples loses and duplicates nothing while its workers and its queue are killed.
 
     python benchmarks/jobs_chaos.py [--items 20000] [--workers 3]
 
-Each worker is killed with SIGKILL at its own point of the job's progress, the queue's Redis at the middle, and started
-again as a supervisor would. The samples are those of the mix (`mix`), whose labels are known. Exits with 1 unless each
-sample appears once in the results, in order, with its label as its value.
+Each worker gets SIGKILL once at a different point of the job, the queue's Redis halfway through; each is then started
+again, as a supervisor would do. The samples are generated (`mix`), so their labels are known. The exit status is 1
+unless each sample appears exactly once in the results, in order, with its label as its value.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ CHUNK_SIZE = 100
 
 
 def main() -> int:
-    """Reads the arguments, runs the job, prints what became of it; the exit status."""
-    parser = argparse.ArgumentParser(prog="jobs_chaos", description="A job while its workers and its queue are killed.")
+    """Run the job that the command line describes, print its result, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="jobs_chaos", description="Run a job while its workers and queue are killed.")
     parser.add_argument("--items", type=int, default=20_000, help="samples (%(default)s)")
-    parser.add_argument("--workers", type=int, default=3, help="of which each is killed once (%(default)s)")
+    parser.add_argument("--workers", type=int, default=3, help="workers, each of which is killed once (%(default)s)")
     options = parser.parse_args()
     outcome = run(options.items, options.workers)
     for line in (*outcome.blows, *outcome.faults):
         print(line)
     print("chunks:", ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items()))
-    verdict = "FAULTY" if outcome.faults else "each of them once, in order, with its label"
+    verdict = "FAULTY" if outcome.faults else "all results exactly once, in order, with their labels"
     print(f"{options.items:,} samples in {outcome.seconds:.1f} s: {verdict}")
     return 1 if outcome.faults else 0
 
 
 def run(items: int, workers: int) -> Outcome:
-    """Runs a job of `items` samples on `workers` workers, and kills all of them and the queue."""
+    """Run a job of `items` samples on `workers` workers; kill each of them and the queue once."""
     samples = list(make_samples(items, seed=0))
     with tempfile.TemporaryDirectory() as folder, _stack(Path(folder), workers) as (url, queue, crew):
         return ordeal(url, samples, crew, queue, lambda: requests.get(f"{url}/metrics", timeout=60).text)

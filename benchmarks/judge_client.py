@@ -1,12 +1,12 @@
-"""How fast the client keeps a judge busy, beside the least that aiohttp and the most that `requests` can do.
+"""Throughput of the judge client, compared to a bare aiohttp loop and to `requests` in threads.
 
     python benchmarks/judge_client.py
 
-A judge of its own (`slow_judge`) answers every request after 0.2 s. 16,000 samples with prompts of 2 kB, all different,
-are scored by `rewardstack.compute_score_batched` with 1,028 requests in flight; the same bodies are posted by a bare
-aiohttp loop, and by one session of `requests` in 1,028 threads, as the client's forerunner did (`json=`). Each of them
-is a new process. Exits with 1 where the client has less than 0.8 of aiohttp's rate or less than 4 times that of
-`requests`, or where memory is not linear and small.
+A fake judge (`slow_judge`) answers every request after 0.2 s. `rewardstack.compute_score_batched` scores 16,000
+different samples with prompts of 2 kB and 1,028 requests in flight. A bare aiohttp loop posts the same bodies, and so
+does one session of `requests` in 1,028 threads (`json=`), as the client's predecessor did. Each of them runs in a new
+process. The exit status is 1 if the client has less than 0.8 of aiohttp's rate or less than 4 times that of `requests`,
+or if its memory exceeds 24 kB a sample or grows faster than linearly.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ IN_FLIGHT = 1028
 LEAST_OF_AIOHTTP = 0.8
 LEAST_OF_REQUESTS = 4.0
 MOST_KB = 24.0
-"""Memory that a sample may take while it is scored, its own text aside."""
+"""Maximum memory of a sample while it is scored, in kB, without its own text."""
 MOST_BEND = 1.25
-"""How many times as much of it a sample may take among four times as many."""
+"""Maximum growth of the memory of a sample, as a factor, when there are four times as many samples."""
 CHARACTERS = {"problem": 500, "reference": 300, "candidate": 400}
 GROUP = 8
-"""Samples of one problem."""
+"""Samples per problem."""
 SCALES = (1, 4)
-"""Of the number of samples, for memory."""
+"""Factors of the number of samples at which memory is measured."""
 
 
 class Run(NamedTuple):
@@ -50,8 +50,8 @@ class Run(NamedTuple):
 
     Args:
         rate: requests a second.
-        cpu_ms: milliseconds of processor time a request.
-        growth_kb: by which its memory grew at most, over the samples.
+        cpu_ms: milliseconds of CPU time a request.
+        growth_kb: peak growth of its memory in kB, divided by the number of samples.
     """
 
     rate: float
@@ -60,7 +60,7 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    """Runs every contender in turn and prints what came out."""
+    """Run every contender in turn and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=16_000)
     parser.add_argument("--runs", type=int, default=3, help="of the client and aiohttp, in turn; the medians count")
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _report(samples: int, runs: int) -> bool:
-    """Prints the figures; returns whether every bound is kept."""
+    """Measure, print the figures, and return whether every bound is kept."""
     with tempfile.TemporaryDirectory() as folder:
         bodies = Path(folder, "bodies")
         with slow_judge(0.0, bodies) as (url, _):
@@ -95,8 +95,8 @@ def _report(samples: int, runs: int) -> bool:
     figure("rewardstack", ours.rate, "/s", against="bare aiohttp", ratio=of_bare, least_ratio=LEAST_OF_AIOHTTP)
     figure("rewardstack", ours.rate, "/s", against="requests in threads", ratio=of_slow, least_ratio=LEAST_OF_REQUESTS)
     for name, run in (("rewardstack", ours), ("bare aiohttp", bare), ("requests in threads", slow)):
-        figure(f"processor time, {name}", run.cpu_ms, "ms", note=f"a request; {run.rate:,.0f} /s")
-        print(f"{name:<20} {run.rate:>14,.0f} /s  {run.cpu_ms:.3f} ms of processor time a request")
+        figure(f"CPU time, {name}", run.cpu_ms, "ms", note=f"a request; {run.rate:,.0f} /s")
+        print(f"{name:<20} {run.rate:>14,.0f} /s  {run.cpu_ms:.3f} ms of CPU time a request")
     print(f"of bare aiohttp      {of_bare:>14.2f}     at least {LEAST_OF_AIOHTTP}; median of {runs} runs in turn")
     print(f"times requests       {of_slow:>14.1f}     at least {LEAST_OF_REQUESTS}")
     for scale, kilobytes in zip(SCALES, grown, strict=True):
@@ -123,7 +123,7 @@ def _measure(name: str, samples: int, url: str, bodies: Path) -> Run:
 
 
 def _memory(field: str) -> int:
-    """Kilobytes of this process."""
+    """Return a field of `/proc/self/status` in kilobytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
@@ -173,7 +173,7 @@ CONTENDERS = {"rewardstack": _rewardstack, "aiohttp": _aiohttp, "requests": _req
 
 
 def _samples(count: int) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Candidates, references and `extra_info`, `GROUP` to a problem, no two the same."""
+    """Yield different triples of candidate, reference and `extra_info`, `GROUP` of them per problem."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefghijklmnop", k=6)) for _ in range(2000)]
 

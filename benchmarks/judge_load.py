@@ -1,4 +1,4 @@
-"""What the judge's benchmarks share: a judge that does nothing but wait, and a bare aiohttp loop."""
+"""Shared by the judge benchmarks: a fake judge that only waits, and a bare aiohttp loop."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ JSON = {"Content-Type": "application/json"}
 
 @contextmanager
 def slow_judge(delay: float, record: Path | None = None) -> Iterator[tuple[str, Callable[[], float]]]:
-    """The address of a judge that says 0.5 to everything, and seconds of processor time that it has taken.
+    """Run a fake judge that always answers 0.5; yield its URL and a function that returns its CPU time in seconds.
 
     Args:
-        delay: seconds that an answer takes.
-        record: file for the bodies of chat requests, one a line, in the order of their arrival.
+        delay: seconds before each answer.
+        record: file for the bodies of chat requests, one a line, in order of arrival.
     """
     command = [sys.executable, str(SERVER), str(delay), *([str(record)] if record else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -35,12 +35,12 @@ def slow_judge(delay: float, record: Path | None = None) -> Iterator[tuple[str, 
 
 
 def post_all(url: str, bodies: Sequence[bytes], in_flight: int) -> list[str]:
-    """The contents of the replies to chat requests, by a loop that does nothing else.
+    """Post chat requests with aiohttp and return the contents of the replies in request order.
 
     Args:
-        url: of the judge.
-        bodies: to post.
-        in_flight: most of them at a time.
+        url: base URL of the judge.
+        bodies: request bodies to post.
+        in_flight: maximum number of concurrent requests.
     """
 
     async def run() -> list[str]:

@@ -1,16 +1,17 @@
-"""What a real vLLM makes of the client's prompts: how much of them it finds in its prefix cache, and how fast it is.
+"""Prefix cache hit rate and throughput of a real vLLM on the prompts of the judge client.
 
     python benchmarks/judge_vllm.py
 
-Serves the small model three times on this machine's processor. Samples come in groups of 8 to a problem, prompts have
-some 600 tokens. One replica is asked by the client, by a bare aiohttp loop with the same bodies, and by the same loop
-with the candidate before problem and reference, as the client's forerunner had it. Then the client asks two and three
-replicas through the gateway, by least connections, by affinity, and by affinity where each replica has at most 1.25
-times its even share of requests at a time (JUDGE_MAX_CONNS). Every run begins with empty prefix caches.
+Serves the small model with three replicas on this machine's CPU. There are 8 samples per problem; a prompt has about
+600 tokens. The client sends its requests to one replica. A bare aiohttp loop then posts the same bodies, and the same
+bodies with the candidate before problem and reference, as the client's predecessor did. After that the client uses two
+and three replicas through the gateway: with least connections, with affinity, and with affinity where JUDGE_MAX_CONNS
+limits each replica to 1.25 times its even share of concurrent requests. Every run starts with empty prefix caches.
 
-The replicas share the machine, so their rates say little about replicas with hardware of their own; the tokens that the
-busiest of them computes say more. Exits with 1 where on one replica less than 70 % of prompt tokens come from the
-cache, or the client has less than 0.95 of the bare loop's rate. Without a vLLM in MODELS_DIR it says so and ends.
+The replicas share the machine, so their rates say little about replicas with dedicated hardware; the number of tokens
+that the busiest replica computes says more. The exit status is 1 if on one replica less than 70 % of the prompt tokens
+come from the cache, or the client has less than 0.95 of the bare loop's rate. The benchmark is skipped if MODELS_DIR
+has no vLLM.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ IN_FLIGHT = 64
 LEAST_CACHED = 0.70
 LEAST_OF_BARE = 0.95
 HEADROOM = 1.25
-"""How many times its even share of requests a replica may have at a time, where it is bounded."""
+"""Limit of concurrent requests of a bounded replica, as a multiple of its even share."""
 BALANCING = {"least_conn": False, "affinity": False, "affinity, bounded": True}
-"""Ways of balancing, and whether they are bounded."""
+"""Load balancing methods, and whether each replica has a limit of concurrent requests."""
 OPTIONS = {"max_new_tokens": 16, "temperature": 0.0}
 SECTIONS = re.compile(r"(?s)(.*?)(Problem:\n.*?)(Candidate solution:\n.*)")
-"""Of a prompt: what is always the same, problem and reference, candidate."""
+"""Parts of a prompt: constant text, problem with reference, candidate."""
 COMMON = (
     "the a of to and in that it is was for on are with as his they at be this from have or by one had not but what all "
     "were when we there can an your which their said if do will each about how up out them then she many some so these "
     "would other into has more her two like him see time could no make than first been its who now people my made over"
 )
-"""Words that are mostly one token each."""
+"""Words, most of which are a single token."""
 LENGTHS = {"problem": 60, "reference": 45, "candidate": 60}
-"""Words of each."""
+"""Number of words of each part."""
 
 
 class Run(NamedTuple):
@@ -65,9 +66,9 @@ class Run(NamedTuple):
 
     Args:
         cached: share of prompt tokens that came from the prefix cache, from 0 to 1.
-        tokens: of a prompt, on average.
+        tokens: average number of tokens of a prompt.
         rate: samples a second.
-        busiest: prompt tokens that the replica with most of them had to compute.
+        busiest: prompt tokens that the busiest replica computed.
     """
 
     cached: float
@@ -77,18 +78,18 @@ class Run(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Prompt tokens that a prefix cache had, and was asked for."""
+    """Prompt tokens that were found in a prefix cache, and that were looked up."""
 
     hits: float
     queries: float
 
 
 def main() -> None:
-    """Runs everything in turn and prints a table."""
+    """Run all measurements in turn and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=12, help=f"problems of a run, {GROUP} samples each")
+    parser.add_argument("--groups", type=int, default=12, help=f"problems in a run, {GROUP} samples each")
     parser.add_argument("--runs", type=int, default=8, help="of client and bare loop, in turn; the medians count")
-    parser.add_argument("--replicas", type=int, default=3, help="most replicas behind the gateway")
+    parser.add_argument("--replicas", type=int, default=3, help="maximum number of replicas behind the gateway")
     arguments = parser.parse_args()
     if lacks := missing():
         print(f"skipped: {lacks}")
@@ -100,7 +101,7 @@ def main() -> None:
 
 
 def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int) -> bool:
-    """Prints the figures; returns whether every bound is kept."""
+    """Measure, print the figures, and return whether every bound is kept."""
     samples = _samples(groups)
     bodies = _bodies(folder / "bodies", samples, servers[0].model.name)
     early = [_candidate_first(body) for body in bodies]
@@ -140,7 +141,7 @@ def _line(title: str, run: Run) -> None:
 def _in_turn(
     servers: Sequence[VllmServer], samples: int, contenders: Sequence[Callable[[], object]], *, turned: bool
 ) -> list[Run]:
-    """A run of each, in the order of `contenders` whichever is first to run: a machine may slow down meanwhile."""
+    """Run each contender once, in reverse order if `turned`; return the runs in the order of `contenders`."""
     runs = [_measure(servers, samples, work) for work in (contenders[::-1] if turned else contenders)]
     return runs[::-1] if turned else runs
 
@@ -171,7 +172,7 @@ def _counts(server: VllmServer) -> Counts:
 
 
 def _samples(groups: int) -> list[tuple[str, str, dict[str, object]]]:
-    """Candidates, references and `extra_info`."""
+    """Return triples of candidate, reference and `extra_info`, `GROUP` of them per problem."""
     rng, words = random.Random(1), COMMON.split()
     made = []
     for _ in range(groups):
@@ -189,7 +190,7 @@ def _score(url: str, samples: Sequence[tuple[str, str, dict[str, object]]]) -> N
 
 
 def _bodies(record: Path, samples: Sequence[tuple[str, str, dict[str, object]]], model: str) -> list[bytes]:
-    """What the client posts for the samples, without the question by which it tries a judge before."""
+    """Return the bodies that the client posts for the samples, without its initial probe of the judge."""
     with slow_judge(0.0, record) as (url, _):
         _score(url, [(candidate, reference, {**extra, "model_name": model}) for candidate, reference, extra in samples])
     bodies = record.read_bytes().splitlines()
@@ -199,9 +200,9 @@ def _bodies(record: Path, samples: Sequence[tuple[str, str, dict[str, object]]],
 def _candidate_first(body: bytes) -> bytes:
     request = json.loads(body)
     message = request["messages"][-1]
-    told = SECTIONS.fullmatch(message["content"])
-    assert told is not None, "the default template has these sections"
-    message["content"] = f"{told[1]}{told[3]}\n\n{told[2]}"
+    sections = SECTIONS.fullmatch(message["content"])
+    assert sections is not None, "the default template has these sections"
+    message["content"] = f"{sections[1]}{sections[3]}\n\n{sections[2]}"
     return json.dumps(request).encode()
 
 

@@ -1,4 +1,4 @@
-"""How long single requests take that come one after another, as an evaluation or a small trainer sends them."""
+"""Measure the latency of single requests sent one after another, as an evaluation or a small trainer sends them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PAUSE = 0.005
 
 
 class Measurement(NamedTuple):
-    """What became of them.
+    """Latencies and outcomes of the requests.
 
     Args:
-        seconds: that each took which got a score, in ascending order.
-        wrong: how many did not get their label.
-        refused: how many were asked to come again later (503 with Retry-After).
+        seconds: latencies of the requests that got a score, in ascending order.
+        wrong: number of samples whose score differs from their label.
+        refused: number of requests that got a 503 with Retry-After.
     """
 
     seconds: list[float]
@@ -29,20 +29,20 @@ class Measurement(NamedTuple):
     refused: int
 
     def line(self, title: str) -> str:
-        """For the reader."""
+        """Return a line with the count, the median and the 99th percentile."""
         p50, p99 = (1000 * self.percentile(share) for share in (50, 99))
         return (
             f"{title:<28} {len(self.seconds):>7,} requests   p50 {p50:>7.1f} ms   p99 {p99:>7.1f} ms   "
-            f"refused for now {self.refused}"
+            f"503 with Retry-After {self.refused}"
         )
 
     def record(self, title: str, *, alone: Measurement | None = None, most: float | None = None) -> None:
-        """Adds the 99th percentile to the figures.
+        """Record the 99th percentile as a figure.
 
         Args:
-            title: what ran beside the requests.
-            alone: what it is compared to.
-            most: its bound, in seconds.
+            title: what ran at the same time as the requests.
+            alone: measurement to compare to.
+            most: upper bound in seconds.
         """
         p50, p99 = (1000 * self.percentile(share) for share in (50, 99))
         figure(
@@ -56,20 +56,20 @@ class Measurement(NamedTuple):
         )
 
     def percentile(self, share: int) -> float:
-        """So many per cent took at most these seconds."""
+        """Return a percentile of the latencies in seconds; `share` is in percent."""
         return self.seconds[min(len(self.seconds) - 1, len(self.seconds) * share // 100)]
 
 
-def measure(connection: HTTPConnection, samples: Iterator[Sample], go_on: Callable[[], bool]) -> Measurement:
-    """Sends samples of mathematics one by one.
+def measure(connection: HTTPConnection, samples: Iterator[Sample], is_running: Callable[[], bool]) -> Measurement:
+    """Send samples of `math` one by one and measure each request.
 
     Args:
-        connection: to a reward server; it is closed afterwards.
-        samples: whose labels are known.
-        go_on: asked before each.
+        connection: connection to a reward server; it is closed at the end.
+        samples: samples with known labels.
+        is_running: called before each request; the measurement ends when it returns False.
     """
     seconds, wrong, refused = [], 0, 0
-    while go_on():
+    while is_running():
         sample = next(samples)
         started = time.perf_counter()
         status, reply = post(connection, [row(sample.response, sample.reference)])
@@ -85,15 +85,15 @@ def measure(connection: HTTPConnection, samples: Iterator[Sample], go_on: Callab
 
 
 def row(response: str, reference: str) -> dict[str, str]:
-    """A sample of `math` in the server's own protocol."""
+    """Return a sample of `math` as an item of a `/v1/score` request."""
     return {"data_source": "math", "solution_str": response, "ground_truth": reference}
 
 
 def post(connection: HTTPConnection, rows: list[dict[str, str]]) -> tuple[int, dict[str, Any]]:
-    """Status and body of the answer to a batch."""
+    """Post a batch; return the HTTP status (200 or 503) and the parsed body."""
     connection.request("POST", "/v1/score", json.dumps({"items": rows}), {"Content-Type": "application/json"})
     reply = connection.getresponse()
-    said: dict[str, Any] = json.load(reply)
+    content: dict[str, Any] = json.load(reply)
     if reply.status not in (200, 503) or (reply.status == 503 and not reply.headers["Retry-After"]):
-        raise RuntimeError(f"{reply.status}: {said}")
-    return reply.status, said
+        raise RuntimeError(f"{reply.status}: {content}")
+    return reply.status, content

@@ -1,4 +1,4 @@
-"""Formulas in LaTeX, in one of the styles that textbooks and models have: `write`."""
+"""Write formulas in LaTeX, in one of the styles that textbooks and models use: `write`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from benchmarks.formulas import FUNCTIONS, MINUS, Formula
 
 NAMES = {"pi": r"\pi", "lambda": r"\lambda", "infinity": r"\infty"}
 SUM, PRODUCT, POWER, ATOM = range(4)
-"""How tightly a formula holds together."""
+"""Operator precedence of a formula, lowest first."""
 
 
 class Style(NamedTuple):
     """How formulas are written.
 
     Args:
-        fraction: the command.
-        brackets: around sums.
-        times: between factors; numbers side by side have a dot in any case.
-        are_calls_bracketed: whether `\\sin(x)` is written for `\\sin x`.
-        names: of what is not written as it is called.
+        fraction: command for fractions.
+        brackets: brackets around sums.
+        times: separator of factors; two adjacent numbers always get a dot.
+        are_calls_bracketed: whether to write `\\sin(x)` instead of `\\sin x`.
+        names: LaTeX for names that are not written as they are.
     """
 
     fraction: str = r"\frac"
@@ -33,10 +33,10 @@ class Style(NamedTuple):
 
 
 def any_style(rng: random.Random, names: Mapping[str, str]) -> Style:
-    """Some style.
+    """Return a random style.
 
     Args:
-        names: of constants.
+        names: names of constants.
     """
     brackets = rng.choice((("(", ")"), ("(", ")"), (r"\left(", r"\right)")))
     return Style(
@@ -49,19 +49,19 @@ def any_style(rng: random.Random, names: Mapping[str, str]) -> Style:
 
 
 def write(of: Formula, style: Style) -> str:
-    """A formula in LaTeX."""
+    """Return a formula as LaTeX."""
     return _written(of, style)[0]
 
 
 def _written(of: Formula, style: Style) -> tuple[str, int]:
-    """The text, and how tightly it holds together."""
+    """Return the LaTeX of a formula and its precedence."""
     return _WRITERS[of.head](of.of, style) if of.head in _WRITERS else _call(of, style)
 
 
-def _held(of: Formula, style: Style, least: int) -> str:
-    """The text, in brackets unless it holds together at least so tightly."""
-    text, holds = _written(of, style)
-    return text if holds >= least else style.brackets[0] + text + style.brackets[1]
+def _bracketed(of: Formula, style: Style, least: int) -> str:
+    """Return the LaTeX of a formula, in brackets if its precedence is below `least`."""
+    text, precedence = _written(of, style)
+    return text if precedence >= least else style.brackets[0] + text + style.brackets[1]
 
 
 def _sum(of: tuple[Any, ...], style: Style) -> tuple[str, int]:
@@ -74,9 +74,9 @@ def _sum(of: tuple[Any, ...], style: Style) -> tuple[str, int]:
 
 def _product(of: tuple[Any, ...], style: Style) -> tuple[str, int]:
     sign, factors = ("-", of[1:]) if of[0] == MINUS else ("", of)
-    text = _held(factors[0], style, SUM if sign == "" and factors[0].head == "number" else PRODUCT)
+    text = _bracketed(factors[0], style, SUM if sign == "" and factors[0].head == "number" else PRODUCT)
     for before, factor in pairwise(factors):
-        more = _held(factor, style, PRODUCT)
+        more = _bracketed(factor, style, PRODUCT)
         if (
             before.head in FUNCTIONS
             and before.head not in ("abs", "sqrt", "factorial")
@@ -92,9 +92,9 @@ def _power(of: tuple[Any, ...], style: Style) -> tuple[str, int]:
     base, exponent = of
     raised = f"^{{{write(exponent, style)}}}"
     if base.head in ("sin", "cos", "tan", "sec") and exponent.head == "number":
-        text, holds = _call(base, style)
-        return text.replace(f"\\{base.head}", f"\\{base.head}{raised}", 1), holds
-    return _held(base, style, ATOM) + raised, POWER
+        text, precedence = _call(base, style)
+        return text.replace(f"\\{base.head}", f"\\{base.head}{raised}", 1), precedence
+    return _bracketed(base, style, ATOM) + raised, POWER
 
 
 def _call(of: Formula, style: Style) -> tuple[str, int]:
@@ -104,7 +104,7 @@ def _call(of: Formula, style: Style) -> tuple[str, int]:
     if of.head == "abs":
         return f"|{inner}|", ATOM
     if of.head == "factorial":
-        return f"{_held(of.of[0], style, ATOM)}!", POWER
+        return f"{_bracketed(of.of[0], style, ATOM)}!", POWER
     plain = of.of[0].head in ("name", "number", "quotient") or all(
         one.head in ("name", "number") for one in of.of[0].of if isinstance(one, Formula)
     )
@@ -116,7 +116,7 @@ def _call(of: Formula, style: Style) -> tuple[str, int]:
 
 def _series(of: tuple[Any, ...], style: Style) -> tuple[str, int]:
     term, index, first, last = of
-    return f"\\sum_{{{write(index, style)}={write(first, style)}}}^{{{write(last, style)}}} " + _held(
+    return f"\\sum_{{{write(index, style)}={write(first, style)}}}^{{{write(last, style)}}} " + _bracketed(
         term, style, PRODUCT
     ), SUM
 

@@ -1,4 +1,4 @@
-"""Generated samples on their way to a reward server: batches of them, and clients that send these."""
+"""Batches of generated samples, and clients that send them to a reward server."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ BATCH = 64
 
 
 class Batch(NamedTuple):
-    """A request's body and the samples that it holds."""
+    """A request body and its samples."""
 
     body: bytes
     samples: list[Sample]
 
 
 class Reply(NamedTuple):
-    """What a server said to a batch."""
+    """A batch and the body of the server's reply to it."""
 
     batch: Batch
     content: bytes
 
 
 def batches(samples: Iterator[Sample]) -> Iterator[Batch]:
-    """Samples in requests of `BATCH`."""
+    """Group samples into requests of `BATCH`."""
     while some := list(islice(samples, BATCH)):
         rows = [
             {"data_source": "math", "solution_str": one.response, "ground_truth": one.reference, "extra_info": None}
@@ -41,10 +41,10 @@ def batches(samples: Iterator[Sample]) -> Iterator[Batch]:
 
 
 def send(server: Server, some: Sequence[Batch], clients: int) -> tuple[float, list[Reply]]:
-    """Seconds that a server took for some batches, and its replies, in any order.
+    """Send batches from several clients; return the seconds that it took and the replies, in any order.
 
     Raises:
-        SystemExit: a batch has no reply.
+        SystemExit: a batch got no reply, or one without status 200.
     """
     replies: list[Reply] = []
     todo, lock = iter(some), threading.Lock()

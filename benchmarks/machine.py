@@ -1,4 +1,4 @@
-"""What a run of benchmarks was made on: the machine, and the state of the code."""
+"""Describe the machine and the commit that a benchmark ran on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers import ROOT
 
 
 def machine() -> dict[str, str]:
-    """What the machine is, and how busy, each as a text for the reader."""
+    """Return the machine's hardware, software versions and load as texts for the report."""
     names = re.findall(r"^model name\s*: (.+)$", _content("/proc/cpuinfo"), re.MULTILINE)
     kilobytes = re.search(r"^MemTotal:\s*(\d+)", _content("/proc/meminfo"))
     return {
@@ -28,18 +28,18 @@ def machine() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit that is checked out, and whether files differ from it."""
-    name = _said("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
-    changed = _said("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
+    """Return the checked-out commit, with " and changes" if tracked files differ from it."""
+    name = _output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
+    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
     return (f"{name} and changes" if changed else name) or "unknown"
 
 
 def _redis() -> str:
-    found = re.search(r"v=(\S+)", _said("redis-server", "--version"))
+    found = re.search(r"v=(\S+)", _output("redis-server", "--version"))
     return found[1] if found else "none on the path"
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     if shutil.which(command[0]) is None:
         return ""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

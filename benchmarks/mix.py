@@ -1,7 +1,7 @@
-"""Samples like those of GSM8K and MATH, whose labels are known because of how they are made.
+"""Generated samples like those of GSM8K and MATH, with known labels.
 
-Each problem has a reference, answers of another form that equal it, and mistakes that do not; eight different responses
-to it are written around these.
+Each problem has a reference, equal answers in other forms, and wrong answers. Eight different responses to each problem
+contain one of them or none.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 RESPONSES = 8
-"""To a problem."""
+"""Responses per problem."""
 LENGTHS = (200, 2400)
-"""Characters of a response."""
+"""Minimum and maximum number of characters of a response."""
 OUTCOMES = {"same form": 55, "other form": 12, "wrong": 28, "no answer": 5}
-"""What a response is, in per cent."""
+"""Kinds of responses, in percent."""
 MISTAKES = 4
-"""Different wrong answers to a problem."""
+"""Different wrong answers per problem."""
 
 SENTENCES = (
     "First she buys {a} boxes with {b} pencils each, which makes {a} * {b} = {c} pencils.\n",
@@ -37,13 +37,13 @@ MARKS = ("The final answer is $\\boxed{{{}}}$.", "So we get\n\n\\[ \\boxed{{{}}}
 
 
 class Sample(NamedTuple):
-    """One response.
+    """A response with its label.
 
     Args:
-        response: what a policy could have written.
-        reference: the answer.
-        right: whether the response is.
-        kind: of the problem, such as `fraction`.
+        response: text that a policy could have written.
+        reference: the correct answer.
+        right: whether the response is correct.
+        kind: kind of problem, such as `fraction`.
         outcome: one of `OUTCOMES`.
     """
 
@@ -55,12 +55,12 @@ class Sample(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One problem.
+    """A problem with correct and wrong answers.
 
     Args:
-        reference: its answer.
-        others: the same in other forms.
-        mistakes: what is wrong.
+        reference: the correct answer.
+        others: the same answer in other forms.
+        mistakes: wrong answers.
     """
 
     reference: str
@@ -69,11 +69,11 @@ class Problem(NamedTuple):
 
 
 def make_samples(count: int, seed: int) -> Iterator[Sample]:
-    """So many samples, `RESPONSES` to a problem; the same ones for the same seed.
+    """Generate samples, `RESPONSES` per problem; the same seed gives the same samples.
 
     Args:
-        count: how many.
-        seed: of the generator; another seed gives other problems.
+        count: number of samples.
+        seed: seed of the random generator.
     """
     rng = random.Random(seed)
     kinds, weights = list(KINDS), [share for share, _ in KINDS.values()]
@@ -101,7 +101,7 @@ def _response(rng: random.Random, kind: str, problem: Problem, outcome: str) -> 
 
 
 def reasoning(rng: random.Random, length: int, answer: str) -> str:
-    """So many characters without the answer (the sentences themselves hold 0 and 2); its numbers make each unique."""
+    """Return about `length` characters of unique reasoning without the answer; fixed sentences contain 0 and 2."""
     parts: list[str] = []
     left = length
     while left > 0:
@@ -193,7 +193,7 @@ def _text(rng: random.Random) -> Problem:
 
 
 def _mistakes(rng: random.Random, write: Callable[[int], str]) -> tuple[str, ...]:
-    """Answers that are off by something else than 0."""
+    """Return `MISTAKES` different answers, each written with a different offset from 1 to 19."""
     return tuple(write(by) for by in rng.sample(range(1, 20), MISTAKES))
 
 
@@ -208,4 +208,4 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Problem]]] = {
     "matrix": (4, _matrix),
     "text": (3, _text),
 }
-"""How many problems in a hundred are of a kind, and what makes one."""
+"""Percentage of problems and generator, by kind."""

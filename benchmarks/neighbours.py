@@ -1,10 +1,10 @@
-"""How long ordinary samples take while eight run that pass every bound and end only at the deadline.
+"""Latency of ordinary samples while eight slow samples run until their deadline.
 
     python benchmarks/neighbours.py
 
-Sends single requests with samples of the mix (`mix`), first alone, then while a batch of eight slow samples runs, of a
-reward function that computes for minutes. Exits with 1 where the 99th percentile beside the slow batch is over 0.25 s,
-or a label is not met.
+Sends single requests with generated samples (`mix`), first alone, then while a batch of eight samples runs whose reward
+function computes for minutes. The exit status is 1 if the 99th percentile during the slow batch exceeds 0.25 s, or if a
+score differs from its label.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SLOW_SAMPLES = 8
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=1000, help="how many are sent without the slow batch")
+    parser.add_argument("--requests", type=int, default=1000, help="number of requests without the slow batch")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     samples = make_samples(1_000_000, arguments.seed)
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _server_with_slow_function(folder: Path) -> AbstractContextManager[Server]:
-    """A reward server that has it beside its own."""
+    """Return a reward server that also has the slow reward function."""
     file = folder / "slow.py"
     file.write_text(SLOW)
     return reward_server(REWARD_FUNCTIONS=str(file))

@@ -1,4 +1,4 @@
-"""The page of a run of benchmarks: of each its plot beside its table, what failed, and on what machine."""
+"""The HTML report of a run of benchmarks: plot and table of each, failures, and the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewardstack_cli.evaluation.document import Html, document, table
 BAD = """
 :root { --bad: #b3261e } @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80 } }
 """
-"""The colour of what failed."""
+"""Color of failures."""
 STYLE = f"""{BAD}
 .beside {{ display: grid; gap: 0 2.5rem; grid-template-columns: minmax(0, 1fr) }}
 @media (min-width: 62rem) {{ .beside:has(figure) {{ grid-template-columns: minmax(0, 26rem) minmax(0, 1fr) }} }}
@@ -34,7 +34,7 @@ TITLE = "Benchmarks"
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The report's HTML."""
+    """Return a report as an HTML page."""
     runs = report["runs"]
     facts = {"date": report["when"], "commit": report["commit"], **report["machine"]}
     if report["note"]:
@@ -49,7 +49,7 @@ def page(report: Mapping[str, Any]) -> str:
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> str:
-    """How many ran, and what became of them."""
+    """Return a sentence with the number of benchmarks, the total time and the outcomes."""
     states = Counter(one["state"] for one in runs)
     seconds = sum(one["seconds"] for one in runs)
     ends = ", ".join(f"{states[state]} {state}" for state in ("done", "failed", "left out") if states[state])
@@ -61,13 +61,13 @@ def _fact(name: str, fact: str) -> str:
 
 
 def _link(one: Mapping[str, Any]) -> str:
-    """To a benchmark's section, with its state and its first ratio, one that has a bound if there is one."""
+    """Return a link to a benchmark's section, with its state and one ratio, preferably one that has a bound."""
     name, rows = escape(one["name"]), compared(one["figures"])
     first = next((row for row in rows if is_kept(row) is not None), rows[0] if rows else None)
     kind = {"failed": "bad", "left out": "soft"}.get(one["state"])
     state = f' <span class="{kind}">{one["state"]}</span>' if kind else ""
-    told = f"{first['name']}: {times(first['ratio'] or 0)} {rival(first)}" if first else ""
-    return f'<li><a href="#{name}">{name}</a>{state} <span class="soft">{escape(told)}</span></li>\n'
+    summary_text = f"{first['name']}: {times(first['ratio'] or 0)} {rival(first)}" if first else ""
+    return f'<li><a href="#{name}">{name}</a>{state} <span class="soft">{escape(summary_text)}</span></li>\n'
 
 
 def _section(one: Mapping[str, Any]) -> str:
@@ -83,16 +83,16 @@ def _section(one: Mapping[str, Any]) -> str:
 
 
 def _ending(one: Mapping[str, Any]) -> str:
-    """What a benchmark said last that did not end as it should."""
+    """Return why a benchmark failed or was left out: missed bounds or its last output; empty if it succeeded."""
     if one["state"] == "done":
         return ""
     beyond = ", ".join(dict.fromkeys(row["name"] for row in one["figures"] if is_kept(row) is False))
     if beyond:
         return f'<p class="bad">Failed, beyond its bound: {escape(beyond)}.</p>\n'
-    said = escape("\n".join(one["said"]))
+    output = escape("\n".join(one["said"]))
     if one["state"] == "left out":
-        return f'<p class="soft">Left out:</p>\n<pre>{said}</pre>\n'
-    return f'<p class="bad">Failed with exit status {one["status"]}. It said last:</p>\n<pre>{said}</pre>\n'
+        return f'<p class="soft">Left out:</p>\n<pre>{output}</pre>\n'
+    return f'<p class="bad">Failed with exit status {one["status"]}. Last output:</p>\n<pre>{output}</pre>\n'
 
 
 def _plot(one: Mapping[str, Any]) -> str:
@@ -121,10 +121,10 @@ def _ratio(one: Figure) -> Html:
 
 
 def _noted(words: str, note: str, *, kind: str = "") -> Html:
-    """A text with a smaller one below it."""
+    """Return a text with a smaller note below it."""
     return Html(escape(words) + (f"<small{kind}>{escape(note)}</small>" if note else ""))
 
 
 def _code(words: str) -> str:
-    """A text of a docstring: what stands between backquotes is code."""
+    """Return the text of a docstring as HTML, with backquoted parts as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))

@@ -1,11 +1,11 @@
-"""How far a reader goes who follows one sample through the code: files, and changes of file.
+"""Count the files, and the changes of file, that one sample passes through in the code.
 
     python benchmarks/path_of_a_sample.py
 
-A reward server scores samples of `math` that need no algebra, and a judge (`slow_judge`) others, sent over HTTP one by
-one, without a result cache; the first ones warm both sides up. Of the last one every call and return of a function of
-the project is noted, thread by thread, in the client's process and, of the rule, in the server's. A change of file is a
-call or a return into another file than the one before; that a coroutine waits and resumes is none.
+Without a result cache, sends samples of `math` that need no algebra to a reward server and others to a fake judge
+(`slow_judge`), one by one over HTTP. The first ones warm up both sides. For the last one, the profiler records each
+call and return of the project's functions by thread, in the client's process and, for `math`, in the server's. A change
+of file is a call or return that leads to a different file; suspending and resuming a coroutine does not count.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ from tests.support.waiting import eventually  # noqa: E402
 PACKAGES = tuple(f"{ROOT}/{folder}/" for folder in ("client", "verifier", "cli", "services/rules"))
 WARMING = 3
 SETTLE_SECONDS = 0.5
-"""For what goes on in the background of a reply."""
+"""Seconds to wait for background work after a reply."""
 COROUTINES = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 PAUSES = {dis.opmap[name] for name in ("YIELD_VALUE", "RETURN_GENERATOR") if name in dis.opmap}
-"""Instructions at which a coroutine waits, or is made."""
+"""Instructions that suspend or create a coroutine."""
 RULE = "math", "So the area is \\boxed{42}.", "42"
 JUDGE = "llm_judge_remote_path", "So the area is 42.", "42", {"problem": "What is 6 times 7?"}
 
 
 class Trace:
-    """The files that the threads of this process go through, from now on or from when they begin."""
+    """Records the files that threads pass through: the current thread, and threads that start after it is created."""
 
     def __init__(self) -> None:
-        self._noting = False
+        self._is_recording = False
         self._visits: dict[int, list[str]] = {}
         self._paused: set[int] = set()
         threading.setprofile(self._note)
         sys.setprofile(self._note)
 
     def begin(self, *_: Any) -> None:
-        """Notes what comes."""
+        """Discard earlier visits and start recording."""
         self._visits.clear()
-        self._noting = True
+        self._is_recording = True
 
     def end(self) -> dict[str, int]:
-        """How often each file was come to since `begin`."""
-        self._noting = False
+        """Stop recording and return the number of visits to each file since `begin`."""
+        self._is_recording = False
         return Counter(file for visits in self._visits.values() for file in visits)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if not self._noting or not self._is_step(frame, event):
+        if not self._is_recording or not self._is_step(frame, event):
             return
         at = frame if event == "call" else frame.f_back
         if at is None or not at.f_code.co_filename.startswith(PACKAGES):
@@ -77,7 +77,7 @@ class Trace:
             visits.append(at.f_code.co_filename)
 
     def _is_step(self, frame: FrameType, event: str) -> bool:
-        """Whether a reader follows: a coroutine is entered once and left once, however often it waits in between."""
+        """Return whether an event counts: the start or end of a function, not a coroutine that suspends or resumes."""
         code, waits = frame.f_code, id(frame)
         if event == "return":
             if code.co_code[frame.f_lasti] in PAUSES:
@@ -89,7 +89,7 @@ class Trace:
 
 
 def main() -> None:
-    """Prints the files that a sample goes through on each side, those that it comes to most often first."""
+    """Print the files that a sample passes through on each side, most visited first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serve", nargs=2, metavar=("PORT", "FILE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -103,33 +103,33 @@ def main() -> None:
                 print(f"{visits:6} {file}")
 
 
-def _serve(port: str, told: str) -> None:
-    """A reward server that begins to note at SIGUSR1, and writes what it has noted at SIGUSR2."""
+def _serve(port: str, output: str) -> None:
+    """Run a reward server that starts recording at SIGUSR1 and writes the visits to `output` at SIGUSR2."""
     trace = Trace()
     signal.signal(signal.SIGUSR1, trace.begin)
-    signal.signal(signal.SIGUSR2, lambda *_: Path(told).write_text(json.dumps(_short(trace.end()))))
+    signal.signal(signal.SIGUSR2, lambda *_: Path(output).write_text(json.dumps(_short(trace.end()))))
     from rewardstack_rules import run_reward_server
 
     run_reward_server.main(["--host", "127.0.0.1", "--port", port])
 
 
-def _traced(told: Path) -> dict[str, dict[str, int]]:
-    """The visits of each file, by side."""
+def _traced(output: Path) -> dict[str, dict[str, int]]:
+    """Score both samples and return the visits to each file, by side."""
     port = free_port()
     without = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": ""}
     os.environ |= {**without, "REWARD_SERVER_URL": f"http://127.0.0.1:{port}"}
-    server = subprocess.Popen([sys.executable, __file__, "--serve", str(port), str(told)], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([sys.executable, __file__, "--serve", str(port), str(output)], stderr=subprocess.DEVNULL)
     try:
         eventually(lambda: _answers(port))
         trace = Trace()
         client = _client_side(trace, RULE, lambda: server.send_signal(signal.SIGUSR1))
         server.send_signal(signal.SIGUSR2)
-        eventually(told.exists)
+        eventually(output.exists)
         time.sleep(SETTLE_SECONDS)
         with slow_judge(0.0) as (url, _):
             os.environ["LLM_JUDGE_SERVER_URL"] = url
             judge = _client_side(trace, JUDGE)
-        rule = {"rule, client": client, "rule, server": json.loads(told.read_text())}
+        rule = {"rule, client": client, "rule, server": json.loads(output.read_text())}
         return {**rule, "judge, client": judge}
     finally:
         server.terminate()
@@ -137,7 +137,7 @@ def _traced(told: Path) -> dict[str, dict[str, int]]:
 
 
 def _client_side(trace: Trace, sample: Sequence[Any], begin: Callable[[], None] = lambda: None) -> dict[str, int]:
-    """The client's visits of each file for a sample, which is not the first one; `begin` is called before it."""
+    """Warm up, call `begin`, score a sample and return the client's visits to each file during it."""
     from rewardstack import compute_score
 
     for _ in range(WARMING):
@@ -160,7 +160,7 @@ def _answers(port: int) -> bool:
 
 
 def _short(visits: dict[str, int]) -> dict[str, int]:
-    """With the files as the packages name them."""
+    """Return the visits with each path relative to its package's root."""
     return {
         next(file.removeprefix(one) for one in PACKAGES if file.startswith(one)): count
         for file, count in visits.items()

@@ -1,4 +1,4 @@
-"""The plots of a run of benchmarks as one picture, which says itself on what machine it was taken."""
+"""The plots of a run of benchmarks as one SVG picture, with the machine and the commit."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from benchmarks.page import BAD, TITLE
 from benchmarks.plots import WIDTH, bars, compared
-from rewardstack_cli.evaluation.document import COLOURS
+from rewardstack_cli.evaluation.document import COLORS
 
 EDGE, GAP = 20, 40
-"""Units around all, and between two columns."""
+"""Outer margin, and space between the two columns."""
 HEAD, LINE, NAME = 52, 18, 44
-"""Units of the head of the picture, of each line in it, and above a plot, for its name."""
+"""Heights of the heading, of each line below it, and of a plot's title."""
 LONGEST = 130
-"""Characters of a line."""
+"""Maximum number of characters in a line."""
 LEGEND = "Dashed: 1, as much as what it is compared to. Upright stroke: a bound."
 FULL = 2 * (EDGE + WIDTH) + GAP
 
 
 def picture(report: Mapping[str, Any]) -> str:
-    """The report's SVG: two columns of plots, the next always in the shorter one."""
+    """Return a report as SVG with two columns of plots; each plot goes to the shorter column."""
     head = _head(report)
     columns, parts = [HEAD + LINE * len(head)] * 2, []
     for one in report["runs"]:
@@ -40,13 +40,13 @@ def picture(report: Mapping[str, Any]) -> str:
 
 
 def _name(one: Mapping[str, Any]) -> str:
-    """A benchmark's name, with what is to be known of its figures."""
-    told = [word for word, holds in (("failed", one["status"]), ("a small run", one["arguments"])) if holds]
-    return f"{one['name']} ({', '.join(told)})" if told else one["name"]
+    """Return a benchmark's name; say if it failed or was a small run."""
+    remarks = [word for word, holds in (("failed", one["status"]), ("a small run", one["arguments"])) if holds]
+    return f"{one['name']} ({', '.join(remarks)})" if remarks else one["name"]
 
 
 def _head(report: Mapping[str, Any]) -> list[str]:
-    """Lines that say where and when the run was made."""
+    """Return lines with the machine, the date and the commit of a run."""
     machine = report["machine"]
     texts = [
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory']}, Python {machine['Python']}, "
@@ -57,15 +57,15 @@ def _head(report: Mapping[str, Any]) -> list[str]:
 
 
 def _svg(head: Sequence[str], drawing: str, height: int) -> str:
-    said = "".join(
+    lines = "".join(
         f'<text x="{EDGE}" y="{HEAD + LINE * at}" font-size="12" fill="var(--soft)">{escape(line)}</text>'
         for at, line in enumerate(head)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL} {height}" width="{FULL}" height="{height}" '
         f'role="img" aria-label="{TITLE}" font-family="system-ui, sans-serif" color="var(--ink)" fill="var(--ink)">'
-        f"<title>{TITLE}</title><style>{COLOURS}{BAD}</style>"
+        f"<title>{TITLE}</title><style>{COLORS}{BAD}</style>"
         f'<rect width="{FULL}" height="{height}" fill="var(--paper)"/>'
         f'<text x="{EDGE}" y="30" font-size="18" font-weight="bold">{TITLE}: times what each is compared to</text>'
-        f"{said}{drawing}</svg>\n"
+        f"{lines}{drawing}</svg>\n"
     )

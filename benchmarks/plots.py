@@ -1,4 +1,4 @@
-"""Bars for what figures are times what they are compared to, as a piece of SVG in the colours of the page."""
+"""Bar charts of the ratios of figures, as SVG in the colors of the page."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from benchmarks.figures import Figure, is_kept
 from benchmarks.wording import quantity, rival, times
 
 WIDTH = 416
-"""Units of a plot."""
+"""Width of a plot."""
 SIDE, ROW, BAR, AXIS = 96, 38, 12, 28
-"""Of the column for ratios, a row, its bar, and the axis below all rows."""
+"""Width of the column of ratios, and heights of a row, its bar, and the axis below the rows."""
 AGAINST, APART = 22, 12
-"""Of a line that says what the rows below it are compared to, and above it."""
+"""Height of the heading of a group of rows with the same baseline, and space above it."""
 LINEAR = (0.2, 4.0)
-"""Ratios between these are shown on an axis from zero, others on a logarithmic one."""
+"""Ratios in this range are shown on a linear axis from zero, others on a logarithmic axis."""
 LONGEST = 58
-"""Characters of a line."""
+"""Maximum number of characters in a line."""
 
 
 class Scale(NamedTuple):
     """An axis of ratios.
 
     Args:
-        low: at its left end.
-        high: at its right end.
-        is_log: whether it is logarithmic; then bars begin at 1, else at 0.
+        low: ratio at its left end.
+        high: ratio at its right end.
+        is_log: whether it is logarithmic; bars then start at 1, else at 0.
     """
 
     low: float
@@ -36,12 +36,12 @@ class Scale(NamedTuple):
     is_log: bool
 
     def at(self, ratio: float) -> float:
-        """Where a ratio is, in units of the plot."""
+        """Return the x coordinate of a ratio."""
         low, high, value = (math.log(one) if self.is_log else one for one in (self.low, self.high, ratio))
         return (WIDTH - SIDE) * (value - low) / (high - low)
 
     def ticks(self) -> list[float]:
-        """Round ratios along it, not too many."""
+        """Return a few round ratios along the axis."""
         if not self.is_log:
             step = 0.25 if self.high <= 1.3 else 0.5 if self.high <= 2.6 else 1.0
             return [step * at for at in range(int(self.high / step + 1e-9) + 1)]
@@ -53,13 +53,13 @@ class Scale(NamedTuple):
 
 
 def compared(figures: Sequence[Figure]) -> list[Figure]:
-    """Those that have a ratio, those beside each other that are compared to the same."""
+    """Return the figures that have a ratio, grouped by what they are compared to."""
     order = list(dict.fromkeys(one["against"] for one in figures))
     return sorted((one for one in figures if one["ratio"]), key=lambda one: order.index(one["against"]))
 
 
 def bars(figures: Sequence[Figure]) -> tuple[str, int]:
-    """The drawing, `WIDTH` wide, and its height; figures without a ratio are not in it."""
+    """Draw the figures that have a ratio; return the SVG, `WIDTH` wide, and its height."""
     rows = compared(figures)
     scale = _scale(rows)
     parts, top, against = [], 0, None
@@ -83,7 +83,7 @@ def _scale(rows: Sequence[Figure]) -> Scale:
 
 
 def _bound(one: Figure) -> float | None:
-    """Where a figure's bound stands among ratios."""
+    """Return a figure's bound as a ratio; None if it has none."""
     value = one["most"] if one["least"] is None else one["least"]
     if one["least_ratio"] is not None or not value or not one["value"] or one["ratio"] is None:
         return one["least_ratio"]

@@ -1,4 +1,4 @@
-"""What a problem of mathematics is, and what the answers to it are made of: functions, names, equations."""
+"""Problems of mathematics, and the functions, names and equations that their answers are built from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Form(NamedTuple):
     """A way to write an answer.
 
     Args:
-        parts: the formulas in it.
-        layout: the text around these, each of which is `%s`.
+        parts: formulas of the answer.
+        layout: text around the formulas, with `%s` for each.
         is_scaled: whether the first part multiplies the others.
     """
 
@@ -26,10 +26,10 @@ class Form(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One problem.
+    """A problem of mathematics.
 
     Args:
-        forms: of its answer, all equal.
+        forms: equivalent forms of its answer.
         is_equation: whether a form's first two parts are the sides of an equation.
     """
 
@@ -38,40 +38,40 @@ class Problem(NamedTuple):
 
 
 def sin(of: Formula) -> Formula:
-    """Its sine."""
+    """Return the sine of a formula."""
     return call("sin", of)
 
 
 def cos(of: Formula) -> Formula:
-    """Its cosine."""
+    """Return the cosine of a formula."""
     return call("cos", of)
 
 
 def ln(of: Formula | int) -> Formula:
-    """Its natural logarithm."""
+    """Return the natural logarithm of a formula."""
     return call("ln", of)
 
 
 def sqrt(of: Formula | int) -> Formula:
-    """Its square root."""
+    """Return the square root of a formula."""
     return call("sqrt", of)
 
 
 def exp(of: Formula) -> Formula:
-    """The exponential function of it."""
+    """Return e to the power of a formula."""
     return e**of
 
 
 def formulas_of(*forms: Formula) -> Problem:
-    """A problem whose answer is a formula."""
+    """Return a problem whose answer is a formula."""
     return Problem(tuple(Form((one,)) for one in forms))
 
 
 def solutions(*forms: Formula) -> Problem:
-    """A problem whose answer is a function y."""
+    """Return a problem whose answer is a function y of x."""
     return Problem(tuple(Form((one,), layout) for one in forms for layout in ("y = %s", "y(x) = %s")))
 
 
 def equations(*sides: tuple[Formula, Formula | int]) -> Problem:
-    """A problem whose answer is an equation."""
+    """Return a problem whose answer is an equation."""
     return Problem(tuple(Form((left, formula(right)), "%s = %s") for left, right in sides), is_equation=True)

@@ -1,12 +1,13 @@
-"""What the result cache costs new samples and saves known ones, as `make up` has it, beside a bare Flask server.
+"""Overhead of the result cache for new samples, and its gain for known ones, as configured by `make up`.
 
     python benchmarks/result_cache.py
 
-One run starts a Redis and three servers with two workers each: a bare Flask server that replies with constants, a
-reward server without a result cache, and one with the Redis beside it. In turn they are sent the same generated samples
-(`mix`), none twice, in batches of 64 from 4 clients; then the third is sent them again, three times. Its successor, new
-processes with the same Redis, is sent them once more, and samples of a judge and an embedding server with them. New
-samples must come to 0.9 of the rate without a cache, and whatever took algebra, a judge or an embedding must be found.
+Starts Redis and three servers with two workers each: a bare Flask server that replies with constants, a reward server
+without a result cache, and one with Redis as its cache. Each of them in turn gets the same generated samples (`mix`),
+all different, in batches of 64 from 4 clients; then the third gets them again, three times. Its successor, new
+processes with the same Redis, gets them once more, together with samples of a judge and an embedding server. The exit
+status is 1 if new samples reach less than 0.9 of the rate without a cache, or if the successor does not find every
+result that took algebra, a judge or an embedding.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from tests.support.servers import FaultServer, Redis
 CLIENTS = 4
 WARMING = 4096
 REPEATS = 3
-"""Times that known samples are sent: by the last both processes of the server have met them."""
+"""Number of times that known samples are sent; by the last one, both server processes have seen them."""
 MODELS = ("llm_judge_remote", "embedding_remote")
 BOUND = 0.9
 
 
 class Pace(NamedTuple):
-    """How fast a server took a round, and the seconds of processors a sample that its processes took for it."""
+    """Samples a second of a server in one round, and its CPU seconds per sample."""
 
     rate: float
     processor: float
@@ -75,7 +76,7 @@ def main() -> None:
 
 @contextmanager
 def _cache_and_models() -> Iterator[dict[str, str]]:
-    """The variables of a reward server with a result cache, a judge and an embedding server that answer at once."""
+    """Start Redis, a fake judge and a fake embedding server; yield the variables of a reward server that uses them."""
     root = Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         cache = Redis(Path(folder))
@@ -116,7 +117,7 @@ def _batch_for(source: str) -> Batch:
 
 
 def _send(server: Server, some: Sequence[Batch], paces: list[Pace] | None = None) -> list[tuple[Batch, Any]]:
-    """The batches with their scores; how fast that went is added to `paces`."""
+    """Send batches and return them with their scores; append the measured pace to `paces`."""
     before = server.processor_seconds()
     seconds, replies = send(server, some, CLIENTS)
     if paces is not None:
@@ -126,7 +127,7 @@ def _send(server: Server, some: Sequence[Batch], paces: list[Pace] | None = None
 
 
 def _ratio(paces: Paces, ours: str, theirs: str) -> float:
-    """Of two rates of the same rounds."""
+    """Return the median ratio of two servers' rates over the same rounds."""
     return median(one.rate / other.rate for one, other in zip(paces[ours], paces[theirs], strict=True))
 
 
@@ -139,7 +140,7 @@ def _report(paces: Paces) -> None:
         f"again {REPEATS - 1}": "both processes know them",
         "successor": "the same samples, new processes",
     }
-    print(f"{'':<37}{'rate':>12}{'of the bare':>13}{'processor':>13}")
+    print(f"{'':<37}{'rate':>12}{'of the bare':>13}{'CPU':>13}")
     for name, line in lines.items():
         rate, taken = median(one.rate for one in paces[name]), median(one.processor for one in paces[name])
         print(f"{line:<37}{rate:>9,.0f} /s{_ratio(paces, name, 'bare'):>13.2f}{taken * 1e6:>10.0f} µs")
@@ -150,13 +151,13 @@ def _report(paces: Paces) -> None:
             against=lines["without"] if name != "without" else None,
             ratio=_ratio(paces, name, "without") if name != "without" else None,
             least_ratio=BOUND if name == "with" else None,
-            note=f"{taken * 1e6:.0f} µs of processors a sample",
+            note=f"{taken * 1e6:.0f} µs of CPU time a sample",
         )
     print(f"new samples, with of without {_ratio(paces, 'with', 'without'):.2f}, at least {BOUND}")
 
 
 def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch, Any]]) -> int:
-    """Prints what a new process found in the cache; how much of what it must find it did not."""
+    """Print what a new process found in the cache; return the number of results that it missed."""
     pairs = [pair for batch, scores in of_rules for pair in zip(batch.samples, scores, strict=True)]
     kinds = {"algebra": [score for sample, score in pairs if _needs_algebra(sample)]}
     for _, scores in of_models:
@@ -169,8 +170,8 @@ def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch
 
 
 def _needs_algebra(sample: Sample) -> bool:
-    asked = ask(sample.response, [sample.reference])
-    return isinstance(asked, Question) and decide_fast_path(asked) is None
+    question = ask(sample.response, [sample.reference])
+    return isinstance(question, Question) and decide_fast_path(question) is None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Servers for the benchmarks, a real reward server and a bare one, and what their processes take."""
+"""Run a real reward server or a bare Flask server for benchmarks, and measure its memory and CPU time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from typing import IO
 from tests.support.servers import ROOT, free_port
 
 MARK = "LC_REWARDSTACK_BENCHMARK"
-"""A variable by which the server's processes, however they were started, are told from others. Isolated processes
-inherit few variables, `LC_*` among them."""
+"""Environment variable that identifies all processes of a server. Isolated processes inherit few variables, but `LC_*`
+are among them."""
 START_SECONDS = 60
 
 
 class Server:
-    """gunicorn with two workers.
+    """A running gunicorn with two workers.
 
     Args:
-        port: where it listens.
+        port: port that it listens on.
         mark: value of `MARK` in the environment of its processes.
     """
 
@@ -35,11 +35,11 @@ class Server:
         self._mark = f"{MARK}={mark}".encode()
 
     def connect(self) -> HTTPConnection:
-        """A connection that stays open."""
+        """Return a new persistent connection to the server."""
         return HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def memory(self) -> int:
-        """Bytes that all its processes take; what they share counts once (the sum of their PSS)."""
+        """Return the memory of all its processes in bytes; shared memory counts once (sum of PSS)."""
         total = 0
         for folder in self._processes():
             with suppress(OSError):  # it ended meanwhile, or is not ours
@@ -48,10 +48,10 @@ class Server:
         return total
 
     def processor_seconds(self) -> float:
-        """Seconds of processors that its processes, and those that have ended, have had."""
+        """Return the CPU seconds of its processes, including those that have ended."""
         ticks = 0
         for folder in self._processes():
-            with suppress(OSError):  # it ended meanwhile: those it left behind count it
+            with suppress(OSError):  # it ended meanwhile: its parent counts its time
                 ticks += sum(map(int, (folder / "stat").read_text().rpartition(")")[2].split()[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -64,10 +64,10 @@ class Server:
 
 @contextmanager
 def reward_server(**variables: str) -> Iterator[Server]:
-    """A reward server with two workers that is ready, and gone afterwards; without result cache unless told otherwise.
+    """Run a reward server with two workers; yield it once it is ready. `variables` can enable the result cache.
 
     Args:
-        variables: of its environment.
+        variables: environment variables of the server.
     """
     own = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": "", "REWARD_SERVER_API_KEYS": "", **variables}
     command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", "--workers", "2"]
@@ -77,7 +77,7 @@ def reward_server(**variables: str) -> Iterator[Server]:
 
 @contextmanager
 def bare_server() -> Iterator[Server]:
-    """A bare Flask server (`bare`), run as the reward server is."""
+    """Run a bare Flask server (`bare`) with the same gunicorn workers; yield it once it is ready."""
     command = [sys.executable, "-m", "gunicorn", "--worker-class", "gthread", "--threads", "32", "--workers", "2"]
     with _serving(
         lambda port: [*command, "--bind", f"127.0.0.1:{port}", "benchmarks.bare:app"], {}, b"Listening"
@@ -103,9 +103,9 @@ def _wait(process: subprocess.Popen[bytes], log: IO[bytes], ready: bytes) -> Non
     end = time.monotonic() + START_SECONDS
     while True:
         log.seek(0)
-        said = log.read()
-        if ready in said:
+        output = log.read()
+        if ready in output:
             return
         if process.poll() is not None or time.monotonic() > end:
-            raise SystemExit(f"the server did not start:\n{said.decode(errors='replace')}")
+            raise SystemExit(f"the server did not start:\n{output.decode(errors='replace')}")
         time.sleep(0.05)

@@ -1,13 +1,13 @@
-"""How fast the reward server verifies mathematics over HTTP, against math_verify called in a loop.
+"""Throughput of the reward server on mathematics over HTTP, compared to math_verify called in a loop.
 
     python benchmarks/rules.py
     python benchmarks/rules.py --memory
 
-Starts a reward server with two workers and no result cache, and sends it generated samples (`mix`), none twice, in
-batches of 64 from 8 clients; every label must be met. The rate beside it is that of
-`math_verify.verify(parse(gold), parse(response))` on samples of the same mix, in one process of the same run, half of
-them before the server runs and half after. `--memory` sends a million samples instead and compares the resident memory
-of all the server's processes with that after 50,000.
+Starts a reward server with two workers and no result cache, and sends it generated samples (`mix`), all different, in
+batches of 64 from 8 clients; every score must match its label. The baseline is
+`math_verify.verify(parse(gold), parse(response))` on samples of the same kind, in one process of the same run, half of
+them before the server runs and half after. `--memory` sends a million samples instead and compares the memory of all
+server processes to that after 50,000.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.reward_server import Server, reward_server
 
 CLIENTS = 8
 PREPARED = 20_000
-"""Samples that are written before the clock runs."""
+"""Samples that are generated before each timed round."""
 EARLY, LATE = 50_000, 1_000_000
 WARMING = 4096
 
@@ -86,7 +86,7 @@ def _memory(seed: int) -> None:
 
 
 def _baseline(count: int, seed: int) -> float:
-    """Seconds that math_verify takes for so many samples."""
+    """Return the seconds that math_verify takes for this many samples."""
     from math_verify import parse, verify
 
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)
@@ -98,9 +98,9 @@ def _baseline(count: int, seed: int) -> float:
 
 
 def _send(server: Server, todo: Iterator[Batch]) -> tuple[float, Counter[str]]:
-    """Seconds that the server took for all batches, and how many samples of each kind did not get their label.
+    """Return the seconds that the server took for all batches, and the number of wrong scores by kind of sample.
 
-    Writing the samples does not count: they are written in rounds, and the clock stands still in between.
+    The time to generate the samples is not included: they are generated between timed rounds.
     """
     seconds = 0.0
     wrong: Counter[str] = Counter()

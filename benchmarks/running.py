@@ -1,4 +1,4 @@
-"""One benchmark run as a process of its own: what it prints is passed on, and its figures are read, however it ends."""
+"""Run a benchmark in its own process, pass its output through, and read its figures even if it fails."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from benchmarks.catalogue import Benchmark
 from benchmarks.figures import FILE, read
 
 LAST_LINES = 8
-"""Of what a benchmark prints, kept for the page."""
+"""Number of lines of a benchmark's output that are kept for the page."""
 
 
 def run(one: Benchmark, arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """What became of a benchmark.
+    """Run a benchmark and return its result.
 
     Args:
-        one: what is run.
-        arguments: of its command.
+        one: benchmark to run.
+        arguments: its command-line arguments.
 
     Returns:
-        Its description, `state` ("done", "failed", or "left out" where it ended well without a figure), exit `status`,
-        `seconds`, `figures` and the last lines that it `said`.
+        Its description, `state` ("done", "failed", or "left out" if it succeeded without a figure), exit `status`,
+        `seconds`, `figures`, and the last lines of its output (`said`).
     """
     print(f"==> {' '.join([one.name, *arguments])}", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figures.jsonl")
-        status, said = _process([sys.executable, str(one.script), *arguments], {**os.environ, FILE: str(path)})
+        status, last_lines = _process([sys.executable, str(one.script), *arguments], {**os.environ, FILE: str(path)})
         figures = read(path)
     return {
         "name": one.name,
@@ -45,19 +45,19 @@ def run(one: Benchmark, arguments: Sequence[str] = ()) -> dict[str, Any]:
         "status": status,
         "seconds": time.monotonic() - started,
         "figures": figures,
-        "said": said,
+        "said": last_lines,
     }
 
 
 def _process(command: list[str], environment: dict[str, str]) -> tuple[int, list[str]]:
-    """The exit status of a command, and the last lines of its output, which is printed as it comes."""
+    """Run a command and print its output as it arrives; return the exit status and the last lines."""
     environment["PYTHONUNBUFFERED"] = "1"
-    said: deque[str] = deque(maxlen=LAST_LINES)
+    last_lines: deque[str] = deque(maxlen=LAST_LINES)
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
-            said.append(line.rstrip())
-    return process.returncode, list(said)
+            last_lines.append(line.rstrip())
+    return process.returncode, list(last_lines)

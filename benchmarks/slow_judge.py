@@ -1,8 +1,8 @@
-"""A judge that answers any request, also one for the criteria of a rubric, after the same delay.
+"""A fake judge that answers every request after the same delay, including requests for rubric criteria.
 
     python benchmarks/slow_judge.py DELAY [RECORD]
 
-Prints its port. Under RECORD, a file, it keeps the bodies of all chat requests: one line each.
+Prints its port. Writes the bodies of all chat requests to the file RECORD, one per line.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ LENGTH = b"content-length:"
 
 
 def reply_with(payload: object) -> bytes:
-    """A whole HTTP response."""
+    """Return a complete HTTP response with a JSON body."""
     body = json.dumps(payload).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d%s%s" % (len(body), END, body)
 
 
 def completion(content: str) -> bytes:
-    """A whole reply to a chat request."""
+    """Return a complete HTTP response to a chat request."""
     message = {"role": "assistant", "content": content}
     return reply_with({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 VERDICTS = completion(f"REWARD: {VERDICT:.3f}")
 CRITERION = b'"enum": ["no", "yes"]'
-"""In the form of a rubric's reply, once for each criterion."""
+"""Appears in the JSON schema of a rubric's reply once for each criterion."""
 MODELS = reply_with({"object": "list", "data": [{"id": "slow", "root": "slow"}]})
 
 
 class Connection(asyncio.Protocol):
-    """One client; requests come one after another.
+    """A client connection, on which requests arrive one after another.
 
     Args:
         delay: seconds before a verdict.
-        record: takes the bodies; None for none.
+        record: file for the request bodies; None to discard them.
     """
 
     def __init__(self, delay: float, record: BinaryIO | None) -> None:
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(self._delay, self._answer, body.count(CRITERION))
 
     def _answer(self, criteria: int) -> None:
-        """Send the verdict; of a rubric, every other criterion is met."""
+        """Send the verdict; for a rubric, say that every other criterion is met."""
         lines = (f"{at}: {'yes' if at % 2 else 'no'}" for at in range(1, criteria + 1))
         self._send(completion("\n".join(lines)) if criteria else VERDICTS)
 
@@ -82,7 +82,7 @@ def _length(head: bytes) -> int:
 
 
 async def serve(delay: float, record: BinaryIO | None) -> None:
-    """Serves until it is ended."""
+    """Listen on a free port, print it, and serve until the process ends."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(delay, record), "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)

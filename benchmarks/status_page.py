@@ -1,11 +1,11 @@
-"""What ten people who look at the status page cost a reward server under load.
+"""Cost of ten viewers of the status page for a reward server under load.
 
     python benchmarks/status_page.py
 
-Clients send batches of mathematics without end to a real reward server with two workers. In windows that take turns
-nobody looks, or ten viewers do, each of whom asks as the page does, every five seconds. Printed are the rates, their
-ratio, and what the server's processors had to do for the viewers alone, which a busy machine disturbs less. Exits with
-1 where that is 1 % of what the machine's processors can do, or more.
+Clients continuously send batches of `math` to a real reward server with two workers. Windows without viewers alternate
+with windows with ten viewers, each of which polls every five seconds, as the page does. Prints the rates, their ratio,
+and the share of the machine's CPU time that the viewers take when there is no other load; other work on the machine
+distorts this share less than the rates. The exit status is 1 if the share is 1 % or more.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ EVERY = 5.0
 """Seconds between two requests of a viewer, as in `http/page/refresh.js`."""
 CLIENTS = 4
 BATCHES = 500
-"""That are sent again and again; the server has no result cache."""
+"""Number of different batches, which are sent repeatedly; the server has no result cache."""
 ROUTES = ("gsm8k", "math_verifier", "exact_match", "multiple_choice", "length", "example_math", "example_coding")
 ALLOWED = 0.01
 
 
 class Load:
-    """Clients that send batches for as long as it runs; `done` counts those that were answered.
+    """Clients that send batches until `stop`; `done` counts the replies.
 
     Args:
-        server: to send them to.
-        some: what is sent, again and again.
+        server: server to send to.
+        some: batches to send repeatedly.
     """
 
     def __init__(self, server: Server, some: list[Batch]) -> None:
@@ -56,7 +56,7 @@ class Load:
             thread.start()
 
     def stop(self) -> None:
-        """Ends when every client has its last answer."""
+        """Stop sending and wait for the outstanding replies."""
         self._ended.set()
         for thread in self._threads:
             thread.join()
@@ -71,10 +71,10 @@ class Load:
 
 
 class Viewers:
-    """Ten that look, evenly spread over `EVERY` seconds, each on a connection of its own.
+    """Ten viewers that poll at even distances within `EVERY` seconds, each on its own connection.
 
     Args:
-        server: whose page it is.
+        server: server whose status they poll.
     """
 
     def __init__(self, server: Server) -> None:
@@ -84,7 +84,7 @@ class Viewers:
         self._thread.start()
 
     def stop(self) -> None:
-        """Nobody looks any more."""
+        """Stop polling."""
         self._ended.set()
         self._thread.join()
 
@@ -97,9 +97,9 @@ class Viewers:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of a window")
-    parser.add_argument("--windows", type=int, default=6, help="of each kind")
-    parser.add_argument("--share-seconds", type=float, default=15.0, help="for which the viewers are alone")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of a window")
+    parser.add_argument("--windows", type=int, default=6, help="number of windows of each kind")
+    parser.add_argument("--share-seconds", type=float, default=15.0, help="length of the unloaded measurement")
     arguments = parser.parse_args()
     some = list(batches(make_samples(BATCH * BATCHES, 1)))
     with reward_server() as server:
@@ -111,7 +111,7 @@ def main() -> None:
     ratios = [after / before for before, after in zip(alone, viewed, strict=True)]
     ratio = statistics.median(ratios)
     print(f"ratio {ratio:.3f}, of neighbouring windows from {min(ratios):.3f} to {max(ratios):.3f}")
-    print(f"the viewers take {100 * share:.2f} % of the processors")
+    print(f"the viewers take {100 * share:.2f} % of the CPU time")
     figure("samples with ten viewers", statistics.median(viewed), "/s", against="nobody looks", ratio=ratio)
     figure("what the viewers take of the processors", 100 * share, "%", most=100 * ALLOWED)
     if share >= ALLOWED:
@@ -119,19 +119,19 @@ def main() -> None:
 
 
 def fill(server: Server) -> None:
-    """Scores a sample by each of `ROUTES`, so that there is something to look at."""
+    """Score a sample on each of `ROUTES`, so that the status page has content."""
     items = [{"data_source": one, "solution_str": "#### 1", "ground_truth": "1"} for one in ROUTES]
     ask(server.connect(), "POST", "/v1/score", json.dumps({"items": items}).encode())
 
 
 def rates(server: Server, some: list[Batch], windows: int, seconds: float) -> tuple[list[float], list[float]]:
-    """Samples a second in windows in which nobody looks, and in those in which the viewers do.
+    """Measure samples a second in alternating windows; return the rates without and with viewers.
 
     Args:
-        server: to send to.
-        some: what is sent.
-        windows: of each kind, which take turns.
-        seconds: of a window.
+        server: server to send to.
+        some: batches to send.
+        windows: number of windows of each kind.
+        seconds: length of a window.
     """
     load = Load(server, some)
     alone, viewed = [], []
@@ -150,14 +150,14 @@ def rates(server: Server, some: list[Batch], windows: int, seconds: float) -> tu
 
 
 def rate(load: Load, seconds: float) -> float:
-    """Samples that are scored a second."""
+    """Return the number of samples scored per second over this many seconds."""
     before, started = load.done, time.perf_counter()
     time.sleep(seconds)
     return BATCH * (load.done - before) / (time.perf_counter() - started)
 
 
 def processor_share(server: Server, seconds: float) -> float:
-    """The part of the machine's processors that viewers take, beyond what a server takes that nobody asks."""
+    """Return the share of the machine's CPU time that viewers add to that of an idle server, from 0 to 1."""
     idle = busy(server, seconds)
     viewers = Viewers(server)
     try:
@@ -167,17 +167,17 @@ def processor_share(server: Server, seconds: float) -> float:
 
 
 def busy(server: Server, seconds: float) -> float:
-    """Processors that the server keeps busy, on average over some seconds."""
+    """Return the average number of cores that the server keeps busy over this many seconds."""
     before, started = server.processor_seconds(), time.perf_counter()
     time.sleep(seconds)
     return (server.processor_seconds() - before) / (time.perf_counter() - started)
 
 
 def ask(connection: HTTPConnection, method: str, path: str, body: bytes | None = None) -> None:
-    """Asks, and reads the answer to its end.
+    """Send a request and read the whole reply.
 
     Raises:
-        SystemExit: it is none.
+        SystemExit: the status is not 200.
     """
     connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
     reply = connection.getresponse()

@@ -1,11 +1,12 @@
-"""How fast answers of algebra, calculus and differential equations are verified, and how many labels are met.
+"""Speed and accuracy of verifying answers of algebra, calculus and differential equations.
 
     python benchmarks/symbolic.py
 
-Makes samples (`symbolic_mix`): a third equal in another form, a third wrong by one number, a third answers of other
-problems. Measures a reward server with two workers and no result cache over HTTP, in batches of 64 from 8 clients and
-by single requests; the verifier in one process; and math_verify in one process on the first samples, with 5 s each.
-Exits with 1 where labels, latency, `failed`, the ratio or what is undecided are beyond the bounds below.
+Generates samples (`symbolic_mix`): a third are equal in another form, a third have one wrong number, and a third answer
+another problem. Measures a reward server with two workers and no result cache over HTTP, in batches of 64 from 8
+clients and with single requests; the verifier in one process; and math_verify in one process on the first samples, with
+a timeout of 5 s. The exit status is 1 if the accuracy, the latency, the number of `failed` or undecided samples, or the
+ratio to math_verify misses its bound.
 """
 
 from __future__ import annotations
@@ -37,30 +38,30 @@ CLIENTS = 8
 BASELINE = "math_verify in a loop"
 WARMING = 512
 LEAST_MET = 0.99
-"""Of the labels of each third."""
+"""Minimum share of correct scores in each third."""
 LONGEST = 0.05
-"""Seconds that the 99th percentile of single requests may take."""
+"""Bound for the 99th percentile of single requests, in seconds."""
 MOST_UNDECIDED = 0.01
-"""Of the samples, that may reach a bound of the comparison."""
+"""Maximum share of samples whose comparison is undecided."""
 RATIO = 100
-"""To math_verify's rate."""
-PATIENCE = 5
-"""Seconds that math_verify is given to parse an answer, and to compare it."""
+"""Minimum ratio to math_verify's rate."""
+TIMEOUT = 5
+"""Timeout of math_verify for parsing an answer and for comparing it, in seconds."""
 _COMPARED = re.compile(r'^rewardstack_math_compared_total\{by="(\w+)"\} (\S+)$', re.MULTILINE)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=6000)
-    parser.add_argument("--requests", type=int, default=1000, help="how many are sent one by one")
+    parser.add_argument("--requests", type=int, default=1000, help="number of single requests")
     parser.add_argument("--baseline-items", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     samples = list(make_samples(arguments.items, arguments.seed))
     theirs, their_labels = _math_verify(samples[: arguments.baseline_items])
-    print(f"samples                {len(samples):>8,}  {_by_text(samples):.0%} of the equal ones are so by text")
+    print(f"samples                {len(samples):>8,}  {_by_text(samples):.0%} of equal answers decided by text")
     print(f"math_verify in a loop  {theirs:>8,.1f} /s  one process; labels met {their_labels:.1%}")
-    figure(BASELINE, theirs, "/s", note=f"one process, {PATIENCE:g} s a sample; labels met {their_labels:.1%}")
+    figure(BASELINE, theirs, "/s", note=f"one process, {TIMEOUT:g} s a sample; labels met {their_labels:.1%}")
     _in_one_process(samples, theirs)
     with reward_server() as server:
         faults = _over_http(server, samples, arguments.seed, theirs)
@@ -76,7 +77,7 @@ def main() -> None:
 
 
 def _over_http(server: Server, samples: list[Sample], seed: int, theirs: float) -> list[str]:
-    """Sends all samples, prints what became of them, and says what is beyond the bounds."""
+    """Send all samples, print the results, and return the names of the bounds that are missed."""
     send(server, list(batches(make_samples(WARMING, seed + 1))), CLIENTS)
     before = _compared(server)
     taken, replies = send(server, list(batches(iter(samples))), CLIENTS)
@@ -134,7 +135,7 @@ def _in_one_process(samples: Sequence[Sample], theirs: float) -> None:
 
 
 def _math_verify(samples: Sequence[Sample]) -> tuple[float, float]:
-    """Samples a second, and the share of labels that are met; a sample without an end in time is wrong."""
+    """Return math_verify's samples a second and its share of correct results; a timeout counts as wrong."""
     from math_verify import parse
     from math_verify import verify as is_same
 
@@ -143,14 +144,14 @@ def _math_verify(samples: Sequence[Sample]) -> tuple[float, float]:
     met = 0
     started = time.perf_counter()
     for sample in samples:
-        gold = parse(f"${sample.reference}$", parsing_timeout=PATIENCE)
-        right = is_same(gold, parse(sample.response, parsing_timeout=PATIENCE), timeout_seconds=PATIENCE)
+        gold = parse(f"${sample.reference}$", parsing_timeout=TIMEOUT)
+        right = is_same(gold, parse(sample.response, parsing_timeout=TIMEOUT), timeout_seconds=TIMEOUT)
         met += right is sample.right
     return len(samples) / (time.perf_counter() - started), met / len(samples)
 
 
 def _by_text(samples: Sequence[Sample]) -> float:
-    """How many of the equal answers are decided by the text."""
+    """Return the share of equal answers that the fast path decides from the text."""
     equal = [sample for sample in samples if sample.right]
     asked = [ask(sample.response, [sample.reference]) for sample in equal]
     return sum(not isinstance(one, Question) or decide_fast_path(one) is not None for one in asked) / len(equal)

@@ -117,4 +117,4 @@ KINDS: dict[str, tuple[Callable[..., Problem], str]] = {
     "tangent line": (_tangent_line, "+±±"),
     "circle": (_circle, "±±+"),
 }
-"""What makes a problem of its numbers, which differ in size, and the signs that these may have."""
+"""Generator of each kind of problem, and the sign of each of its numbers: `+`, or `±` for either."""

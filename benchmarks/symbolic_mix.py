@@ -1,7 +1,7 @@
-"""Samples of algebra, calculus and differential equations: a third right, mostly in another form, two thirds wrong.
+"""Generated samples of algebra, calculus and differential equations, a third of them correct.
 
-That forms are equal, and wrong answers are not, is found out with mpmath at some points, where a family of functions is
-the span of what its constants multiply.
+mpmath checks at several points that correct forms are equal and wrong answers are not. A family of functions is
+represented by the span of the functions that its constants multiply.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import mpmath  # type: ignore[import-untyped]
 
-from benchmarks.formulas import spoilt, value
+from benchmarks.formulas import perturb, value
 from benchmarks.latex import any_style, write
 from benchmarks.mix import Sample, reasoning
 from benchmarks.problem import Form, Problem
@@ -21,28 +21,28 @@ from benchmarks.symbolic_problems import KINDS
 
 DIGITS = 40
 EQUAL, UNEQUAL = mpmath.mpf("1e-20"), mpmath.mpf("1e-8")
-"""Up to where a residue is none, and from where on it is one; a pair between these is not taken."""
+"""Residues below the first count as equal, above the second as unequal; pairs in between are discarded."""
 POINTS = 7
 NUMBERS = range(2, 10)
 SMALL = {"gradient": range(2, 6), "logarithms": range(2, 6)}
-"""Of kinds in which numbers are exponents."""
+"""Smaller ranges of numbers, for kinds that use them as exponents."""
 OUTCOMES = ("equal", "wrong by one number", "another problem's")
 LENGTHS = (100, 600)
-"""Characters of a response."""
+"""Minimum and maximum number of characters of a response."""
 MARK = "The final answer is $\\boxed{{{}}}$."
 CONSTANTS = (
     (("C", "D"), ("C", "D"), ("c", "d"), ("K", "L")),
     (("C_1", "C_2"), ("C_1", "C_2"), ("c_1", "c_2"), ("A", "B")),
 )
-"""Names of a constant that is alone, and of two."""
+"""Names for a single constant, and for two."""
 
 
 class Meaning(NamedTuple):
-    """What a form says at the points, apart from how it is written.
+    """Values of a form at the points, regardless of how it is written.
 
     Args:
-        fixed: its values where all constants are 0.
-        multiplied: what each constant multiplies, at the points.
+        fixed: values with all constants 0.
+        multiplied: for each constant, the values of the function that it multiplies.
     """
 
     fixed: tuple[Any, ...]
@@ -50,11 +50,11 @@ class Meaning(NamedTuple):
 
 
 def make_samples(count: int, seed: int) -> Iterator[Sample]:
-    """So many samples, the outcomes in turn; the same ones for the same seed.
+    """Generate samples with each outcome in turn; the same seed gives the same samples.
 
     Args:
-        count: how many.
-        seed: of the generator; another seed gives other problems.
+        count: number of samples.
+        seed: seed of the random generator.
     """
     return islice(_samples(random.Random(seed)), count)
 
@@ -88,7 +88,7 @@ def _problem(rng: random.Random, kind: str) -> Problem:
 
 
 def _answer(rng: random.Random, kind: str, problem: Problem, outcome: str) -> tuple[Problem, Form]:
-    """The answer to a problem, and the problem that it answers."""
+    """Return an answer with this outcome, and the problem that it belongs to."""
     if outcome == OUTCOMES[2]:
         problem = _problem(rng, rng.choice((kind, rng.choice(list(KINDS)))))
     form = rng.choice(problem.forms)
@@ -96,7 +96,7 @@ def _answer(rng: random.Random, kind: str, problem: Problem, outcome: str) -> tu
         return problem, form
     while True:
         at = rng.randrange(len(form.parts))
-        part = spoilt(form.parts[at], rng)
+        part = perturb(form.parts[at], rng)
         if part is not None:
             return problem, form._replace(parts=(*form.parts[:at], part, *form.parts[at + 1 :]))
 
@@ -108,7 +108,7 @@ def _text(rng: random.Random, form: Form, constants: int) -> str:
 
 
 def meaning(problem: Problem, form: Form) -> Meaning | None:
-    """What a form says; None where it says nothing at one of the points."""
+    """Return the meaning of a form; None if it is undefined at one of the points."""
     try:
         fixed = _values(problem, form, {})
         moved = [_values(problem, form, {name: mpmath.mpf(1)}) for name in "CD"]
@@ -116,7 +116,7 @@ def meaning(problem: Problem, form: Form) -> Meaning | None:
         return None
     multiplied = [tuple(one - other for one, other in zip(values, fixed, strict=True)) for values in moved]
     used = [values for values in multiplied if any(values)]
-    if problem.is_equation:  # which holds as well where its sides are multiplied by a number
+    if problem.is_equation:  # it stays true if both sides are multiplied by a number
         return Meaning(tuple(0 * one for one in fixed), (fixed, *used))
     return Meaning(fixed, tuple(used))
 
@@ -133,14 +133,14 @@ def _values_at(problem: Problem, form: Form, names: Mapping[str, Any]) -> list[A
 
 
 def _point(at: int) -> dict[str, Any]:
-    """What the names stand for: numbers without a pattern, and for n an integer."""
+    """Return values for the names: irrational numbers for variables, an integer for n, and 0 for constants."""
     of = {name: mpmath.sqrt(prime + 4 * at * at) / 7 for name, prime in (("x", 2), ("y", 3), ("t", 5), ("s", 7))}
     zero = mpmath.mpf(0)
     return {**of, "lambda": of["s"], "n": mpmath.mpf(at + 1), "e": mpmath.e, "pi": mpmath.pi, "C": zero, "D": zero}
 
 
 def are_equal(one: Meaning | None, other: Meaning | None) -> bool | None:
-    """Whether two forms say the same at the points; None where it is not clear, or one says nothing."""
+    """Return whether two forms are equal at the points; None if it is unclear or one is undefined."""
     if one is None or other is None:
         return None
     if len(one.fixed) != len(other.fixed) or len(one.multiplied) != len(other.multiplied):
@@ -153,7 +153,7 @@ def are_equal(one: Meaning | None, other: Meaning | None) -> bool | None:
 
 
 def _residue(values: Sequence[Any], span: Sequence[Sequence[Any]], scale: Any) -> Any:
-    """How much of a vector is outside of what others span, in proportion to `scale`."""
+    """Return the size of the part of a vector that is outside the span of others, divided by `scale`."""
     left = list(values)
     basis: list[list[Any]] = []
     for vector in (*span, None):

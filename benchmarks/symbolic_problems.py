@@ -255,4 +255,4 @@ KINDS: dict[str, tuple[Callable[..., Problem], str]] = {
     "damped": (_damped, "+±+"),
     **FAMILIES,
 }
-"""What makes a problem of its numbers, which differ in size, and the signs that these may have."""
+"""Generator of each kind of problem, and the sign of each of its numbers: `+`, or `±` for either."""

@@ -1,7 +1,7 @@
-"""Throughput of `run_tei_python.py` on this machine, beside sentence-transformers' own `encode` of the same texts.
+"""Throughput of `run_tei_python.py`, compared to `encode` of sentence-transformers on the same texts.
 
-Server and `encode` take turns in one run, each with a model of its own in memory, so that both meet the same machine.
-`encode` gets all texts in one call, and its fastest batch size counts. Exits with 1 where a bound is not kept.
+Server and `encode` alternate in one run, each with its own copy of the model in memory, so that both run under the same
+conditions. `encode` gets all texts in one call, with its fastest batch size. The exit status is 1 if a bound is missed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tests.embedding_server.served import EmbeddingServer, embedding_server, mod
 
 BATCH = 32
 REQUESTS_IN_FLIGHT = 16
-"""All texts at once, as `encode` has them: the more wait, the less is lost to padding."""
+"""All texts are in flight together, as in `encode`: a longer queue needs less padding."""
 CLIENTS = 32
-WAYS = {"batches": (BATCH, REQUESTS_IN_FLIGHT), "singles": (1, CLIENTS)}
-"""Texts a request, and requests at a time."""
+MODES = {"batches": (BATCH, REQUESTS_IN_FLIGHT), "singles": (1, CLIENTS)}
+"""Texts per request, and concurrent requests."""
 BOUNDS = {"batches": 0.9, "singles": 0.6}
 SHOWN = {"batches": f"server, {BATCH} texts a request", "singles": f"server, {CLIENTS} clients, 1 text each"}
 LETTERS = "etaoinshrdlu"
@@ -55,10 +55,10 @@ ENCODER_BATCHES = (16, 32, 64)
 
 
 class Encoder:
-    """sentence-transformers in a process of its own.
+    """sentence-transformers in its own process.
 
     Args:
-        python: an interpreter that has it.
+        python: interpreter with sentence-transformers.
         texts: file with the texts, a JSON array.
     """
 
@@ -72,33 +72,33 @@ class Encoder:
         self._line()
 
     def seconds(self, batch_size: int) -> float:
-        """What encoding all texts takes."""
+        """Encode all texts and return the seconds that it takes."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{batch_size}\n")
         self._process.stdin.flush()
         return float(self._line())
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.communicate()
 
     def _line(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            sys.exit("sentence-transformers could not be run; its message stands above")
+            sys.exit("sentence-transformers could not be run; see its message above")
         return line
 
 
 def make_texts(count: int, seed: int = 0) -> list[str]:
-    """Texts of 5 to 150 words, none twice."""
+    """Return different texts of 5 to 150 words."""
     rng = random.Random(seed)
     words = ["".join(rng.choices(LETTERS, k=rng.randint(1, 4))) for _ in range(500)]
     return [" ".join(rng.choices(words, k=int(rng.triangular(5, 150, 20)))) + f" {index}" for index in range(count)]
 
 
 async def embed(url: str, texts: list[str], size: int, workers: int) -> float:
-    """The seconds it takes to embed all texts, `size` a request, `workers` requests at a time."""
+    """Embed all texts, `size` per request with `workers` concurrent requests; return the seconds that it takes."""
     waiting = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
@@ -116,35 +116,35 @@ async def embed(url: str, texts: list[str], size: int, workers: int) -> float:
 
 
 def measure(server: EmbeddingServer, encoder: Encoder, texts: list[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every round: the server in both ways, and before each of them `encode` at its fastest batch size."""
+    """Return the seconds of each round: both modes of the server, and `encode` before each of them and at the end."""
     best = min(ENCODER_BATCHES, key=encoder.seconds)
     print(f"encode is fastest with batch_size={best}")
     asyncio.run(embed(server.url, texts[:128], BATCH, REQUESTS_IN_FLIGHT))
     took: dict[str, list[float]] = {"encode": [], "batches": [], "singles": []}
     for _ in range(rounds):
-        for way, (size, workers) in WAYS.items():
+        for mode, (size, workers) in MODES.items():
             took["encode"].append(encoder.seconds(best))
-            took[way].append(asyncio.run(embed(server.url, texts, size, workers)))
+            took[mode].append(asyncio.run(embed(server.url, texts, size, workers)))
     took["encode"].append(encoder.seconds(best))
     return took
 
 
-def ratio(took: dict[str, list[float]], way: str) -> float:
-    """The median over the rounds of the server's rate, each beside that of `encode` just before and just after."""
-    first = list(WAYS).index(way)
-    beside = [(before + after) / 2 for before, after in pairwise(took["encode"])][first :: len(WAYS)]
-    return statistics.median(encode / server for encode, server in zip(beside, took[way], strict=True))
+def ratio(took: dict[str, list[float]], mode: str) -> float:
+    """Return the median ratio of the server's rate to that of `encode` just before and after."""
+    first = list(MODES).index(mode)
+    beside = [(before + after) / 2 for before, after in pairwise(took["encode"])][first :: len(MODES)]
+    return statistics.median(encode / server for encode, server in zip(beside, took[mode], strict=True))
 
 
 def main() -> None:
-    """Measures and prints; exits with 1 where a bound is not kept."""
+    """Measure and print the rates; exit with 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     python = models_python()
     if python is None:
-        print("skipped: sentence-transformers is not installed; make up, or set MODELS_DIR to where it is")
+        print("skipped: sentence-transformers is not installed; run `make up`, or set MODELS_DIR")
         return
     texts = make_texts(options.texts)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -157,7 +157,7 @@ def main() -> None:
         finally:
             encoder.close()
     rates = {name: len(texts) / statistics.median(seconds) for name, seconds in took.items()}
-    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"load average: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"sentence-transformers encode            {rates['encode']:8.1f} texts/s")
     kept = True
     for name, what in SHOWN.items():

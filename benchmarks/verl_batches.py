@@ -1,6 +1,6 @@
-"""What the benchmark of verl and the tests of it share: its configuration, its reward loop, and batches of samples.
+"""Configuration, reward loop and batches of verl, for its benchmark and its tests.
 
-The policy's tokenizer has a token for each byte, so that a response comes out of it as it went in.
+The tokenizer has one token for each byte, so that responses survive encoding and decoding unchanged.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from verl import DataProto
 from rewardstack.score import NOTHING
 
 PROMPT, RESPONSE = 4, 96
-"""Tokens that a prompt and a response have at most."""
+"""Maximum number of tokens of a prompt and of a response."""
 
 
 class Sample(NamedTuple):
-    """A row and what the policy answered to it.
+    """A row of a data set with the policy's response.
 
     Args:
-        solution: the response.
-        truth: its reference.
-        source: its `data_source`.
-        extra: its `extra_info`.
+        solution: response of the policy.
+        truth: reference of the row.
+        source: `data_source` of the row.
+        extra: `extra_info` of the row.
     """
 
     solution: str
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
 
 
 def tokenizer(folder: Path) -> str:
-    """A path for `actor_rollout_ref.model.path`, of which the reward loop reads the tokenizer alone."""
+    """Save a byte tokenizer in a folder; return its path for `actor_rollout_ref.model.path`."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     core = Tokenizer(models.BPE({letter: number for number, letter in enumerate(letters)}, []))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -56,11 +56,11 @@ def tokenizer(folder: Path) -> str:
 
 
 def configuration(model: str, *overrides: str) -> DictConfig:
-    """verl's own, as its trainer has it, with words of a command line.
+    """Return the configuration of verl's PPO trainer with command-line overrides.
 
     Args:
-        model: a path of the policy's tokenizer.
-        overrides: such as `reward.num_workers=2`.
+        model: path of the policy's tokenizer.
+        overrides: Hydra overrides, such as `reward.num_workers=2`.
     """
     own = str(Path(verl.__file__).parent / "trainer/config")
     with initialize_config_dir(own, version_base=None):
@@ -69,7 +69,7 @@ def configuration(model: str, *overrides: str) -> DictConfig:
 
 @contextmanager
 def reward_loop(config: DictConfig) -> Iterator[Any]:
-    """verl's `RewardLoopManager`, of 0.8 and later, with its workers in Ray, which must be up."""
+    """Yield the `RewardLoopManager` of verl 0.8 or later, with workers in Ray, which must be initialized."""
     from verl.experimental.reward_loop.reward_loop import RewardLoopManager, migrate_legacy_reward_impl
 
     manager = RewardLoopManager(migrate_legacy_reward_impl(config))
@@ -81,11 +81,11 @@ def reward_loop(config: DictConfig) -> Iterator[Any]:
 
 
 def batch(samples: Sequence[Sample], path: str) -> DataProto:
-    """The samples as the trainer hands them to its reward loop.
+    """Return samples in the form in which the trainer passes them to its reward loop.
 
     Args:
-        samples: each with a response of `RESPONSE` bytes at most.
-        path: of the tokenizer.
+        samples: samples with responses of at most `RESPONSE` bytes.
+        path: path of the tokenizer.
     """
     encode = PreTrainedTokenizerFast.from_pretrained(path)
     responses = torch.full((len(samples), RESPONSE), encode.pad_token_id)

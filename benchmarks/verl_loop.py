@@ -1,13 +1,13 @@
-"""How long verl's reward loop takes with `rewardstack.trainers.verl`, beside an empty function in the same loop.
+"""Time that verl's reward loop takes with `rewardstack.trainers.verl`, compared to an empty reward function.
 
     make trainers t=verl   # makes .trainers/verl
     .venv/bin/python benchmarks/verl_loop.py
 
-verl's own loop with 8 workers in Ray scores 1,024 samples, all different, in turn by an empty function, by a quick rule
-of a real reward server, by a judge that takes 50 ms (`slow_judge`), and by reward servers that refuse connections or
-never answer (5 s); there is no result cache. Exits with 1 where quick rules take more than 1.5 times as long as the
-empty function, a judge has less than 0.9 of the rate of `compute_score_batched` on the same samples, or a dead server
-costs more than 8 s.
+verl's reward loop with 8 workers in Ray scores 1,024 different samples with each of these in turn: an empty function, a
+fast rule of a real reward server, a judge that takes 50 ms (`slow_judge`), and reward servers that refuse connections
+or never answer (timeout 5 s). There is no result cache. The exit status is 1 if the fast rule takes more than 1.5 times
+as long as the empty function, if the judge has less than 0.9 of the rate of `compute_score_batched` on such samples, or
+if a dead server costs more than 8 s.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ TIMEOUT = 5.0
 MOST_OF_EMPTY, LEAST_OF_BATCHED, MOST_DEAD_SECONDS = 1.5, 0.9, 8.0
 WORKERS = 8
 SLOW = {"judge of 50 ms": ("llm_judge_remote", 1, None), "rule of 50 ms": ("rule_remote_slow_rule", 4, 1)}
-"""The `data_source` of what takes its time, what the samples are divided by, and how often; None: as the others."""
+"""Slow scorers: `data_source`, divisor of the number of samples, and number of runs (None: as the others)."""
 EMPTY = "empty"
-"""The `data_source` that goes to the empty function."""
+"""`data_source` of the empty function."""
 
 
 async def either(data_source: str, **sample: Any) -> Any:
-    """What verl calls: an empty function, or the drop-in; in one loop, so that both are measured in turn."""
+    """Return 0 for `EMPTY`, else call the drop-in; verl calls this, so both are measured in one loop."""
     from rewardstack.trainers import verl
 
     return {"score": 0.0} if data_source == EMPTY else await verl.compute_score(data_source, **sample)
 
 
 def main() -> None:
-    """Starts the servers, and verl's loop in its own environment."""
+    """Start the servers, and run the measurement with verl's interpreter."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1024)
-    parser.add_argument("--runs", type=int, default=5, help="of each in turn; the medians count")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each in turn; the medians count")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _measure(count: int, runs: int) -> bool:
-    """Prints the figures; returns whether every bound is kept."""
+    """Measure, print the figures, and return whether every bound is kept."""
     import ray
 
     from benchmarks import verl_batches
@@ -86,12 +86,12 @@ def _measure(count: int, runs: int) -> bool:
 
 
 class Bench:
-    """The loop, and samples that are always new.
+    """Times verl's loop and `compute_score_batched` on samples that are always new.
 
     Args:
-        score: of the loop, a batch.
-        model: a path of the policy's tokenizer.
-        count: samples in a batch.
+        score: function of the loop that scores a batch.
+        model: path of the policy's tokenizer.
+        count: number of samples in a batch.
     """
 
     def __init__(self, score: Callable[[Any], Any], model: str, count: int) -> None:
@@ -101,14 +101,14 @@ class Bench:
         self._made = 0
 
     def loop(self, source: str, part: int = 1, **extra: Any) -> float:
-        """Seconds that verl's loop takes for a batch, or a part of one."""
+        """Return the seconds that verl's loop takes for a batch, or for 1/`part` of one."""
         from benchmarks.verl_batches import batch
 
         data = batch(self._samples(source, part, extra), self._model)
         return _seconds(lambda: self._score(data))
 
     def batched(self, source: str, part: int = 1) -> float:
-        """Seconds that `compute_score_batched` takes for a batch, or a part of one."""
+        """Return the seconds that `compute_score_batched` takes for a batch, or for 1/`part` of one."""
         from rewardstack import compute_score_batched
 
         samples = self._samples(source, part, {})
@@ -126,13 +126,13 @@ class Bench:
 
 def _report(bench: Bench, runs: int) -> bool:
     for source in (EMPTY, "gsm8k", "llm_judge_remote"):
-        bench.loop(source)  # connections, and what is made at the first call
+        bench.loop(source)  # open connections and load what is loaded lazily
     bench.batched("llm_judge_remote")
     quick = [(bench.loop("gsm8k"), bench.loop(EMPTY)) for _ in range(runs)]
-    kept = [_told("quick rule / empty function", quick, MOST_OF_EMPTY, at_most=True)]
+    kept = [_is_within("quick rule / empty function", quick, MOST_OF_EMPTY, at_most=True)]
     for name, (source, part, times) in SLOW.items():
         pairs = [(bench.batched(source, part), bench.loop(source, part)) for _ in range(times or runs)]
-        kept.append(_told(f"{name}, rate / compute_score_batched", pairs, LEAST_OF_BATCHED, at_most=False))
+        kept.append(_is_within(f"{name}, rate / compute_score_batched", pairs, LEAST_OF_BATCHED, at_most=False))
     for name, server in {"refuses": _refusing, "never answers": _silent}.items():
         seconds = _dead(bench, server)
         print(f"server that {name}: {seconds:.2f} s (at most {MOST_DEAD_SECONDS} s)")
@@ -140,7 +140,7 @@ def _report(bench: Bench, runs: int) -> bool:
     return all(kept)
 
 
-def _told(what: str, pairs: list[tuple[float, float]], bound: float, *, at_most: bool) -> bool:
+def _is_within(what: str, pairs: list[tuple[float, float]], bound: float, *, at_most: bool) -> bool:
     ratio = median(over / under for over, under in pairs)
     shown = ", ".join(f"{over:.2f}/{under:.2f}" for over, under in pairs)
     print(f"{what}: {ratio:.2f} ({'at most' if at_most else 'at least'} {bound}); seconds {shown}")
@@ -161,8 +161,8 @@ def _refusing() -> Iterator[str]:
 
 @contextmanager
 def _silent() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0), backlog=4096) as deaf:
-        yield f"http://127.0.0.1:{deaf.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as silent:
+        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
 
 
 def _seconds(work: Callable[[], object]) -> float:

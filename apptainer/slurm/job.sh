@@ -1,7 +1,7 @@
-# Read by the jobs of this folder: the job's folder, its end, and its servers.
+# Sourced by the jobs of this folder: sets up the job's folder, its cleanup, and its servers.
 # shellcheck shell=sh
 set -eu
-# shellcheck disable=SC2034 # of the training job
+# shellcheck disable=SC2034 # used by the training job
 trainers_umask=$(umask)
 umask 077
 # shellcheck source=/dev/null
@@ -9,7 +9,7 @@ umask 077
 # shellcheck source-path=SCRIPTDIR source=leftovers.sh
 . "$REWARDSTACK_ROOT/apptainer/slurm/leftovers.sh"
 
-# On shared storage, this run's alone; by the job's number it is found, whichever run of it is the last.
+# Folder of this run on shared storage; a link with the job's number leads to its last run.
 job=$JOBS_DIR/$this_run
 link=$JOBS_DIR/$SLURM_JOB_ID
 started=''
@@ -20,7 +20,7 @@ end() {
     for each in $started; do
         kill "$each" 2>/dev/null || true
     done
-    # A srun that is told to end kills its tasks at once. Where another run has begun, the steps are that one's.
+    # A terminated srun would kill its tasks immediately. If another run has started, the steps belong to that one.
     [ -z "$steps" ] || ! is_last || scancel --quiet --signal=TERM "$SLURM_JOB_ID" || true
     for each in $started $steps; do
         wait "$each" || true
@@ -33,7 +33,7 @@ is_last() {
     [ "$(readlink "$link")" = "$this_run" ]
 }
 trap end EXIT
-# Slurm may say it twice; a second word would cut `end` short.
+# Slurm may send the signal twice; ignore the second one, which would interrupt `end`.
 trap 'trap "" TERM INT; exit 143' TERM INT
 mkdir -p "$job"
 ln -s "$this_run" "$JOBS_DIR/.$this_run"
@@ -42,12 +42,12 @@ for each in "$JOBS_DIR" "${JUDGE_REPLICAS_DIR:-$JOBS_DIR/judges}" "${EMBEDDING_R
     clear_shared "$each"
 done
 for each in "$JOBS_DIR"/[0-9]*; do
-    # A link is made after what it leads to.
+    # A link is created after its target.
     if [ -L "$each" ] && [ ! -e "$each" ] && is_own "$each"; then rm -f "$each" || true; fi
 done
 
-# make_key FOLDER: a key for its servers, where there is none yet; jobs that share the folder agree on one, which is
-# believed where nobody else could have put it there or can read it.
+# make_key FOLDER: create a key for its servers if there is none. Jobs that share the folder use the same key, provided that
+# no other user can write or read it.
 make_key() {
     mkdir -p "$1"
     if [ ! -e "$1/key" ]; then
@@ -63,18 +63,18 @@ make_key() {
     fi
 }
 
-# The stack may start before the replicas that it follows.
+# The stack may start before the replicas whose folders it watches.
 for each in "${JUDGE_REPLICAS_DIR:-}" "${EMBEDDING_REPLICAS_DIR:-}"; do
     [ -z "$each" ] || make_key "$each"
 done
 
-# start COMMAND...: one that goes on beside the job, and ends with it.
+# start COMMAND...: run a command in the background until the job ends.
 start() {
     "$@" &
     started="$started $!"
 }
 
-# step OPTIONS... COMMAND...: so, on nodes of the job as srun has them.
+# step OPTIONS... COMMAND...: the same on nodes of the job, with srun.
 step() {
     srun "$@" &
     steps="$steps $!"

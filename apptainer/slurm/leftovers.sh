@@ -1,10 +1,10 @@
-# What a job has on shared storage and on nodes bears its run's name; what runs left that were killed is known by it.
+# Find and remove what killed runs left on shared storage and nodes, by the name of the run.
 # shellcheck shell=sh
 
-# A job that is requeued keeps its number, and a node that was away may still have its run before.
+# The restart count matters: a requeued job keeps its number, and a node may still have its previous run.
 this_run=${SLURM_CLUSTER_NAME:-cluster}.${SLURM_JOB_ID:-0}.${SLURM_RESTART_COUNT:-0}
 
-# is_over JOB[.RESTART] LIVE: whether it is neither this run nor one of a job that Slurm has among those of the user.
+# is_over JOB[.RESTART] LIVE: whether the run is neither this one nor one of a live job.
 is_over() {
     if [ "${1%%.*}" = "$SLURM_JOB_ID" ]; then
         [ "$1" != "${1%%.*}" ] && [ "$1" != "${this_run#"${SLURM_CLUSTER_NAME:-cluster}".}" ]
@@ -13,7 +13,7 @@ is_over() {
     fi
 }
 
-# live_jobs: their numbers, this one's among them; fails where Slurm does not answer.
+# live_jobs: print the numbers of the user's jobs; fail if Slurm does not answer or this job is missing.
 live_jobs() {
     live=$(squeue --noheader --me --array --format=%A) && echo "$live" | grep -x "[0-9]*" | grep -qx "$SLURM_JOB_ID" &&
         echo "$live"
@@ -23,9 +23,9 @@ is_own() {
     [ -n "$(find "$1" -maxdepth 0 -user "$(id -u)" 2>/dev/null)" ]
 }
 
-# clear_shared FOLDER: of what is named by runs in there, what is one's own and of a run that is over.
+# clear_shared FOLDER: remove the user's files in it that belong to runs that are over.
 clear_shared() {
-    # Listed before Slurm is asked: a job that starts meanwhile is none that is gone.
+    # List the files before querying Slurm, so that a job that starts in between does not count as over.
     set -- "$1"/*"${this_run%.*.*}".[0-9]*.[0-9]* "$1"/.*"${this_run%.*.*}".[0-9]*.[0-9]*
     live=$(live_jobs) || return 0
     for each in "$@"; do
@@ -34,18 +34,18 @@ clear_shared() {
     done
 }
 
-# remove_run RUN: the stack in that folder is ended, however long it would take, and the folder removed.
+# remove_run RUN: stop the stack in a folder, by force after 20 seconds, and remove the folder.
 remove_run() {
     leader=$(cat "$1/supervisord.pid" 2>/dev/null || true)
     timeout --signal=KILL 20 "$REWARDSTACK_ROOT/apptainer/stack.sh" down --run "$1" || true
-    # The number may be another process's by now.
+    # The process id may have been reused.
     if [ -n "$leader" ] && grep -qF "/${1##*/}/supervisord.conf" "/proc/$leader/cmdline" 2>/dev/null; then
         pkill -KILL --session "$leader" || true
     fi
     rm -rf "$1" || true
 }
 
-# clear_node FOLDER: so of the run folders in there, and what runs in them; one that was taken down keeps its queue.
+# clear_node FOLDER: do the same for run folders and their stacks; a folder whose stack was stopped keeps its queue.
 clear_node() {
     set -- "$1"/rewardstack-[0-9]*.[0-9]*-* "$1/rewardstack-$(id -un)"-[0-9]*
     live=$(live_jobs) || return 0
@@ -59,7 +59,7 @@ clear_node() {
             *) found=${found%%-*} ;;
         esac
         if [ -d "$each" ] && [ ! -L "$each" ] && is_own "$each" && is_over "$found" "$live"; then
-            echo "==> clearing $each, which a job that is gone has left"
+            echo "==> removing $each, left by a job that has ended"
             remove_run "$each"
         fi
     done

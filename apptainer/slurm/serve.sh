@@ -1,6 +1,6 @@
 #!/bin/sh
-# Keeps the servers of this node up until it is ended: serve.sh ENDPOINTS KEYS, the file that says where they are (or
-# FOLDER/, for a file of this node in there), and the folder with their key. Settings are those of .env and the environment.
+# Run the servers of this node until terminated: serve.sh ENDPOINTS KEYS. ENDPOINTS is the endpoints file (or FOLDER/, for a
+# file named after the node in it), KEYS the folder with their key. Settings come from .env and the environment.
 set -eu
 umask 077
 # shellcheck source=/dev/null
@@ -11,14 +11,14 @@ umask 077
 stack=$REWARDSTACK_ROOT/apptainer/stack.sh
 name=rewardstack-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}-$SLURMD_NODENAME
 run=${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/$name
-# Names of sockets are short.
+# Socket paths must be short.
 if [ ${#run} -gt 60 ]; then run=/tmp/$name; fi
 up=''
 endpoints=$1
 case $endpoints in */) endpoints=$1$SLURMD_NODENAME.json ;; esac
 
-# Who is asked first is told first. Slurm kills what is left soon after it asks; nothing may stay on the node then, and a
-# model server that loads hears no word.
+# Remove the endpoints file first, so that clients stop using the servers. Slurm kills the job soon after the signal, and a
+# model server that is loading ignores SIGTERM; nothing may stay on the node.
 end() {
     trap '' TERM INT
     rm -f "$run/published.json" "$endpoints" || true
@@ -30,7 +30,7 @@ end() {
     rm -f "$endpoints" || true
 }
 trap end EXIT
-# Slurm and the job each say it; a second word would cut `end` short.
+# Slurm and the job both send the signal; ignore the second one, which would interrupt `end`.
 trap 'trap "" TERM INT; exit 143' TERM INT
 
 REWARD_SERVER_API_KEYS=$(cat "$2/key")
@@ -43,10 +43,10 @@ for _ in 1 2 3 4 5; do
     sleep 2
 done
 if [ -z "$BIND_ADDRESS" ]; then
-    echo "error: node_address of apptainer/slurm/site.conf tells no address of $SLURMD_NODENAME" >&2
+    echo "error: node_address in apptainer/slurm/site.conf printed no address for $SLURMD_NODENAME" >&2
     exit 1
 fi
-# A link that somebody else has put there is no folder of this job's.
+# Another user may have put a link there.
 rm -rf "$run"
 mkdir -m 700 "$run"
 export REWARD_SERVER_API_KEYS LLM_JUDGE_SERVER_API_KEY EMBEDDING_SERVER_API_KEY BIND_ADDRESS
@@ -57,7 +57,7 @@ while :; do
     sleep 5 &
     wait "$!"
     if ! kill -0 "$(cat "$run/supervisord.pid")" 2>/dev/null; then
-        echo "error: the servers of $SLURMD_NODENAME have ended" >&2
+        echo "error: the servers of $SLURMD_NODENAME have exited" >&2
         exit 1
     fi
 done

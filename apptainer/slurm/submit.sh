@@ -1,5 +1,5 @@
 #!/bin/sh
-# Submits a job of this folder with what site.conf says (docs/hpc.md):
+# Submit a job of this folder with the settings of site.conf (docs/hpc.md):
 #
 #   apptainer/slurm/submit.sh stack                          the whole stack on one node
 #   apptainer/slurm/submit.sh judge | embedding              model servers alone, on REPLICAS nodes
@@ -11,7 +11,7 @@ export REWARDSTACK_ROOT
 # shellcheck source=/dev/null
 . "$REWARDSTACK_ROOT/apptainer/slurm/site.conf"
 
-# from_here PATH: absolute, as it is meant where this is typed.
+# from_here PATH: make it absolute, relative to the current directory.
 from_here() {
     case $1 in
         /*) echo "$1" ;;
@@ -36,7 +36,7 @@ case $what in
     *) sed -n 's/^#   //p' "$0" >&2 && exit 2 ;;
 esac
 
-# Made here, once: the nodes only use it.
+# Set up once here; the nodes only use it.
 "$REWARDSTACK_ROOT/apptainer/stack.sh" setup
 (umask 077 && mkdir -p "$JOBS_DIR")
 of_all="${PARTITION:+--partition=$PARTITION} ${ACCOUNT:+--account=$ACCOUNT} ${TIME:+--time=$TIME} $OPTIONS"

@@ -1,4 +1,4 @@
-"""The command `rewardstack`: one file a command; `main` only dispatches.
+"""The command `rewardstack`: one module for each command; `main` only dispatches.
 
-No scoring enters: a command reads, calls what a trainer calls, and writes.
+No command implements scoring: each one reads its input, calls the same functions as a trainer, and writes the result.
 """

@@ -1,4 +1,4 @@
-"""`rewardstack check`: tries each configured service, and with `--deep` all that a whole stack must do."""
+"""`rewardstack check`: try each configured service and, with `--deep`, everything that a whole stack must do."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from rewardstack_cli.deep.outage import command
 from rewardstack_cli.deep.stack import Stack
 from rewardstack_cli.probes.cache import probe_cache
 from rewardstack_cli.probes.embedding import probe_embedding
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.judge import probe_judge, probe_named
 from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Where the stack itself runs, this is set rather than REWARD_SERVER_API_KEY: its first key will do."""
+"""Where the stack itself runs, this is set instead of REWARD_SERVER_API_KEY; its first key is used."""
 PAUSE = 1.0
-"""Seconds between two tries of services that do not work yet."""
+"""Seconds between two attempts while a service does not work yet."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 
 
@@ -42,10 +42,10 @@ class Target(NamedTuple):
     """A service that can be configured.
 
     Args:
-        name: what people call it.
-        variable: that holds its addresses; of a judge that a routes file names, its field there.
-        addresses: those configured.
-        probe: tries one of them.
+        name: display name.
+        variable: setting that holds its URLs; for a judge of a routes file, the field in that file.
+        addresses: returns the configured URLs.
+        probe: tries one URL.
     """
 
     name: str
@@ -63,7 +63,7 @@ SERVICES = (
 
 
 def _targets(settings: Settings) -> list[Target]:
-    """The services of the environment, and the judges that the routes file names.
+    """Return the services of the environment and the judges and reward models of the routes file.
 
     Raises:
         RouteError: the file cannot be used.
@@ -90,30 +90,30 @@ def _judge(named: Named) -> Target:
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments."""
+    """Add the parser of `check` to the subcommands."""
     parser = commands.add_parser("check", help="try each configured service, or a whole stack", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS", help="try again until all services work, for so long"
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="retry for up to this long until all services work"
     )
     deep = parser.add_argument_group("a whole stack")
     deep.add_argument("--deep", action="store_true", help="check all that the stack must do, from outside")
     deep.add_argument(
-        "--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS], help="fail where it is left out"
+        "--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS], help="fail if it is left out"
     )
-    deep.add_argument("--stop-judge", metavar="COMMAND", help="stops every replica; run without a shell")
-    deep.add_argument("--start-judge", metavar="COMMAND", help="starts them again")
+    deep.add_argument("--stop-judge", metavar="COMMAND", help="stops every judge replica; run without a shell")
+    deep.add_argument("--start-judge", metavar="COMMAND", help="starts the replicas again; run without a shell")
     deep.add_argument(
-        "--loading-seconds", type=float, default=1800.0, metavar="N", help="for a judge to start (%(default)s)"
+        "--loading-seconds", type=float, default=1800.0, metavar="N", help="time for the judge to start (%(default)s)"
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tries the services of the environment.
+    """Check the configured services and, with `--deep`, the whole stack, and print what was found.
 
     Returns:
-        The exit status: 0 where all is well, 1 where something is not.
+        The exit status: 0 if everything works, else 1.
 
     Raises:
         SettingsError: a variable is malformed, or none is set; or options contradict each other.
@@ -137,7 +137,7 @@ async def _run(
         _table_of_services(findings).show()
         _print_troubles((f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found)
     if failed and checks:
-        say("a service does not work, so nothing else was checked")
+        say("not all services work; skipping the deep checks")
     rows = [] if failed else await _run_checks(args, settings, checks)
     if args.json:
         print_json({"services": _services(findings), "checks": [_check(row) for row in rows]})
@@ -158,22 +158,22 @@ async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapp
 
 
 def _services(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, Any]]:
-    """What was found out, for programs; one that is not configured has no address and the state `unset`."""
+    """Return the findings as JSON records; a service that is not configured has no address and the state `unset`."""
     records = []
     for service, found in findings:
         for one in found or [Finding("")]:
             state = "unset" if not found else "FAILED" if one.trouble else "ok"
-            said = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
-            records.append({"service": service.name, "variable": service.variable, **said, **_trouble(one.trouble)})
+            about = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
+            records.append({"service": service.name, "variable": service.variable, **about, **_trouble(one.trouble)})
     return records
 
 
 def _check(row: CheckResult) -> dict[str, Any]:
-    said = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
-    return {**said, **_trouble(row.trouble)}
+    about = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
+    return {**about, **_trouble(row.trouble)}
 
 
-def _trouble(trouble: Trouble | None) -> dict[str, str | None]:
+def _trouble(trouble: ProbeError | None) -> dict[str, str | None]:
     return {"problem": str(trouble) if trouble else None, "remedy": trouble.remedy if trouble else None}
 
 
@@ -184,11 +184,11 @@ def _settings() -> Settings:
 
 
 def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
-    """The deep checks that are asked for; raises SettingsError where options lack what they go with."""
+    """Return the deep checks to run; raise `SettingsError` if an option lacks another one that it needs."""
     outage = bool(args.stop_judge), bool(args.start_judge)
     if not args.deep:
         if any(outage) or args.require:
-            raise SettingsError("--require, --stop-judge and --start-judge go with --deep")
+            raise SettingsError("--require, --stop-judge and --start-judge need --deep")
         return {}
     if not settings.reward_server_urls:
         raise SettingsError(
@@ -197,14 +197,14 @@ def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]
     if not any(outage):
         return CHECKS
     if not all(outage) or not settings.judge_urls:
-        raise SettingsError("--stop-judge and --start-judge go together, and with LLM_JUDGE_SERVER_URL")
+        raise SettingsError("--stop-judge and --start-judge need each other, and LLM_JUDGE_SERVER_URL")
     return with_outage(command(args.stop_judge), command(args.start_judge))
 
 
 async def _probe_until(
     settings: Settings, services: Sequence[Target], deadline: float
 ) -> list[tuple[Target, list[Finding]]]:
-    """Return what was found out once every service works, or when the deadline is over."""
+    """Return the findings once every service works, or at the deadline."""
     findings = await _probe_all(settings, services)
     while _has_trouble(findings) and (left := deadline - time.monotonic()) > 0:
         await asyncio.sleep(min(PAUSE, left))
@@ -247,8 +247,8 @@ def _state(word: str) -> Text:
     return Text(word, STATES[word])
 
 
-def _print_troubles(troubled: Iterable[tuple[str, Trouble | None]]) -> None:
-    """Prints what is wrong with each, and its remedy."""
+def _print_troubles(troubled: Iterable[tuple[str, ProbeError | None]]) -> None:
+    """Print each problem and its remedy."""
     troubles = [(name, trouble) for name, trouble in troubled if trouble]
     for name, trouble in troubles:
         put(plain_text(f"{name}: {trouble}", "red"))

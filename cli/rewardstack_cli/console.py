@@ -1,4 +1,4 @@
-"""Where the command line writes: results to stdout, everything else to stderr."""
+"""Output of the command line: results go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewardstack.transport.endpoint import SAID_AFTER
+from rewardstack.transport.endpoint import LOG_AFTER
 
 T = TypeVar("T")
 
 FRAME = 3
-"""Columns of the terminal that a table's column takes beside its text, and the table one more."""
+"""Columns of the terminal that the borders of one table column take; the table takes one more."""
 WIDTH = 120
-"""Columns where there is no terminal to have a width."""
+"""Width in columns where there is no terminal."""
 
 out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH)
 err = Console(stderr=True)
 
 
 def printable(text: str) -> str:
-    """`text` on one line and without control characters: what is scored is not to steer the terminal."""
+    """Return `text` on one line, with control characters replaced so that it cannot control the terminal."""
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in " ".join(text.split()))
 
 
 def plain_text(text: str, style: str = "") -> Text:
-    """Foreign text for a table: printable, its square brackets no markup."""
+    """Return untrusted text for a table: printable, with square brackets not read as markup."""
     return Text(printable(text), style=style)
 
 
 def print_json(value: Any) -> None:
-    """A value for programs, on stdout; only ASCII, so that nothing in it steers a terminal."""
+    """Print a value as JSON on stdout, in ASCII only, so that no text in it can control the terminal."""
     sys.stdout.write(json.dumps(value, indent=1) + "\n")
 
 
 class Grid:
-    """A table that breaks no word, number or address: where they do not fit side by side, each row becomes a list.
+    """A table that never breaks a word, number or address: if the columns do not fit, each row becomes a list.
 
     Args:
         columns: their headings.
@@ -56,11 +56,11 @@ class Grid:
         self._rows: list[list[Text]] = []
 
     def add_row(self, *cells: Text | str) -> None:
-        """Adds a row with a cell for each column."""
+        """Add a row with one cell for each column."""
         self._rows.append([Text(cell) if isinstance(cell, str) else cell for cell in cells])
 
     def show(self) -> None:
-        """Prints it on stdout."""
+        """Print the table on stdout."""
         widths = self._widths(out.width)
         if not widths:
             for line in self._lists(out.width):
@@ -74,19 +74,19 @@ class Grid:
         out.print(table)
 
     def _widths(self, most: int) -> list[int]:
-        """Of the columns where the table has `most`; empty where a word would be broken."""
+        """Return the column widths for a table of `most` columns of text; empty if a word would be broken."""
         columns = [[heading, *cells] for heading, *cells in zip(self._columns, *self._rows, strict=True)]
         whole = [max(cell.cell_len for cell in cells) for cells in columns]
         widths = [max(map(cell_len, " ".join(cell.plain for cell in cells).split())) for cells in columns]
         spare = most - sum(widths) - FRAME * len(columns) - 1
-        # What little would make whole comes first, so that one long column is wrapped rather than several.
+        # Columns that need the least to fit come first, so that one long column is wrapped rather than several.
         for at in sorted(range(len(columns)), key=lambda at: whole[at] - widths[at]) if spare >= 0 else ():
             more = min(spare, whole[at] - widths[at])
             widths[at], spare = widths[at] + more, spare - more
         return widths if spare >= 0 else []
 
     def _lists(self, most: int) -> Iterator[Text]:
-        """Each row's first cell, and below it the others that hold something, with their headings."""
+        """Yield each row as lines: its first cell, then the cells that are not empty, with their headings."""
         margin = 2 + max(heading.cell_len for heading in self._columns[1:]) + 2
         for first, *cells in self._rows:
             yield Text(first.plain, "bold")
@@ -96,7 +96,7 @@ class Grid:
 
 
 def put(line: Text, console: Console = out) -> None:
-    """Prints a line; on a terminal, which would break it anywhere, it is broken between words and keeps its margin."""
+    """Print a line; on a terminal, wrap it between words and keep its indentation."""
     margin = " " * (len(line) - len(line.plain.lstrip()))
     text = line[len(margin) :] if margin else line
     for part in _broken(text, console.width - len(margin)) if console.is_terminal else [text]:
@@ -104,7 +104,7 @@ def put(line: Text, console: Console = out) -> None:
 
 
 def _broken(line: Text, width: int) -> list[Text]:
-    """`line` in pieces of at most `width` that begin with a word each; a longer word is a piece of its own."""
+    """Split `line` between words into parts of at most `width` columns; a longer word is a part by itself."""
     text, begins = line.plain, [0]
     for word in re.finditer(r"\S+", text):
         if text[begins[-1] : word.start()].strip() and cell_len(text[begins[-1] : word.end()]) > width:
@@ -116,28 +116,28 @@ def _broken(line: Text, width: int) -> list[Text]:
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
+    """Print a message on stderr."""
     put(plain_text(message), err)
 
 
-def complain(message: str) -> None:
-    """One line on stderr that says what went wrong."""
+def print_error(message: str) -> None:
+    """Print an error message on stderr."""
     say(f"rewardstack: error: {message}")
 
 
-async def wait_aloud(call: Coroutine[Any, Any, T], seconds: float, who: str) -> T:
-    """What `call` returns; after `SAID_AFTER` a line on stderr tells what is waited for.
+async def wait_with_notice(call: Coroutine[Any, Any, T], seconds: float, who: str) -> T:
+    """Return what `call` returns; after `LOG_AFTER` seconds print on stderr what is being waited for.
 
     Args:
-        call: to be awaited.
-        seconds: that it may take.
-        who: is asked, and for what, without secrets.
+        call: coroutine to await.
+        seconds: its timeout.
+        who: name of what is waited for, without secrets.
 
     Raises:
-        asyncio.TimeoutError: it took longer; and what `call` raises.
+        asyncio.TimeoutError: the timeout ended. Exceptions of `call` are raised as they are.
     """
-    line = f"waiting: {who} has sent nothing for {SAID_AFTER:g} s; it has {seconds:g} s"
-    timer = asyncio.get_running_loop().call_later(SAID_AFTER, say, line)
+    line = f"waiting: {who} has sent nothing for {LOG_AFTER:g} s; timeout {seconds:g} s"
+    timer = asyncio.get_running_loop().call_later(LOG_AFTER, say, line)
     try:
         return await asyncio.wait_for(call, seconds)
     finally:
@@ -145,9 +145,9 @@ async def wait_aloud(call: Coroutine[Any, Any, T], seconds: float, who: str) -> 
 
 
 class LogHandler(logging.Handler):
-    """Log records as lines of their own, above a progress bar where there is one."""
+    """Prints log records on stderr, above a progress bar if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Prints the record; a traceback keeps its lines."""
+        """Print the record, each line of a traceback on its own line."""
         for line in self.format(record).splitlines():
             say(line)

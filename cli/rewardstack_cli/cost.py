@@ -1,4 +1,4 @@
-"""`rewardstack score --dry-run`: what a file would cost, by `data_source`."""
+"""`rewardstack score --dry-run`: the estimated cost of scoring a file, by `data_source`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
 
 ASKING_SECONDS = 60.0
-"""How long a service may take to say what it has."""
+"""Seconds that a service may take to say what it has cached."""
 
 
 def show_cost(source: Source, options: Options) -> int:
-    """Prints for each `data_source` its rows, those in the cache if any, and what the others cost at most.
+    """Print for each `data_source` the number of rows and cached scores, and the maximum cost of the others.
 
     Returns:
-        The exit status: 0 where every row can be scored, else 3.
+        The exit status: 0 if every row can be scored, else 3.
 
     Raises:
-        RewardstackError: a setting is wrong, or a service does not say what it has.
+        RewardstackError: a setting is wrong, or a service does not answer.
     """
     rows: Counter[str] = Counter()
     malformed: list[RequestError] = []
@@ -82,7 +82,7 @@ def _cells(rows: int, quote: Quote, with_cache: bool) -> tuple[str, ...]:
 def _print_total(rows: int, unscored: int, quote: Quote, with_cache: bool) -> None:
     cost = quote.usage._replace(uncounted=0).words
     if quote.usage.requests:
-        how = "estimated from its length" if quote.usage.uncounted else "counted by the judge"
-        cost = f"at most {cost}, what is read being {how}"
+        how = "estimated from their length" if quote.usage.uncounted else "counted by the judge"
+        cost = f"at most {cost}, with prompts {how}"
     cached = f"{quote.cached:,} cached, " if with_cache else ""
     put(plain_text(f"{rows:,} rows: {cached}{unscored:,} malformed; {cost}; nothing was scored"))

@@ -1,4 +1,4 @@
-"""`rewardstack evaluate`: scores against labels, so that a judge or a rule is known before it trains a policy."""
+"""`rewardstack evaluate`: compare scores with labels, to know how good a judge or a rule is before training with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewardstack.settings import Settings
 from rewardstack_cli.data.rows import ADDED, SAMPLE
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.evaluation import labels
-from rewardstack_cli.evaluation.labels import Labelled
+from rewardstack_cli.evaluation.labels import Labeled
 from rewardstack_cli.evaluation.page import page
 from rewardstack_cli.evaluation.report import Setting, Terms, make_report
 from rewardstack_cli.evaluation.scoring import (
@@ -36,37 +36,37 @@ MOST_BINS = 1000
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments."""
+    """Add the parser of `evaluate` to the subcommands."""
     parser = commands.add_parser("evaluate", help="compare scores with labels", description=__doc__)
     parser.add_argument("input", metavar="FILE", type=Path, help="samples with labels: .jsonl or .parquet")
     parser.add_argument("--label", metavar="FIELD", default="label",
                         help=f"whether a response is right: {labels.KINDS} (%(default)s)")  # fmt: skip
     parser.add_argument("--threshold", metavar="VALUE", type=float, default=0.5,
-                        help="a score, or label, of so much is taken for right (%(default)s)")  # fmt: skip
-    parser.add_argument("--by", metavar="FIELD", default="data_source", help="a table by this field (%(default)s)")
-    parser.add_argument("--bins", metavar="N", type=positive(int), default=10, help="of calibration (%(default)s)")
+                        help="a score, or label, of at least this counts as right (%(default)s)")  # fmt: skip
+    parser.add_argument("--by", metavar="FIELD", default="data_source", help="group by this field (%(default)s)")
+    parser.add_argument("--bins", metavar="N", type=positive(int), default=10, help="calibration bins (%(default)s)")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], dest="options",
-                        help="an option for every row; several times for several")  # fmt: skip
+                        help="an option for every row; repeat for more options")  # fmt: skip
     parser.add_argument("--against", metavar="NAME=VALUE", action="append", default=[],
-                        help="an option of a second setting, scored as well and compared with the first")  # fmt: skip
+                        help="an option of a second setting, which is scored and compared with the first")  # fmt: skip
     parser.add_argument("--injections", action="store_true",
-                        help="score every wrong response once more with each injection of the suite")  # fmt: skip
-    parser.add_argument("--disagreements", metavar="N", type=int, default=20, help="most that are listed (%(default)s)")
+                        help="score every wrong response again with each prompt injection of the suite")  # fmt: skip
+    parser.add_argument("--disagreements", metavar="N", type=int, default=20, help="most to list (%(default)s)")
     parser.add_argument("--json", metavar="OUT", type=Path, help="write the report as JSON")
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the report as a page with plots")
-    parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`: nothing is scored")
-    parser.add_argument("--data-source", metavar="NAME", help="for rows that have none")
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="most that a row may take in all")
-    parser.add_argument("--no-cache", dest="cached", action="store_false", help="read and keep no scores in a cache")
+    parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`; nothing is scored again")
+    parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
+    parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Scores FILE and compares that with its labels.
+    """Score FILE, compare the scores with its labels and write the report.
 
     Returns:
-        The exit status: 0 where every row has a score, with each injection too, 3 where some have none, 130 or 143
-        after an interruption.
+        The exit status: 0 if every row has a score, also with each injection; 3 if some have none; 130 or 143 after
+        an interruption.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
@@ -90,15 +90,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Returns where the arguments go together.
+    """Raise `RequestError` if the arguments contradict each other.
 
     Raises:
-        RequestError: they do not.
+        RequestError: an argument is invalid, or contradicts another one.
     """
     asking = {"--set": args.options, "--against": args.against, "--injections": args.injections}
     if args.scored and any(asking.values()):
-        names = ", ".join(name for name, given in asking.items() if given)
-        raise RequestError(f"--scored: FILE has its scores, nothing is scored for {names}: leave one out", "--scored")
+        names = ", ".join(name for name, is_set in asking.items() if is_set)
+        raise RequestError(f"--scored: FILE already has scores, so {names} has no effect; drop one of them", "--scored")
     if not -float("inf") < args.threshold < float("inf"):
         raise RequestError("--threshold: expected a number", "--threshold")
     if args.bins > MOST_BINS:
@@ -107,35 +107,35 @@ def _check(args: argparse.Namespace) -> None:
         raise RequestError("--disagreements: expected 0 or more", "--disagreements")
     for name, out in {"--json": args.json, "--html": args.html}.items():
         if out is not None and out.exists() and args.input.exists() and out.samefile(args.input):
-            raise RequestError(f"{name}: {out} is FILE itself", name)
+            raise RequestError(f"{name}: {out} is FILE itself; name another file", name)
 
 
-def _read(rows: Sequence[Labelled], data_source: str | None) -> list[Setting]:
+def _read(rows: Sequence[Labeled], data_source: str | None) -> list[Setting]:
     for row in rows:
         sample_of(row.row, data_source, cached=True)
     return [Setting("scored", {}, [labels.score_of(row.row) for row in rows], {})]
 
 
-async def _score(rows: Sequence[Labelled], args: argparse.Namespace) -> list[Setting]:
-    given = {"set": read_options(args.options, "--set")}
+async def _score(rows: Sequence[Labeled], args: argparse.Namespace) -> list[Setting]:
+    settings = {"set": read_options(args.options, "--set")}
     if args.against:
-        given["against"] = read_options(args.against, "--against")
-    # A row without a score is told as one, whatever its route would make of it.
+        settings["against"] = read_options(args.against, "--against")
+    # "none", so that a row without a score is reported as such, whatever the policy of its route.
     options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
     for row in rows:
         options.request(row.row)
-    return [await _setting(name, rows, one, options, args.injections) for name, one in given.items()]
+    return [await _setting(name, rows, one, options, args.injections) for name, one in settings.items()]
 
 
 async def _setting(
-    name: str, rows: Sequence[Labelled], given: Mapping[str, Any], options: Options, injected: bool
+    name: str, rows: Sequence[Labeled], overrides: Mapping[str, Any], options: Options, injected: bool
 ) -> Setting:
-    """The scores of all rows under the options that are given, and with each injection where that is wanted."""
-    here = [with_options(row.row, given) for row in rows]
+    """Score all rows with the options of a setting and, if `injected`, the wrong ones with each injection."""
+    here = [with_options(row.row, overrides) for row in rows]
     scores = await scores_of(here, len(here), options)
     wrong = [one for row, one in zip(rows, here, strict=True) if not row.right]
     suite = injections() if injected and wrong else {}
     attacked = (with_injection(row, text) for text in suite.values() for row in wrong)
     found = await scores_of(attacked, len(suite) * len(wrong), options) if suite else []
     parts = {case: found[at * len(wrong) : (at + 1) * len(wrong)] for at, case in enumerate(suite)}
-    return Setting(name, shown(given), scores, parts)
+    return Setting(name, shown(overrides), scores, parts)

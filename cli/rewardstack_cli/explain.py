@@ -1,4 +1,4 @@
-"""`rewardstack explain`: how one sample comes to its score, step by step. The answer to "why is my score 0?"."""
+"""`rewardstack explain`: how one sample gets its score, step by step. The answer to "why is my score 0?"."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from rewardstack_cli.options import sample_of
 from rewardstack_cli.score import positive
 
 WIDE = 100
-"""Characters of a text that stands behind its name; a longer one, or one of several lines, stands below it."""
+"""Maximum length of a text on the line of its name; longer texts, and those of several lines, go below it."""
 BAR = "\N{BOX DRAWINGS LIGHT VERTICAL} "
 SCORED = ("ok", "fallback")
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments."""
-    parser = commands.add_parser("explain", help="how one sample comes to its score", description=__doc__)
+    """Add the parser of `explain` to the subcommands."""
+    parser = commands.add_parser("explain", help="show how one sample gets its score", description=__doc__)
     parser.add_argument("input", metavar="FILE", nargs="?", type=Path, help="samples: .jsonl or .parquet")
-    parser.add_argument("--row", metavar="N", type=positive(int), help="which of FILE's rows, the first being 1")
-    parser.add_argument("--solution", metavar="TEXT", help="what the policy wrote, for a sample that is in no FILE")
+    parser.add_argument("--row", metavar="N", type=positive(int), help="number of the row in FILE, from 1")
+    parser.add_argument("--solution", metavar="TEXT", help="the response, for a sample that is not in a FILE")
     parser.add_argument(
-        "--ground-truth", metavar="TEXT", action="append", help="its reference; several times for several"
+        "--ground-truth", metavar="TEXT", action="append", help="its reference; repeat for several references"
     )
     parser.add_argument("--extra", metavar="JSON", help="its extra_info, an object")
-    parser.add_argument("--data-source", metavar="NAME", help="of the sample, or for a row that has none")
-    parser.add_argument("--on-error", choices=ON_ERROR, help="what it is worth without a score")
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="most that scoring may take in all")
+    parser.add_argument("--data-source", metavar="NAME", help="of the sample, or for a row that has no data_source")
+    parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if there is no score")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read the score from a cache")
     parser.add_argument(
-        "--cached-only", action="store_true", help="ask nobody where the cache has the score; else both are shown"
+        "--cached-only", action="store_true", help="if the cache has the score, do not compute it (default: show both)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explains the sample.
+    """Explain the score of a sample.
 
     Returns:
-        The exit status: 0 where there is a score, 1 where there is none, 2 where the sample or a setting is wrong.
+        The exit status: 0 if there is a score, 1 if there is none, 2 if the sample or a setting is wrong.
 
     Raises:
-        RewardstackError: the sample cannot be read, or no route takes its source.
+        RewardstackError: the sample cannot be read, or no route matches its source.
     """
     limits = {"on_error": args.on_error, "limit": args.timeout, "anew": not args.cached_only}
     explanation = asyncio.run(explain(_sample(args), Settings.from_env(), **limits))
@@ -71,20 +71,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sample(args: argparse.Namespace) -> Request:
-    """The sample that is meant.
+    """Return the sample that the arguments name.
 
     Raises:
-        RequestError: there is none, or two, or it is malformed.
+        RequestError: they name none, or two, or it is malformed.
     """
     if (args.input is None) == (args.solution is None):
-        raise RequestError("explain: name a sample, by FILE --row N or by --data-source NAME --solution TEXT", "FILE")
+        raise RequestError("explain: name a sample: FILE --row N, or --data-source NAME --solution TEXT", "FILE")
     row = Row(Path("the command line"), "--solution", _fields(args)) if args.input is None else _row(args)
     return sample_of(row, args.data_source, args.cached)
 
 
 def _row(args: argparse.Namespace) -> Row:
     if args.row is None or args.ground_truth is not None or args.extra is not None:
-        raise RequestError("explain: FILE needs --row N, and its row has --ground-truth and --extra itself", "--row")
+        raise RequestError("explain: FILE needs --row N, without --ground-truth and --extra", "--row")
     row = next(islice(Source(args.input, SAMPLE).rows(args.row - 1), 1), None)
     if row is None:
         raise RequestError(f"--row: {args.input} has fewer than {args.row} rows", "--row")
@@ -93,7 +93,7 @@ def _row(args: argparse.Namespace) -> Row:
 
 def _fields(args: argparse.Namespace) -> dict[str, Any]:
     if args.row is not None:
-        raise RequestError("--row: there is no FILE that it could be of", "--row")
+        raise RequestError("--row needs FILE", "--row")
     try:
         extra = json.loads(args.extra) if args.extra else None
     except (ValueError, RecursionError) as error:
@@ -122,7 +122,7 @@ def _lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:
 
 
 def _fact(name: str, value: Any, margin: str) -> Iterator[str]:
-    """The lines of one fact: a text in its own lines, an option with where it comes from, a list one by one."""
+    """Yield the lines of one fact: a text over several lines, an option with its origin, a list item by item."""
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
         yield from _fact(f"{name} ({printable(str(value['from']))})", value["value"], margin)
     elif isinstance(value, Mapping) and value:
@@ -139,5 +139,5 @@ def _fact(name: str, value: Any, margin: str) -> Iterator[str]:
 
 
 def _harmless(line: str) -> str:
-    """A line as it is, spaces too, but for what would steer the terminal."""
+    """Return a line with its spaces, but with control characters replaced so that it cannot control the terminal."""
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())

@@ -1,4 +1,4 @@
-"""Ctrl-C and termination: the first is a wish to stop, heard where the run can stop cleanly; the second an order."""
+"""Ctrl-C and termination: the first signal asks the run to stop cleanly, the second one cancels it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While entered, on the running event loop, takes the place of Python's own reaction to `SIGNALS`.
+    """Replaces Python's handlers of `SIGNALS` while entered, on the running event loop.
 
     A second signal cancels the task that entered.
 
     Attributes:
-        received: the first signal's number, 0 for none yet.
+        received: number of the first signal; 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -42,4 +42,4 @@ class Interrupts:
             self._task.cancel()
             return
         self.received = number
-        say("stopping: waiting for the rows in flight; once more to drop them")
+        say("stopping: waiting for the rows in flight; interrupt again to drop them")

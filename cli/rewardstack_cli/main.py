@@ -1,10 +1,10 @@
-"""The entry point: picks the command, and turns what it raises into one line and an exit status.
+"""The entry point: run the command, and turn its exceptions into one line and an exit status.
 
 | exit status | |
 | --- | --- |
 | 0 | done |
-| 1 | a service is at fault, or the machine (disk full, ...); `explain`: there is no score |
-| 2 | the input, the arguments or a setting is |
+| 1 | a service or the machine failed (disk full, ...); `explain`: there is no score |
+| 2 | the input, an argument or a setting is wrong |
 | 3 | `score`, `submit --wait`: done, but rows are left without a score |
 | 130, 143 | interrupted, terminated |
 """
@@ -24,10 +24,10 @@ from rewardstack_cli import check, console, evaluate, explain, prepare, routes, 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line.
+    """Run the command line.
 
     Args:
-        argv: the arguments; None for the process's own.
+        argv: the arguments; None for those of the process.
 
     Returns:
         The exit status.
@@ -42,12 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.say("interrupted")
         return 130
     except (RewardstackError, OSError) as error:
-        console.complain(str(error))
+        console.print_error(str(error))
         return 2 if isinstance(error, ConfigError) else 1
 
 
 def _parse(argv: Sequence[str] | None, modules: Sequence[Any]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("rewardstack", description="Scores samples with the services that are configured.")
+    parser = argparse.ArgumentParser("rewardstack", description="Score samples with the configured services.")
     parser.add_argument("--version", action="version", version=f"rewardstack {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in modules:

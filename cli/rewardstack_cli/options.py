@@ -18,11 +18,11 @@ from rewardstack_cli.provenance import Provenance, of_routes
 
 
 class Scoring(Protocol):
-    """Where the scores of a run's rows come from.
+    """A source of scores for the rows of a run.
 
     Attributes:
-        patience: rows that may all fail, one after the other, before the run is given up.
-        retries_failed: whether a run over rows that have scores scores those again that failed.
+        patience: number of consecutive rows that may fail before the run is stopped.
+        retries_failed: whether a run over rows that have scores scores the failed ones again.
     """
 
     @property
@@ -32,25 +32,25 @@ class Scoring(Protocol):
     def retries_failed(self) -> bool: ...
 
     def request(self, row: Row) -> Request:
-        """The sample of `row`; raises `RequestError` for a malformed one."""
+        """Return the sample of `row`; raise `RequestError` if it is malformed."""
         ...
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """What the scores of rows of these sources depend on."""
+        """Return what the scores of these sources depend on."""
         ...
 
     def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
-        """The scores of `rows`, of which the first has the number `start` (from 0), until `stopping` says so."""
+        """Yield the scores of `rows`, the first of which has number `start` (from 0), until `stopping` returns True."""
         ...
 
 
 def sample_of(row: Row, data_source: str | None, cached: bool) -> Request:
-    """The sample that a row holds.
+    """Return the sample in a row.
 
     Args:
-        row: of a data file.
-        data_source: for rows that have none.
-        cached: whether its score may be read from a cache, and kept.
+        row: row of a data file.
+        data_source: used for rows that have none.
+        cached: whether its score may be read from a cache and written to it.
 
     Raises:
         RequestError: it is malformed; the message names the place.
@@ -64,15 +64,15 @@ def sample_of(row: Row, data_source: str | None, cached: bool) -> Request:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says.
+    """Options of the command line.
 
     Args:
-        routes: those in force.
-        chunk_size: rows in flight.
-        data_source: for rows that have none.
-        on_error: what a row without a score is worth; None for its route's policy.
-        timeout: seconds that a row may take in all; None for no limit.
-        cached: whether scores may be read from a cache, and kept.
+        routes: the route table.
+        chunk_size: number of rows in flight.
+        data_source: used for rows that have none.
+        on_error: what to do with a row without a score; None for the policy of its route.
+        timeout: total time limit of a row in seconds; None for no limit.
+        cached: whether scores may be read from a cache and written to it.
     """
 
     routes: RouteTable
@@ -83,10 +83,10 @@ class Options:
     cached: bool = True
 
     def request(self, row: Row) -> Request:
-        """The sample of `row`.
+        """Return the sample of `row`.
 
         Raises:
-            RequestError: it is malformed, or no route takes it; the message names the place.
+            RequestError: it is malformed, or no route matches it; the message names the row.
         """
         request = sample_of(row, self.data_source, self.cached)
         try:
@@ -97,24 +97,24 @@ class Options:
 
     @property
     def patience(self) -> int:
-        """As many rows as are in flight."""
+        """The number of rows in flight."""
         return self.chunk_size
 
     @property
     def retries_failed(self) -> bool:
-        """Yes: only these rows are sent."""
+        """True: only the failed rows are sent again."""
         return True
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """What the scores of rows of these sources depend on, as far as their services say."""
+        """Return what the scores of these sources depend on, as far as their services say."""
         options = {"--data-source": self.data_source, "--on-error": self.on_error}
         return {"options": options, **await of_routes(self.routes, sources, Settings.from_env())}
 
     def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
-        """The scores of `rows`, in order."""
+        """Yield the scores of `rows`, in order."""
         return score_in_order(rows, self.score, self.chunk_size, stopping)
 
     async def score(self, rows: list[Row]) -> list[Score]:
-        """The scores of `rows`, in order; raises as `rewardstack.ascore` does."""
+        """Return the scores of `rows` in order; raise what `rewardstack.ascore` raises."""
         requests = [self.request(row) for row in rows]
         return await api.ascore(requests, on_error=self.on_error, timeout=self.timeout)

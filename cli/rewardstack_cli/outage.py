@@ -1,4 +1,4 @@
-"""The end of a run in which nothing succeeds any more, so that its rest is not spent on failures."""
+"""Stop a run when all rows fail, rather than spend the rest of it on failures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from rewardstack_cli.pieces import Piece
 
 
 class Outage:
-    """Looks at the scores as they come.
+    """Counts consecutive failures.
 
     Args:
-        patience: rows that may all fail, one after the other.
-        remedy: what is said of the rows, in a clause.
+        patience: number of consecutive rows that may fail.
+        remedy: end of the error message: what happens to the rows.
     """
 
     def __init__(self, patience: int, remedy: str) -> None:
@@ -20,11 +20,11 @@ class Outage:
         self._failed = 0
 
     def watch(self, piece: Piece) -> None:
-        """Returns where the run may go on.
+        """Raise an error if the run should stop after this piece.
 
         Raises:
-            UnreachableError: too many rows failed, one after the other.
-            RewardstackError: that of the piece, if it has one.
+            UnreachableError: too many consecutive rows failed.
+            RewardstackError: the error of the piece, if it has one.
         """
         if piece.error is not None:
             raise piece.error

@@ -1,7 +1,7 @@
-"""Rows in, scores out in the same order, a bounded number of rows in flight.
+"""Score rows in order, with a bounded number of rows in flight.
 
-A chunk is sent as several pieces, and a new piece starts as soon as the oldest is done: a slow sample holds up its
-piece and not the chunk.
+A chunk is sent as several pieces, and a new piece starts as soon as the oldest is done: a slow sample delays its
+piece, not the chunk.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from rewardstack.score import Score, Usage
 from rewardstack_cli.data.rows import Row, size_of
 
 PIECES = 8
-"""Pieces to a chunk."""
+"""Pieces in a chunk."""
 PIECE_BYTES = 8 << 20
-"""Bytes of a piece's rows at most, unless a single row has more."""
+"""Maximum bytes of a piece's rows, unless a single row has more."""
 GRACE = 1.0
-"""Seconds that requests in flight get to end when a run stops early, so that few are broken off."""
+"""Seconds that requests in flight get to finish when a run stops early."""
 
 ScoreRows = Callable[[list[Row]], Awaitable[list[Score]]]
 
 
 class Piece(NamedTuple):
-    """Rows and what became of them.
+    """Rows and their scores.
 
     Args:
         rows: consecutive rows.
-        scores: theirs, in order; where there is an error, of those before it.
-        error: why the rest have none.
+        scores: their scores, in order; if there is an error, only those before it.
+        error: why the remaining rows have no scores.
     """
 
     rows: list[Row]
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """What all of its rows took, those included whose scores the error holds."""
+        """The usage of all of its rows, including those whose scores are in the error."""
         scores = self.error.scores if isinstance(self.error, ScoringError | BudgetError) else self.scores
         return Usage.total(score.usage for score in scores)
 
@@ -49,16 +49,16 @@ class Piece(NamedTuple):
 async def score_in_order(
     rows: Iterable[Row], score: ScoreRows, chunk_size: int, stopping: Callable[[], bool]
 ) -> AsyncGenerator[Piece, None]:
-    """Scores `rows`.
+    """Score `rows` and yield them in pieces, in order.
 
     Args:
-        rows: of which at most `chunk_size` are in flight.
-        score: scores some of them.
-        chunk_size: rows.
-        stopping: once it says so, no more are sent; those in flight are still yielded.
+        rows: rows to score, of which at most `chunk_size` are in flight.
+        score: scores some rows.
+        chunk_size: maximum number of rows in flight.
+        stopping: returns True to send no more rows; those in flight are still yielded.
 
     Yields:
-        The pieces in order; one with an error is the last.
+        The pieces in order; a piece with an error is the last.
     """
     pieces = _pieces(rows, max(1, chunk_size // PIECES))
     in_flight: deque[asyncio.Task[Piece]] = deque()
@@ -92,7 +92,7 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
         message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
         return Piece(rows, before, ScoringError(message, error.scores))
     except BudgetError as error:
-        # A fallback may be a composite that goes without a part that was refused.
+        # A fallback may be a composite score without the part that was refused.
         return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):

@@ -1,4 +1,4 @@
-"""`rewardstack prepare`: a public data set as parquet that verl trains on, each row configured for how it is scored."""
+"""`rewardstack prepare`: convert a public data set to parquet for verl, with each row configured for its scoring."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TEST_SHARE = 0.1
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments: a recipe, and those of the recipe."""
-    parser = commands.add_parser("prepare", help="makes training data of a public data set", description=__doc__)
+    """Add the parser of `prepare`, with a subcommand for each recipe."""
+    parser = commands.add_parser("prepare", help="make training data from a public data set", description=__doc__)
     recipes = parser.add_subparsers(metavar="RECIPE", required=True)
     for recipe in RECIPES:
         one = recipes.add_parser(recipe.NAME, help=recipe.__doc__.partition(": ")[2].partition("\n")[0])
@@ -26,13 +26,13 @@ def add_parser(commands: Any) -> None:
             "input", metavar="INPUT", nargs="?", default=recipe.HUB,
             help="a file (.jsonl, .json, .parquet), a folder of them, or a name on the hub (%(default)s)",
         )  # fmt: skip
-        one.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="where parquet is written")
+        one.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="where to write parquet")
         one.add_argument(
-            "--seed", metavar="N", type=int, default=0, help="same seed and input, same bytes (%(default)s)"
+            "--seed", metavar="N", type=int, default=0, help="the same seed and input give the same bytes (%(default)s)"
         )
         one.add_argument(
             "--test-share", metavar="SHARE", type=share, default=TEST_SHARE,
-            help="of what has no test part, from 0 to below 1 (%(default)s)",
+            help="share of rows for the test split, if the input has none; from 0 to below 1 (%(default)s)",
         )  # fmt: skip
         one.add_argument("--json", action="store_true", help="print the report as JSON")
         recipe.add_arguments(one)
@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
 
 
 def share(text: str) -> float:
-    """Reads an argument that is a share, from 0 to below 1."""
+    """Parse an argument that is a share, from 0 to below 1."""
     value = float(text)
     if not 0 <= value < 1:
         raise ValueError(text)
@@ -48,18 +48,18 @@ def share(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reads the data set, writes the rows, and prints the report.
+    """Read the data set, write the rows, and print the report.
 
     Returns:
         The exit status, 0.
 
     Raises:
-        RewardstackError: the input cannot be used, an option is wrong, or nothing is left to be written.
+        RewardstackError: the input cannot be used, an option is wrong, or no rows are left.
     """
     parquet.require()
     prepared = args.recipe.prepare(args)
     if not prepared.splits["train"]:
-        raise RequestError(f"INPUT: {args.input} leaves no row to train on", "INPUT")
+        raise RequestError(f"INPUT: {args.input} leaves no rows to train on", "INPUT")
     report = output.write(args.output, args.recipe.NAME, args.seed, prepared)
     if args.json:
         print_json(report)
@@ -81,4 +81,4 @@ def _show(folder: Path, report: dict[str, Any]) -> None:
             put(plain_text(f"  {digest[:16]} {name}"))
     for reason, about in report["dropped"].items():
         put(plain_text(f"dropped {about['rows']:,}: {reason} (first: {about['first']})"))
-    put(plain_text(f"the same as JSON, with whole digests: {folder / output.REPORT}"))
+    put(plain_text(f"full digests and the same data as JSON: {folder / output.REPORT}"))

@@ -1,4 +1,4 @@
-"""What a run has come to so far: counts by status, on a progress bar while it goes on and in a line at its end."""
+"""Progress of a run: counts by status, on a progress bar while it runs and in a line at its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardstack.score import STATUSES
 from rewardstack_cli.console import err
 
 NOT_ALL_SCORED = 3
-"""Exit status where rows are left without a score."""
+"""Exit status if rows have no score."""
 STYLES = {"ok": "green", "fallback": "yellow", "unscored": "yellow", "failed": "red"}
 
 
@@ -23,8 +23,8 @@ class Tally:
 
     Args:
         statuses: rows by status.
-        cached: rows whose value was read rather than computed.
-        total: sum of the values of the rows that were scored.
+        cached: number of rows whose value comes from a cache.
+        total: sum of the values of the rows that have a score.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -32,7 +32,7 @@ class Tally:
     total: float = 0.0
 
     def add(self, value: float | None, status: str, reason: str, cached: bool) -> None:
-        """Counts a row, by the fields that its score adds."""
+        """Count a row by the fields that its score adds."""
         self.statuses[status] += 1
         self.cached += bool(cached)
         if status in ("ok", "fallback"):
@@ -40,21 +40,21 @@ class Tally:
 
     @property
     def rows(self) -> int:
-        """Rows counted."""
+        """Number of counted rows."""
         return self.statuses.total()
 
     @property
     def without_score(self) -> int:
-        """Rows that are `unscored` or `failed`."""
+        """Number of rows that are `unscored` or `failed`."""
         return self.statuses["unscored"] + self.statuses["failed"]
 
     def counts(self) -> Text:
-        """Such as "ok 97, failed 3", each in its colour."""
+        """Return the counts, such as "ok 97, failed 3", each in its color."""
         shown = [status for status in STATUSES if self.statuses[status]]
         return Text(", ").join(Text(f"{status} {self.statuses[status]:,}", STYLES[status]) for status in shown)
 
     def summary(self) -> Text:
-        """The counts, the share that was cached and the mean value, in a line."""
+        """Return a line with the counts, the share of cached rows and the mean value."""
         scored = self.rows - self.without_score
         parts = [self.counts()] if self.rows else []
         if self.cached:
@@ -65,13 +65,13 @@ class Tally:
 
 
 def rate(rows: float, seconds: float) -> str:
-    """Rows in a second, in words: with two digits below ten; empty where none can be told."""
+    """Format rows per second; empty if the rate is unknown or 0."""
     speed = rows / seconds if seconds > 0 else 0.0
     return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s" if speed > 0 else ""
 
 
 class _Rate(ProgressColumn):
-    """Of all that was done since the bar began: rich's own is that of the last pieces, and none where there was one."""
+    """The average rate since the bar began; rich's own column shows only that of the last updates."""
 
     def render(self, task: Task) -> Text:
         return Text(rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))
@@ -84,9 +84,9 @@ class _Counts(ProgressColumn):
 
 
 def progress_bar() -> Progress:
-    """A bar on stderr; its task has the fields `tally`, and `before`, how many were done when it began.
+    """Return a progress bar on stderr, for a task with the fields `tally` and `before` (rows already done).
 
-    On what is no terminal only its last state is shown.
+    If stderr is not a terminal, only the final state is shown.
     """
     columns = (BarColumn(), MofNCompleteColumn(), _Rate(), _Counts(), TextColumn("left"), TimeRemainingColumn())
     return Progress(*columns, console=err)

@@ -1,7 +1,7 @@
-"""What the scores of a file depended on, kept beside it, so that a run that goes on with other routes says so.
+"""What the scores of a file depended on, stored next to it, so that a run with other routes or settings is refused.
 
-It has sections, each a value by name: `options` of the command line, `routes` by source, `settings` that are part of
-cache keys, and `services`: by source what its scorer says of itself. No section holds a secret.
+Its sections map names to values: `options` of the command line, `routes` by source, `settings` that are part of
+cache keys, and `services`: by source, what the service reports of itself. No section contains a secret.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from rewardstack.transport.http import authorization, exchange, open_session
 Provenance = dict[str, dict[str, Any]]
 
 ASKING_SECONDS = 5.0
-"""How long a service may take to say what it is; a file is taken up without, if it does not."""
+"""Seconds that a service may take to report what it is; without an answer the run continues."""
 SHOWN = 160
-"""Characters of a value that a message shows."""
+"""Maximum characters of a value in a message."""
 
 
 class ProvenanceFile:
     """The file `OUT.provenance`.
 
     Args:
-        output: OUT, or what stands for it until it is complete.
+        output: OUT, or the file that replaces it until it is complete.
     """
 
     def __init__(self, output: Path) -> None:
         self._path = output.with_name(output.name + ".provenance")
 
     def read(self) -> Provenance | None:
-        """What is kept there; None where there is no such file."""
+        """Return what is stored; None if there is no such file."""
         return parse(self._path.read_bytes()) if self._path.is_file() else None
 
     def write(self, provenance: Provenance) -> None:
-        """Keeps it, also when the command ends."""
+        """Write the file."""
         hidden = self._path.with_name(self._path.name + ".tmp")
         hidden.write_text(json.dumps(provenance, indent=1, sort_keys=True) + "\n")
         hidden.replace(self._path)
 
-    def forget(self) -> None:
-        """Removes the file."""
+    def remove(self) -> None:
+        """Remove the file."""
         self._path.unlink(missing_ok=True)
 
 
 def parse(data: bytes) -> Provenance | None:
-    """What was written as JSON; None for anything else."""
+    """Parse a provenance from JSON; return None for anything else."""
     try:
         sections = json.loads(data)
     except ValueError:
@@ -69,7 +69,7 @@ def parse(data: bytes) -> Provenance | None:
 
 
 def changes(before: Provenance, now: Provenance) -> list[str]:
-    """What is another one now, in words; what only one of them knows is no change."""
+    """Return the values that differ, in words; a value that only one of the two has is not a change."""
     changed = []
     for section, values in now.items():
         earlier = before.get(section, {})
@@ -80,7 +80,7 @@ def changes(before: Provenance, now: Provenance) -> list[str]:
 
 
 def merged(before: Provenance, now: Provenance) -> Provenance:
-    """Both; an IN that has grown has further sources, and a service that is away now was asked before."""
+    """Return both combined: a grown IN has more sources, and a service that is down now may have answered before."""
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 
@@ -93,17 +93,17 @@ def _words(section: str, name: str, before: Any, now: Any) -> str:
 
 
 async def of_routes(routes: RouteTable, sources: Iterable[str], settings: Settings) -> Provenance:
-    """What scores of these sources depend on where this machine routes them.
+    """Return what scores of these sources depend on if this machine routes them.
 
     Args:
-        routes: in force here.
-        sources: that the rows have.
-        settings: of this machine.
+        routes: route table of this machine.
+        sources: sources of the rows.
+        settings: settings of this machine.
     """
     defined = definitions(routes, sources)
     leaves = [source for source, fields in defined.items() if "kind" in fields]
     found = await asyncio.gather(*(_fingerprint(source, settings) for source in leaves))
-    services: dict[str, Any] = {name: said for name, said in zip(leaves, found, strict=True) if said is not None}
+    services: dict[str, Any] = {name: one for name, one in zip(leaves, found, strict=True) if one is not None}
     judged = [source for source in leaves if defined[source]["kind"] == "judge"]
     direct = {name for name, judge in routes.judges.items() if judge.base_url}
     relayed = [source for source in judged if defined[source]["target"] not in direct]
@@ -112,23 +112,23 @@ async def of_routes(routes: RouteTable, sources: Iterable[str], settings: Settin
     return {"routes": defined, "settings": settings.keyed if judged else {}, "services": services}
 
 
-def of_server(said: Mapping[str, Any], sources: Iterable[str]) -> Provenance:
-    """What scores of these sources depend on where a reward server routes them.
+def of_server(reported: Mapping[str, Any], sources: Iterable[str]) -> Provenance:
+    """Return what scores of these sources depend on if a reward server routes them.
 
     Args:
-        said: by it, at `/v1/reward_types`; what it does not say is left out.
-        sources: that the rows have.
+        reported: what the server returns at `/v1/reward_types`; missing fields are left out.
+        sources: sources of the rows.
     """
     try:
-        table = RouteTable(_route(pattern, fields) for pattern, fields in said["routes"].items())
+        table = RouteTable(_route(pattern, fields) for pattern, fields in reported["routes"].items())
         defined = definitions(table, sources)
-        functions = {name: about["fingerprint"] for name, about in said["reward_types"].items()}
+        functions = {name: about["fingerprint"] for name, about in reported["reward_types"].items()}
     except (KeyError, TypeError, AttributeError, ConfigError):
-        defined, functions = {}, {}  # an older server, or one that will say itself that it has no such route
+        defined, functions = {}, {}  # an older server, or one without such a route, which it reports itself
     services: dict[str, Any] = {}
     for source, fields in defined.items():
         if fields.get("kind") == "judge":
-            services[f"{source} on the reward server"] = said.get("settings")
+            services[f"{source} on the reward server"] = reported.get("settings")
         elif fields.get("kind") == "rule":
             name = fields["target"] or source.removeprefix(RULE_PREFIX)
             services[f"{source} on the reward server"] = functions.get(name)
@@ -148,14 +148,14 @@ def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
 
 
 async def ask_server(settings: Settings) -> Mapping[str, Any]:
-    """What the reward server says of itself; nothing where none answers."""
+    """Return what the reward server reports of itself; empty if none answers."""
     headers = authorization(settings.reward_server_api_key)
     async with open_session() as session:
         for url in settings.reward_server_urls:
             asked = exchange(session, "GET", f"{url}/v1/reward_types", None, headers)
             with suppress(RewardstackError, asyncio.TimeoutError, ValueError):
-                said = json.loads(await asyncio.wait_for(asked, ASKING_SECONDS))
-                return said if isinstance(said, dict) else {}
+                reported = json.loads(await asyncio.wait_for(asked, ASKING_SECONDS))
+                return reported if isinstance(reported, dict) else {}
     return {}
 
 
@@ -163,4 +163,4 @@ async def _fingerprint(source: str, settings: Settings) -> str | None:
     try:
         return await run_async(fingerprint_on_loop(source, settings, ASKING_SECONDS))
     except RewardstackError:
-        return None  # whoever scores says why
+        return None  # scoring reports the error

@@ -1,4 +1,4 @@
-"""`rewardstack routes`: what takes which `data_source`."""
+"""`rewardstack routes`: which route scores which `data_source`."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ LEAVES: dict[str, tuple[str, OnError]] = {
     "embedding": ("embedding server", Embedding.on_error),
     "reward_model": ("reward model", RewardModelScorer.on_error),
 }
-"""For each kind of leaf the service that scores it, and its policy."""
+"""The service and the default error policy of each kind of leaf."""
 COMPOSITES: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
 SHOWN = 40
-"""Characters of a template that the table shows."""
+"""Maximum characters of a template in the table."""
 COMPOSITE_POLICY: OnError = "zero"
-CAPTION = "NAME takes NAME and NAME_...; NAME* takes whatever begins with NAME; the longest wins"
+CAPTION = "NAME matches NAME and NAME_...; NAME* matches all that begins with NAME; the longest match wins"
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments."""
-    parser = commands.add_parser("routes", help="what takes which data_source", description=__doc__)
-    parser.add_argument("data_source", metavar="DATA_SOURCE", nargs="?", help="show only the route that takes it")
+    """Add the parser of `routes` to the subcommands."""
+    parser = commands.add_parser("routes", help="show which route scores which data_source", description=__doc__)
+    parser.add_argument("data_source", metavar="DATA_SOURCE", nargs="?", help="show only the route that matches it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints all routes, or the one that takes a source.
+    """Print all routes, or the one that matches a source.
 
     Returns:
         The exit status, 0.
 
     Raises:
-        UnknownSourceError: no route takes it.
+        UnknownSourceError: no route matches it.
         RouteError: the routes file is malformed.
     """
     routes = route_table(Settings.from_env())
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         _show(routes, routes)
         return 0
     route = routes.find(args.data_source)
-    put(plain_text(f"{args.data_source} is taken by the route {route.pattern}"))
+    put(plain_text(f"{args.data_source} matches the route {route.pattern}"))
     _show([route], routes)
     return 0
 
@@ -77,12 +77,12 @@ def _show(shown: Iterable[Route], routes: RouteTable) -> None:
 
 
 def _record(route: Route, routes: RouteTable) -> dict[str, Any]:
-    """A route as JSON: what it takes, its definition, and its policy."""
+    """Return a route as JSON: what it matches, its definition, and its error policy."""
     return {"name": route.name, "takes": route.pattern, **definition(route), "on_error": _target(route, routes)[2]}
 
 
 def _target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
-    """Return kind, service and policy of a route."""
+    """Return kind, service and error policy of a route."""
     negative: OnError | None = "raise" if routes.bounds(route.name)[0] < 0 else None
     if isinstance(route.target, Leaf):
         service, policy = LEAVES[route.target.kind]
@@ -97,29 +97,29 @@ def _target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
 
 
 def _reward_model(model: RewardModel) -> str:
-    """Return whom a reward model's route asks, in words."""
+    """Return the URLs and the model of a reward model, as text."""
     return "; ".join(filter(None, (", ".join(model.base_url) or VARIABLE, model.model)))
 
 
 def _judge(judge: NamedJudge) -> str:
-    """Whom a judge of the routes file asks, and how, in words."""
+    """Return the URLs, model and options of a judge of the routes file, as text."""
     address = ", ".join(judge.base_url) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
-    said = [address, *filter(None, (judge.model, judge.api_key_env and f"key in {judge.api_key_env}"))]
-    said += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
-    return "; ".join(said + [f"{name} {value}" for name, value in judge.options.items()])
+    texts = [address, *filter(None, (judge.model, judge.api_key_env and f"key in {judge.api_key_env}"))]
+    texts += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
+    return "; ".join(texts + [f"{name} {value}" for name, value in judge.options.items()])
 
 
 def _parts(composite: Composite) -> list[str]:
-    """What it is made of; of a cascade's parts also what leaves a sample to the next."""
+    """Return the routes that a composite consists of; for a cascade, also when a part is undecided."""
     if not isinstance(composite, Cascade):
         return list(routes_of(composite))
-    return [" ".join([part.route, *filter(None, (_doubt(part),))]) for part in composite.parts]
+    return [" ".join([part.route, *filter(None, (_undecided(part),))]) for part in composite.parts]
 
 
-def _doubt(part: Part) -> str:
-    """When a part of a cascade leaves a sample undecided."""
+def _undecided(part: Part) -> str:
+    """Return the condition under which a part of a cascade passes a sample to the next; empty if there is none."""
     below = [f"below {part.at_least:g}"] if part.at_least is not None else []
     between = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
     votes = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []
-    said = [*below, *between, *votes]
-    return f"(undecided {' or '.join(said)})" if said else ""
+    conditions = [*below, *between, *votes]
+    return f"(undecided {' or '.join(conditions)})" if conditions else ""

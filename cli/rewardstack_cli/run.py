@@ -1,4 +1,4 @@
-"""One run over a data file: check all of IN, take up what OUT has, score the rest, finish OUT."""
+"""One run over a data file: check all of IN, keep the scores that OUT has, score the rest, finish OUT."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Keep = Callable[[list[Row], list[Score]], None]
 
 
 class InputSummary(NamedTuple):
-    """What IN holds.
+    """Summary of IN.
 
     Args:
-        rows: their number.
-        digest: of all of them, for parquet.
-        sources: that they have.
+        rows: number of rows.
+        digest: digest of all rows, for parquet.
+        sources: sources of the rows.
     """
 
     rows: int
@@ -48,11 +48,11 @@ class Run:
 
     Args:
         source: IN.
-        output: OUT; JSONL grows row by row, parquet is made at the end from a JSONL file beside it.
-        options: how.
+        output: OUT; JSONL grows row by row, parquet is made at the end from a JSONL file next to it.
+        options: how to score the rows.
 
     Raises:
-        RequestError: OUT is of another kind, or IN itself.
+        RequestError: OUT is of another kind, or is IN itself.
     """
 
     def __init__(self, source: Source, output: Path, options: Scoring) -> None:
@@ -62,22 +62,22 @@ class Run:
         self._to_parquet = is_parquet(output, "-o")
         self._work = output.with_name(output.name + ".partial") if self._to_parquet else output
         if output.exists() and output.samefile(source.path):
-            raise RequestError(f"-o: {output} is IN itself", "-o")
+            raise RequestError(f"-o: {output} is IN itself; name another file", "-o")
         self._provenance = ProvenanceFile(self._work)
         self._usage = Usage()
         self._scored = 0
 
     def execute(self, start_over: bool) -> int:
-        """Does it.
+        """Score the rows that OUT lacks, and finish OUT.
 
         Args:
-            start_over: whatever OUT has is overwritten.
+            start_over: whether to overwrite OUT.
 
         Returns:
             The exit status.
 
         Raises:
-            RewardstackError: what was scored before is in OUT, or beside it.
+            RewardstackError: the run failed; finished scores are in OUT, or in the file next to it.
         """
         started = time.monotonic()
         if self._to_parquet and self._output.exists() and not start_over and not self._work.exists():
@@ -93,7 +93,7 @@ class Run:
                 self._compare(self._provenance.read(), summary)
             scores.resume()
             if not before:
-                self._provenance.forget()
+                self._provenance.remove()
             received = self._score(scores, summary) if before < summary.rows or self._retries(scores.tally) else 0
             if scores.tally.rows < summary.rows or (received and self._retries(scores.tally)):
                 self._tell_progress(scores, summary)
@@ -102,14 +102,14 @@ class Run:
                 made_by = self._provenance.read()
                 parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest, made_by)
                 self._work.unlink()
-                self._provenance.forget()
+                self._provenance.remove()
         return self._conclude(scores.tally, started)
 
     def _retries(self, tally: Tally) -> bool:
         return self._options.retries_failed and tally.statuses["failed"] > 0
 
     def _unpack(self) -> None:
-        """Write the lines of a parquet OUT that is complete, so that failed rows can be scored again."""
+        """Write the lines of a complete parquet OUT to the work file, so that failed rows can be scored again."""
         _, provenance = parquet.made_from(self._output)
         if provenance is not None:
             self._provenance.write(provenance)
@@ -121,7 +121,7 @@ class Run:
         return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
 
     def _check(self, scores: ScoreFile | None) -> InputSummary:
-        """Reads all of IN before anything is scored."""
+        """Read and validate all of IN before anything is scored."""
         count = 0
         digest = blake2b(digest_size=20)
         sources = set()
@@ -136,24 +136,24 @@ class Run:
         return InputSummary(count, digest.hexdigest(), frozenset(sources))
 
     def _compare(self, before: Provenance | None, summary: InputSummary) -> None:
-        """Returns where OUT was scored as its further rows would be.
+        """Raise `RequestError` unless OUT was scored in the same way as its next rows would be.
 
         Raises:
-            RequestError: it was not.
+            RequestError: routes, options, settings or services have changed.
         """
         if before is None:
-            say(f"{self._output} does not tell how it was scored: if routes or settings are others now, use --force")
+            say(f"{self._output} does not say how it was scored: if routes or settings have changed, use --force")
             return
         changed = changes(before, asyncio.run(self._options.provenance(summary.sources)))
         if changed:
             raise RequestError(
-                f"{self._output} was scored otherwise: {'; '.join(changed)}; "
+                f"{self._output} was scored differently: {'; '.join(changed)}; "
                 "name another OUT, or start over with --force, which overwrites it",
                 "-o",
             )
 
     async def _note(self, scores: ScoreFile, summary: InputSummary) -> None:
-        """Keeps what the rows to come depend on beside what those before do, unless nobody knows that."""
+        """Store what the next rows depend on, merged with that of earlier rows, unless the latter is unknown."""
         before = self._provenance.read() if scores.kept else {}
         if before is not None:
             self._provenance.write(merged(before, await self._options.provenance(summary.sources)))
@@ -180,7 +180,7 @@ class Run:
             raise
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
-        """Scores what is left; returns the signal that ended it early, 0 for none."""
+        """Score the remaining rows; return the signal that interrupted the run, 0 for none."""
         outage = Outage(
             self._options.patience, "the same command scores the failed rows again, and continues from there"
         )
@@ -213,22 +213,22 @@ class Run:
 
     def _tell_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
         say(
-            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command goes on from there "
-            f"({self._usage.words})"
+            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command "
+            f"continues from there ({self._usage.words})"
         )
 
     def _conclude(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started
         now = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate(self._scored, seconds)}); {self._usage.words}"
-        pace = now if self._scored else "all were there"
+        pace = now if self._scored else "all were already scored"
         put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
         if not tally.without_score:
             return 0
-        remedy = "--force scores all rows again, those in the cache at no cost"
+        remedy = "--force scores all rows again, cached ones at no cost"
         if self._retries(tally):
             remedy = f"the same command scores only the {tally.statuses['failed']:,} failed rows again; {remedy}"
         say(
-            f"rows without a score: {tally.without_score:,}; their `reason` says why. `rewardstack check` looks at the "
+            f"rows without a score: {tally.without_score:,}; their `reason` says why. `rewardstack check` checks the "
             f"services; {remedy}"
         )
         return NOT_ALL_SCORED

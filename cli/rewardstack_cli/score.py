@@ -1,4 +1,4 @@
-"""`rewardstack score`: scores a file of samples, and goes on where an interrupted run ended."""
+"""`rewardstack score`: score a file of samples; an interrupted run continues where it ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rewardstack_cli.run import Run
 from rewardstack_cli.table import TABLE_ROWS, show_table
 
 CHUNK_SIZE = 1024
-"""Rows in flight, unless told otherwise."""
+"""Default number of rows in flight."""
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments."""
+    """Add the parser of `score` to the subcommands."""
     parser = commands.add_parser("score", help="score a file of samples", description=__doc__)
     parser.add_argument("input", metavar="IN", type=Path, help="samples: .jsonl or .parquet")
     result = parser.add_mutually_exclusive_group(required=True)
@@ -31,19 +31,17 @@ def add_parser(commands: Any) -> None:
     result.add_argument("--table", action="store_true", help=f"print a table instead (at most {TABLE_ROWS} rows)")
     result.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
-    parser.add_argument("--on-error", choices=ON_ERROR, help="what a row without a score is worth, for every route")
+    parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if a row has no score, for every route")
     parser.add_argument("--chunk-size", metavar="ROWS", type=positive(int), default=CHUNK_SIZE,
-                        help="rows in flight, which a killed run scores again (%(default)s)")  # fmt: skip
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="most that a row may take in all")
-    parser.add_argument(
-        "--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite OUT instead of going on with it")
+                        help="rows in flight, which a killed run must score again (%(default)s)")  # fmt: skip
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
+    parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT instead of continuing it")
     parser.set_defaults(run=run)
 
 
 def positive(kind: type) -> Any:
-    """What reads an argument that is a number of this kind above 0."""
+    """Return a parser for arguments that are a number of this kind above 0."""
 
     def parse(text: str) -> Any:
         value = kind(text)
@@ -56,16 +54,16 @@ def positive(kind: type) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Scores IN, or says what that would cost.
+    """Score IN, or print the estimated cost.
 
     Returns:
-        The exit status: 0 where every row has a score, or can be asked for one, 3 where some have none, 130 or 143
-        after an interruption.
+        The exit status: 0 if every row has a score, or could be scored; 3 if some have none; 130 or 143 after an
+        interruption.
 
     Raises:
-        RewardstackError: what was scored before is in OUT.
+        RewardstackError: the run failed; finished scores are in OUT.
     """
-    # OUT has whole rows.
+    # OUT needs all columns of IN.
     source = Source(args.input, None if args.output else SAMPLE)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)

@@ -1,4 +1,4 @@
-"""`rewardstack submit`: has a file scored as a job of the reward server, and fetches the scores."""
+"""`rewardstack submit`: score a file as a job of the reward server, and fetch the scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewardstack_cli.run import Run
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command's arguments."""
+    """Add the parser of `submit` to the subcommands."""
     parser = commands.add_parser("submit", help="score a file as a job of the reward server", description=__doc__)
     parser.add_argument("input", metavar="FILE", type=Path, help="samples: .jsonl or .parquet")
     parser.add_argument("--wait", action="store_true", help="fetch the scores as they come; needs -o")
@@ -24,25 +24,23 @@ def add_parser(commands: Any) -> None:
         "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
     )
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
-    parser.add_argument(
-        "--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them"
-    )
+    parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     parser.add_argument("--force", action="store_true", help="submit a new job and overwrite OUT")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Submits FILE, unless it was submitted before; with `--wait` writes OUT.
+    """Submit FILE as a job, unless it already was; with `--wait`, write OUT.
 
     Returns:
-        The exit status: 0 where the job was taken, or every row has a score, 3 where some have none, 130 or 143 after
-        an interruption, which the job does not notice.
+        The exit status: 0 if the job was accepted, or every row has a score; 3 if some have none; 130 or 143 after
+        an interruption, which does not affect the job.
 
     Raises:
-        RewardstackError: what there is of the scores is in OUT.
+        RewardstackError: the run failed; scores that were fetched are in OUT.
     """
     if args.wait and args.output is None:
-        raise RequestError("--wait needs -o OUT, the file that the scores go to", "-o")
+        raise RequestError("--wait needs -o OUT, the file for the scores", "-o")
     source, job_file = Source(args.input), JobFile(args.output)
     scoring = JobScoring(source, args.data_source, job_file, args.force, args.cached)
     if not args.wait:
@@ -52,5 +50,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     status = Run(source, args.output, scoring).execute(args.force)
     if status < 128:
-        job_file.forget()
+        job_file.remove()
     return status

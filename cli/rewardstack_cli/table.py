@@ -1,4 +1,4 @@
-"""`rewardstack score --table`: a few samples and their scores, to look at."""
+"""`rewardstack score --table`: score a few samples and show the result."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TABLE_ROWS = 1000
 
 
 def show_table(source: Source, options: Options) -> int:
-    """Scores the rows of `source` and prints one line for each: its `name` (or place), route, score and time,
-    and where there is a cache whether the score is from it.
+    """Score the rows of `source` and print a table with name (or position), route, score and time of each.
+    If there is a cache, the table also says whether a score comes from it.
 
     Returns:
-        The exit status: 0 where every row is `ok`, else 3.
+        The exit status: 0 if every row is `ok`, else 3.
 
     Raises:
-        RequestError: a row is malformed, or there are too many.
+        RequestError: a row is malformed, or there are too many rows.
     """
     rows = list(islice(source.rows(), TABLE_ROWS + 1))
     if len(rows) > TABLE_ROWS:

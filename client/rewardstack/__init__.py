@@ -1,19 +1,19 @@
 """Rewards for reinforcement learning of language models, from services outside the trainer.
 
-At the top stands what is public (`api`, `score`, `errors`, the `*_remote` files that trainers load,
-`remote_rm_client`), `settings`, and `client`, which holds a process's scorers and cache. The command
+The top level has the public modules (`api`, `score`, `errors`, the `*_remote` files that trainers load,
+`remote_rm_client`), `settings`, and `client`, which manages the scorers and cache of a process. The command
 `rewardstack` is another distribution (`rewardstack_cli`). The packages:
 
-- `core`: deadlines, batching, the event loop, the wire format; imports no other room
-- `cache`, `routing`, `transport`: results, which route takes a sample, how a service is reached
-- `scorers`: how each kind of service is asked
-- `pipeline`: the way of a sample through all of them
+- `core`: deadlines, batching, the event loop, the wire format; imports no other package
+- `cache`, `routing`, `transport`: result cache, routes of samples, access to services
+- `scorers`: clients of each kind of service
+- `pipeline`: the stages of scoring
 
-`import rewardstack` loads the API and nothing else; the rest loads at the first call. Imports inside functions hold the
-lock of `core.imports`.
+`import rewardstack` loads only the API; the first call loads the rest. Imports inside functions hold the lock of
+`core.imports`.
 
-The reward server (`rewardstack_rules`) stands on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`, `errors`,
-`score` and `settings`: what changes there changes the server too. The import rules are in `pyproject.toml`.
+The reward server (`rewardstack_rules`) depends on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`,
+`errors`, `score` and `settings`, so changes there also change the server. The import rules are in `pyproject.toml`.
 """
 
 from rewardstack.api import (

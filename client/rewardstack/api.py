@@ -1,6 +1,6 @@
-"""What trainers call: `score`, and `compute_score` in the shape that verl and similar trainers use, and async twins.
+"""The public API for trainers: `score`, `compute_score` with the signature that verl expects, and async twins.
 
-This module and what it imports are all that `import rewardstack` loads; the first call loads the rest.
+`import rewardstack` loads only this module and its imports; the first call loads the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Details = dict[str, float | None]
-"""The numbers of one sample, as `Score.details` has them."""
+"""The result of `Score.details`."""
 SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
 PLURAL = tuple(f"{name}s" for name in SINGULAR)
 P = ParamSpec("P")
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class Policy(TypedDict, total=False):
-    """What a call may say of samples without a score (`on_error`) and of its end (`timeout`, in seconds)."""
+    """The policy for samples without a score (`on_error`) and the time limit of a call (`timeout`, in seconds)."""
 
     on_error: OnError | None
     timeout: float | None
@@ -37,8 +37,8 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
 
     Args:
         requests: the samples.
-        on_error: what a sample without a score is worth (`zero`, `lexical`, `none`, `raise`); None: as its route says.
-        timeout: seconds after which the call ends whatever happens; None: as long as services make progress.
+        on_error: policy for samples without a score (`zero`, `lexical`, `none`, `raise`); None for their route's.
+        timeout: time limit of the call in seconds; None: as long as services make progress.
 
     Returns:
         One score for each request, in order.
@@ -55,7 +55,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
 async def ascore(
     requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None
 ) -> list[Score]:
-    """`score` for use inside a running event loop, which it does not block."""
+    """Score samples without blocking the running event loop; see `score`."""
     check_options(on_error, timeout)
     return await _ascore(list(requests), on_error, timeout)
 
@@ -114,22 +114,22 @@ def compute_score(
     extra_infos: Any = None,
     **options: Any,
 ) -> Any:
-    """Return the reward of one sample, or of a batch where the plural arguments or lists are given.
+    """Return the reward of one sample, or of a batch if plural arguments or lists are given.
 
     Args:
         data_source: names the route.
-        solution_str: what the policy wrote: a string, or chat messages, of which the assistant's last one counts.
+        solution_str: the response of the policy: a string, or chat messages, of which the last assistant turn counts.
         ground_truth: a reference, a list of references, or `{"target": …}` with either.
         extra_info: the route's options, and `server_url`, `api_key`, `timeout` (seconds).
-        data_sources: one a sample, or one for all; the other plurals likewise.
-        solution_strs: one a sample.
-        ground_truths: one a sample, or None.
-        extra_infos: one a sample, one for all, or None.
+        data_sources: one per sample, or one for all.
+        solution_strs: one per sample.
+        ground_truths: one per sample, or None.
+        extra_infos: one per sample, one for all, or None.
         options: `details` (True: a dict for verl, with the same numeric keys for every sample), `on_error`, `timeout`.
 
     Returns:
-        The reward as a float, or a list of them for a batch; under `details=True` dicts with `score` and more. None
-        stands for no reward under `on_error="none"`.
+        The reward as a float, or a list of rewards for a batch; dicts with `score` and more if `details=True`. With
+        `on_error="none"` a missing reward is None.
 
     Raises:
         ConfigError, ScoringError, LoopError: as `score` does.
@@ -169,7 +169,7 @@ def compute_score_batched(
     extra_infos: Any = None,
     **options: Any,
 ) -> list[Any]:
-    """Return the rewards of a batch, in order; arguments, results and errors as `compute_score` has them."""
+    """Return the rewards of a batch, in order; arguments, results and errors are those of `compute_score`."""
     batch = {"data_sources": data_sources, "solution_strs": solution_strs}
     rewards: list[Any] = compute_score(**batch, ground_truths=ground_truths, extra_infos=extra_infos, **options)
     return rewards
@@ -188,7 +188,7 @@ def _awaitable(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
         return rewards
 
     twin.__name__ = twin.__qualname__ = f"a{blocking.__name__}"
-    twin.__doc__ = f"`{blocking.__name__}` for use inside a running event loop, which it does not block."
+    twin.__doc__ = f"Call `{blocking.__name__}` without blocking the running event loop."
     return twin
 
 
@@ -200,7 +200,7 @@ def register_route(name: str, spec: object) -> None:
     """Add a route to this process's table.
 
     Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        name: the `data_source` that it matches, also as a prefix before an underscore.
         spec: another route's name, or a table as in a routes file (`docs/routing.md`).
 
     Raises:
@@ -212,10 +212,10 @@ def register_route(name: str, spec: object) -> None:
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Add a judge to this process's table, as a route of its name.
+    """Add a judge to this process's table, as a route with its name.
 
     Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        name: the `data_source` that it matches, also as a prefix before an underscore.
         table: as `[judges.NAME]` in a routes file (`docs/routing.md`).
 
     Raises:
@@ -227,10 +227,10 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
 
 
 def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
-    """Add a reward model to this process's table, as a route of its name.
+    """Add a reward model to this process's table, as a route with its name.
 
     Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        name: the `data_source` that it matches, also as a prefix before an underscore.
         table: as `[reward_models.NAME]` in a routes file (`docs/reward_models.md`).
 
     Raises:
@@ -242,7 +242,7 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
 
 
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
-    """Return the scores under the settings of this moment; the options are checked."""
+    """Return the scores with the current settings; the options are validated already."""
     with importing:
         from rewardstack.client import scores
         from rewardstack.core.event_loop import run
@@ -250,7 +250,7 @@ def _score(requests: list[Request], on_error: OnError | None, timeout: float | N
 
 
 async def _ascore(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
-    """`_score` for use inside a running event loop."""
+    """Return the scores without blocking the running event loop; see `_score`."""
     with importing:
         from rewardstack.client import scores
         from rewardstack.core.event_loop import run_async

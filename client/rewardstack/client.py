@@ -1,4 +1,4 @@
-"""What one event loop holds: the backends, the cache, and a pipeline for the settings in force."""
+"""The client of an event loop: its backends, caches, and a pipeline for the current settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _clients: dict[asyncio.AbstractEventLoop, Client] = {}
 
 
 class Client:
-    """Made and used on the loop of its thread."""
+    """The backends, caches and pipeline of one event loop."""
 
     def __init__(self) -> None:
         self._backends = Backends()
@@ -37,7 +37,7 @@ class Client:
         self._pipelines: dict[tuple[object, ...], Pipeline] = {}
 
     def pipeline(self, settings: Settings) -> Pipeline:
-        """Return the pipeline under these settings and the routes registered so far."""
+        """Return the pipeline for these settings and the registered routes."""
         identity = (settings, tuple(_registered.values()))
         if identity not in self._pipelines:
             self._pipelines.clear()
@@ -52,18 +52,18 @@ class Client:
         return self._caches[identity]
 
     def reward_service(self, url: str, api_key: str, settings: Settings) -> EndpointPool:
-        """Return what asks the reward server with this base URL under this key, for as long as the process lives."""
+        """Return the service for a reward server and a key, which exists until the process ends."""
         return self._backends.reward_service((url,), api_key, settings)
 
     async def close(self) -> None:
-        """Writes what is on its way to the cache, and closes every connection."""
+        """Write pending data to the cache, and close all connections."""
         await self._backends.close()
         for cache in self._caches.values():
             await cache.close()
 
 
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
-    """Return a pipeline for the tenant whose key the settings have; raise as `route_table` does."""
+    """Return a pipeline for the tenant of the settings' API key; raise as `route_table` does."""
     tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
     return Pipeline(routes, backends.scorers(settings, cache, tenant, routes), cache, tenant)
 
@@ -97,7 +97,7 @@ def _register(route: Route) -> None:
 
 
 def route_table(settings: Settings) -> RouteTable:
-    """Return the routes in force: built-in, of the routes files, registered; raise RouteError if one is wrong."""
+    """Return the built-in routes, those of routes files, and registered ones; raise RouteError if one is invalid."""
     routes = RouteTable([*builtin_routes(), *_routes_of_files(settings), *_registered.values()])
     routes.check()
     _check_judges(routes.judges.values())
@@ -115,7 +115,7 @@ def _routes_of_files(settings: Settings) -> list[Route]:
 
 
 def _check_judges(judges: Collection[NamedJudge]) -> None:
-    """Raise a RouteError where the options of a judge cannot be used; judges load only where there is one."""
+    """Raise RouteError if the options of a judge are invalid; import the judge scorer only if there are judges."""
     if judges:
         with importing:
             from rewardstack.scorers.judge import check_named
@@ -126,7 +126,7 @@ def _check_judges(judges: Collection[NamedJudge]) -> None:
 def scores(
     requests: Sequence[Request], on_error: OnError | None, limit: float | None
 ) -> Coroutine[Any, Any, list[Score]]:
-    """Return what `score_on_loop` does, under the settings of this moment, for the loop to run.
+    """Return a coroutine of `score_on_loop` with the current settings.
 
     Raises:
         SettingsError: a setting is malformed.
@@ -137,7 +137,7 @@ def scores(
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """Run `Pipeline.score` with the client of the process's loop, on which this runs."""
+    """Run `Pipeline.score` with the client of the running loop."""
     pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
     return await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
@@ -146,14 +146,14 @@ async def score_on_loop(
 async def explain(
     request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, anew: bool
 ) -> Explanation:
-    """Return how a request comes to its score, by connections of its own; raise as `Pipeline.explain` does.
+    """Score a request with new connections, and return its steps; raise as `Pipeline.explain` does.
 
     Args:
         request: the sample.
-        settings: in force.
-        on_error: the policy if it has no score; None for its route's.
-        limit: seconds after which scoring ends whatever happens; None for no limit.
-        anew: whether its service is asked as well if the cache has the score.
+        settings: the current settings.
+        on_error: policy if it has no score; None for its route's policy.
+        limit: time limit in seconds; None for no limit.
+        anew: whether to call its service even if the score is cached.
     """
     with importing:
         from rewardstack.core.steps import Trace
@@ -183,7 +183,7 @@ def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
 
 
 def _client() -> Client:
-    """Return the client of the process's loop, made at the first call."""
+    """Return the client of the running loop, which the first call creates."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:

@@ -1,8 +1,8 @@
-"""The file that `REWARDSTACK_ENDPOINTS` names: where the servers of a stack are that runs elsewhere and may move.
+"""The file that `REWARDSTACK_ENDPOINTS` names, with the servers of a stack on other machines, which may move.
 
-Its writer replaces it as a whole, every few seconds. It is opened anew for each look: on shared storage only that shows
-what another machine has written. There is neither a thread nor a lock, so that a fork is of no concern; threads that
-look at the same moment find the same.
+Its writer replaces the whole file every few seconds. Each check opens it again, because only that shows changes by
+other machines on shared storage. There is no thread and no lock, so forks are safe; concurrent checks get the same
+result.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rewardstack_settings.setting import Malformed, Setting
 VARIABLE = "REWARDSTACK_ENDPOINTS"
 VERSION = 1
 LOOK = 1.0
-"""Seconds from one look at the file to the next."""
+"""Seconds between two checks of the file."""
 STALE = 60.0
-"""Seconds without another heartbeat after which one asks whether anybody writes the file any more."""
+"""Seconds without a heartbeat after which a warning is logged."""
 LATEST = 1e11
 MOST_BYTES = 64 * 2**10
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 
 
 class _Known(NamedTuple):
-    """What the file said last.
+    """The last content of the file.
 
     Args:
-        data: its bytes, which each heartbeat changes.
-        servers: values of the variables that it may set, by name.
+        data: its bytes, which change with each heartbeat.
+        servers: values of the variables in the file, by name.
     """
 
     data: bytes
@@ -47,11 +47,11 @@ class _Known(NamedTuple):
 
 
 class EndpointsFile:
-    """The servers that a file names, now.
+    """The current servers in a file.
 
     Args:
         path: of the file.
-        variables: that it may set, by name.
+        variables: the variables that it may set, by name.
     """
 
     def __init__(self, path: Path, variables: Mapping[str, Setting]) -> None:
@@ -63,10 +63,10 @@ class EndpointsFile:
         self._is_stale = False
 
     def servers(self) -> Mapping[str, Any]:
-        """The values of all variables that the file may set, by name; looked for in it once in `LOOK` seconds at most.
+        """Return the values of all variables of the file, by name; read it at most every `LOOK` seconds.
 
         Raises:
-            SettingsError: the file cannot be used, and never could in this process; later, what it said last holds.
+            SettingsError: the file is invalid, and no earlier content is known.
         """
         known, now = self._known, time.monotonic()
         if known is None or now >= self._looked_at + LOOK:
@@ -85,7 +85,7 @@ class EndpointsFile:
             if known is None:
                 raise SettingsError(message, VARIABLE) from None
             if not self._is_troubled:
-                log.warning("%s; the servers that it named before hold until it can be used again", message)
+                log.warning("%s; using its last valid content", message)
             self._is_troubled = True
             return known
         self._is_troubled = False
@@ -95,7 +95,7 @@ class EndpointsFile:
         return found
 
     def _listen(self, beats: bool, now: float) -> None:
-        """Warns where the heartbeat has ceased: clocks of machines differ, so that it is its changes that are timed."""
+        """Warn if there is no heartbeat. Changes of the file are timed, because the machines' clocks may differ."""
         if beats:
             self._beaten_at = now
         age = now - self._beaten_at
@@ -105,7 +105,7 @@ class EndpointsFile:
 
 
 def _read(data: bytes, variables: Mapping[str, Setting]) -> _Known:
-    """What the bytes of a file say; raises as `_content` does."""
+    """Parse the bytes of a file; raise as `_content` does."""
     try:
         record: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -113,11 +113,11 @@ def _read(data: bytes, variables: Mapping[str, Setting]) -> _Known:
     found = record if isinstance(record, dict) else {}
     version, written, texts = (found.get(name) for name in ("version", "written", "servers"))
     if type(version) is not int or version != VERSION:
-        raise Refused(f"has no `version` that is {VERSION}; trainer and stack need the same release")
+        raise Refused(f"does not have `version` {VERSION}; use the same release for trainer and stack")
     if not isinstance(written, int | float) or isinstance(written, bool) or not 0 <= written < LATEST:
-        raise Refused("has no `written` that is a number of seconds since the epoch")
+        raise Refused("has an invalid `written`, which must be seconds since the epoch")
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise Refused("has no `servers` that is an object of texts")
+        raise Refused("has invalid `servers`, which must be an object with string values")
     if unknown := [name for name in texts if name not in variables]:
         raise Refused(f"names {unknown[0][:80]!r}, which is not known; known: {', '.join(variables)}")
     try:
@@ -127,10 +127,10 @@ def _read(data: bytes, variables: Mapping[str, Setting]) -> _Known:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a file that is the user's own, and nobody else's to read or write.
+    """Return the bytes of a file that belongs to the user and that no other user can read or write.
 
     Raises:
-        Refused: it is not, is not there, or is too large.
+        Refused: the file is missing, too large, or does not have these permissions.
     """
     try:
         with open(path, "rb", opener=_open) as file:
@@ -138,7 +138,7 @@ def _content(path: Path) -> bytes:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         why = "`apptainer/stack.sh up` or a Slurm job writes it; start that first, or correct the path"
-        raise Refused(f"is not there: {why}") from None
+        raise Refused(f"does not exist: {why}") from None
     except OSError as error:
         raise Refused(f"cannot be read: {error.strerror}; name the file that the stack writes") from None
     if len(data) > MOST_BYTES:
@@ -147,12 +147,12 @@ def _content(path: Path) -> bytes:
 
 
 def _open(path: str, flags: int) -> int:
-    """Opens a pipe, too, without waiting for its writer."""
+    """Open a file without blocking, even if it is a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _check(path: Path, found: os.stat_result) -> None:
-    """Returns where a file may be believed, for its servers are sent samples and keys; raises as `_content` does."""
+    """Raise Refused if a file cannot be trusted, because samples and keys are sent to its servers."""
     if not stat.S_ISREG(found.st_mode):
         raise Refused("is not a regular file; name the file that the stack writes")
     if found.st_uid != os.geteuid():

@@ -1,21 +1,21 @@
 """Every exception that rewardstack raises.
 
 RewardstackError
-├── ConfigError (ValueError)        a setting, a route or a request is wrong; the message names it and the remedy
+├── ConfigError (ValueError)        a setting, a route or a request is invalid; the message names it and the remedy
 │   ├── SettingsError               an environment variable or a `.env` value
-│   ├── RouteError                  a route's definition, or two definitions of one route
-│   │   └── UnknownSourceError      a `data_source` (or reward type) that no route takes; lists what is known
+│   ├── RouteError                  a route's definition is malformed or duplicated
+│   │   └── UnknownSourceError      a `data_source` (or reward type) has no route; lists the known ones
 │   ├── RequestError                an argument or a field of a request
-│   └── BudgetError                 what the run may spend on judges and embedding servers is spent
+│   └── BudgetError                 the run's budget for judges and embedding servers is spent
 ├── LoopError (RuntimeError)        a blocking call from the client's own event loop
-├── ServiceError                    a service did not answer as it should: the infrastructure's fault
-│   ├── DeadlineError               time ran out before an answer came
-│   ├── UnreachableError            no connection, a connection that broke, or an endpoint that hangs
-│   │   └── RefusedError            the connection was refused: nothing listens there
-│   ├── OverloadError               the service refused for now (408, 425, 429, 502, 503, 504, 520 to 524, 529)
-│   ├── RejectedError               the service refused for good (any other 4xx)
-│   └── ReplyError                  an answer came, but an error (any other 5xx) or one that cannot be read
-├── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores
+├── ServiceError                    an infrastructure failure: a service did not answer correctly
+│   ├── DeadlineError               no answer came before the deadline
+│   ├── UnreachableError            no connection, a lost connection, or an endpoint that hangs
+│   │   └── RefusedError            the connection was refused
+│   ├── OverloadError               temporary refusal (408, 425, 429, 502, 503, 504, 520 to 524, 529)
+│   ├── RejectedError               final refusal (any other 4xx)
+│   └── ReplyError                  an error (any other 5xx) or an invalid reply
+├── ScoringError                    a sample has no score and `on_error` is `raise`; carries all scores
 └── FailureRateError                more of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class RewardstackError(Exception):
-    """The root of the tree; each error survives pickling, on which Ray carries it, with all its fields."""
+    """The base of all errors; pickling keeps all fields, which Ray relies on."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class ConfigError(RewardstackError, ValueError):
-    """Something the user wrote is wrong; `field` names it where one field is to blame."""
+    """Invalid user input; `field` names the invalid field if there is a single one."""
 
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -49,11 +49,11 @@ class SettingsError(ConfigError):
 
 
 class RouteError(ConfigError):
-    """A route is malformed, or defined twice."""
+    """A route is malformed or duplicated."""
 
 
 class UnknownSourceError(RouteError):
-    """No route takes this `data_source`; the message lists what is known."""
+    """No route matches this `data_source`; the message lists the known ones."""
 
 
 class RequestError(ConfigError):
@@ -61,14 +61,14 @@ class RequestError(ConfigError):
 
 
 class BudgetError(ConfigError):
-    """A run has spent what its settings let it spend on judges and embedding servers.
+    """A run has spent its budget for judges and embedding servers.
 
     Args:
-        message: what is spent, and the remedy.
-        field: the variable that says how much may be.
-        scores: every score of the call, in the order of its requests; empty where the error concerns one of them.
+        message: which budget is spent, and the remedy.
+        field: the variable of the budget.
+        scores: every score of the call, in the order of its requests; empty if the error concerns a single one.
 
-    Where it concerns one of them, `usage` is what that one took before, None where nothing.
+    If it concerns a single one, `usage` is its usage before the error, None if there was none.
     """
 
     def __init__(self, message: str, field: str | None = None, scores: Sequence[Score] = ()) -> None:
@@ -78,32 +78,32 @@ class BudgetError(ConfigError):
 
 
 class LoopError(RewardstackError, RuntimeError):
-    """A blocking call was made from the client's own event loop, where it would wait for itself."""
+    """A blocking call was made from the client's own event loop, where it would deadlock."""
 
 
 class ServiceError(RewardstackError):
-    """A service did not answer as it should."""
+    """A service did not answer correctly."""
 
 
 class DeadlineError(ServiceError):
-    """Time ran out before an answer came."""
+    """No answer came before the deadline."""
 
 
 class UnreachableError(ServiceError):
-    """No connection could be made, it broke, or the endpoint hangs."""
+    """No connection could be made, it was lost, or the endpoint hangs."""
 
 
 class RefusedError(UnreachableError):
-    """The connection was refused, at once: nothing listens there."""
+    """The connection was refused: no server listens on the port."""
 
 
 class OverloadError(ServiceError):
-    """The service refused for now.
+    """The service refused the request temporarily.
 
     Args:
-        message: what was refused, and by whom.
-        retry_after: seconds the service asked to wait, 0 where it named none.
-        status: its HTTP status; 0 where there was no reply.
+        message: the service and its error.
+        retry_after: seconds of the Retry-After header, 0 for none.
+        status: HTTP status; 0 if there was no reply.
     """
 
     def __init__(self, message: str, retry_after: float = 0.0, status: int = 0) -> None:
@@ -113,12 +113,12 @@ class OverloadError(ServiceError):
 
 
 class RejectedError(ServiceError):
-    """The service refused for good.
+    """The service rejected the request.
 
     Args:
-        message: the service's own words.
-        status: its HTTP status.
-        is_misplaced: whether another endpoint might take the request: the key, the path or the model is not this one's.
+        message: the service and its error.
+        status: HTTP status.
+        is_misplaced: whether another endpoint may accept the request, because this one has another key, path or model.
     """
 
     def __init__(self, message: str, status: int, *, is_misplaced: bool = False) -> None:
@@ -128,11 +128,11 @@ class RejectedError(ServiceError):
 
 
 class ReplyError(ServiceError):
-    """An answer came that is an error (5xx), or not what the protocol says.
+    """A reply is an error (5xx), or does not follow the protocol.
 
     Args:
-        message: what came, and from whom.
-        status: its HTTP status, 0 where that is no error.
+        message: the service and its error.
+        status: HTTP status, 0 if it is not an error status.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -154,7 +154,7 @@ class ScoringError(RewardstackError):
 
     @classmethod
     def about(cls, at: int, scores: Sequence[Score]) -> ScoringError:
-        """The error of a sample, by its position in the call."""
+        """Return the error about a sample, by its position in the call."""
         return cls(f"sample {at}: {scores[at].status}: {scores[at].reason}", scores)
 
 

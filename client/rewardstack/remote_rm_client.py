@@ -1,8 +1,8 @@
 """A blocking client of Align-Anything's `/get_reward`, in place of that project's own `RemoteRewardModel`.
 
 Protocol and signatures: `align_anything/models/remote_rm/remote_rm_client.py` of PKU-Alignment/align-anything. Unlike
-the original, it validates replies and says what went wrong. It sends batches as every other call of the client is sent:
-with its retries, proxies, TLS and connections, and with what it knows of a server that is away.
+the original, it validates replies and reports errors. It uses the client's transport, with its retries, proxies, TLS,
+connections and outage detection.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RemoteRewardModel:
             none. The reward of an `unscored` or `failed` sample is 0.0.
 
     Raises:
-        SettingsError: `endpoint` is no URL, or the environment names an unusable proxy for it.
+        SettingsError: `endpoint` is not a URL, or the environment sets an invalid proxy for it.
         RequestError: `retry_times` or `timeout` is not above 0.
     """
 
@@ -81,7 +81,7 @@ class RemoteRewardModel:
 
         Raises:
             RequestError: the lists differ in length, or hold anything but strings.
-            UnreachableError, DeadlineError: the server did not answer in time; names the last obstacle.
+            UnreachableError, DeadlineError: the server did not answer in time; names the last error.
             RejectedError: the server refused the request.
             ReplyError: the server answered with an error, or with anything but rewards.
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
@@ -135,7 +135,7 @@ def _read(count: int, data: bytes) -> dict[str, Any]:
     try:
         reply = json.loads(data)
     except (ValueError, RecursionError):
-        raise ReplyError("it is not JSON") from None
+        raise ReplyError("not JSON") from None
     rewards = reply.get("rewards") if isinstance(reply, dict) else None
     if not isinstance(rewards, list) or len(rewards) != count:
         raise ReplyError(f"expected {count} numbers under `rewards`; is this a reward server's /get_reward?")

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: `Request`, `Item` and `Score`, and the `Usage` that a score took."""
+"""The data types of scoring: `Request`, `Item`, `Score` and `Usage`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ STATUSES: tuple[Status, ...] = ("ok", "fallback", "unscored", "failed")
 ON_ERROR: tuple[OnError, ...] = ("zero", "lexical", "none", "raise")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 NO_REFERENCE = "the reference (ground_truth) is missing or empty"
-"""The reason of a sample that cannot be scored without one."""
+"""Reason for a sample that cannot be scored without a reference."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One sample to score, as a trainer hands it over.
+    """One sample to score, as passed by a trainer.
 
     Args:
-        data_source: names the route; several may lead to one scorer.
-        solution_str: what the policy wrote, or chat messages; of both, the last assistant turn counts.
-        ground_truth: a reference, a list of references, `{"target": …}` with either, or None where none is needed.
-        extra_info: the route's own options, and `server_url`, `api_key`, `timeout` (seconds).
+        data_source: names the route; several may have the same scorer.
+        solution_str: the response of the policy, as a string or chat messages; the last assistant turn counts.
+        ground_truth: a reference, a list of references, `{"target": …}` with either, or None if none is needed.
+        extra_info: the route's options, and `server_url`, `api_key`, `timeout` (seconds).
     """
 
     data_source: str
@@ -36,14 +36,14 @@ class Request:
 
 @dataclass(slots=True)
 class Item:
-    """One sample as a scorer sees it: checked, its references chosen.
+    """One validated sample for a scorer.
 
     Args:
-        solution: what the policy wrote.
-        references: the references that the filters left, in order; empty where none was given.
+        solution: the response of the policy.
+        references: the references that pass the filters, in order; empty for none.
         extra: `extra_info`, never None.
-        data_source: by which it was asked for; a route's own name, where a route leads to a reward function.
-        messages: the whole response, in chat messages or with the headers of its turns; None where `solution` is all.
+        data_source: the requested `data_source`; the route's name if an alias leads to a reward function.
+        messages: the whole response, as chat messages or with turn headers; None if `solution` is the whole response.
     """
 
     solution: str
@@ -54,13 +54,13 @@ class Item:
 
 
 class Usage(NamedTuple):
-    """What was asked of services that cost: of judges and embedding servers.
+    """The usage of judges, reward models and embedding servers.
 
     Args:
-        requests: sent to them, each attempt.
-        prompt_tokens: that they read, by their own count.
-        completion_tokens: that they wrote.
-        uncounted: requests to which no reply said how many tokens they took.
+        requests: number of requests, including retries.
+        prompt_tokens: prompt tokens, as the servers report them.
+        completion_tokens: completion tokens, as the servers report them.
+        uncounted: requests whose replies did not report their tokens.
     """
 
     requests: int = 0
@@ -70,12 +70,12 @@ class Usage(NamedTuple):
 
     @classmethod
     def total(cls, usages: Iterable[Usage | None]) -> Usage:
-        """All of them together; None counts as nothing."""
+        """Return the sum of usages; None counts as nothing."""
         return cls(*map(sum, zip(*(one for one in usages if one is not None), strict=True)))
 
     @property
     def words(self) -> str:
-        """Such as "724 requests, 1.2 M prompt and 60 k completion tokens"."""
+        """A summary such as "724 requests, 1.2 M prompt and 60 k completion tokens"."""
         if not self.requests:
             return "no requests to models"
         requests = f"{self.requests:,} request{'s' if self.requests > 1 else ''}"
@@ -94,23 +94,22 @@ def _brief(count: int) -> str:
 
 @dataclass(slots=True)
 class Score:
-    """What became of one sample.
+    """The score of one sample.
 
     Args:
-        value: the reward, or None where there is none (then `status` is `unscored` or `failed`).
+        value: the reward, None if there is none (then `status` is `unscored` or `failed`).
         status: `ok`, `fallback`, `unscored` or `failed`.
-        reason: why, in words; empty where the value says it all.
-        source: the scorer, such as `rule:gsm8k`; not the `data_source`, by which a request finds its route.
-        cached: whether the value was read rather than computed.
+        reason: explanation of the score; may be empty.
+        source: the scorer, such as `rule:gsm8k`; not the `data_source`.
+        cached: whether the value was read from a cache.
         latency_ms: milliseconds from the call to this score.
-        label_mass: probability the judge put on its labels (`verdict: "logprob"` only).
+        label_mass: total probability of the judge's labels (`verdict: "logprob"` only).
         parts: the values of a reward's parts, by name.
-        agreement: share of the votes that gave the most frequent value; None where there are not several votes.
-        field: of the sample that is to blame where it is `unscored`, such as `extra_info.temperature`; empty where no
-            single one is.
-        usage: what it took of judges and embedding servers; None where nothing, as of a cached score or of a rule. What
-            several samples share stands in one of them, so that a sum counts it once.
-        volatile: whether another try may end otherwise, as of a program at its time limit; it is not cached.
+        agreement: share of the votes with the most frequent value; None without several votes.
+        field: invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if there is no single one.
+        usage: usage of model servers; None for none, as for a cached score or a rule. Usage that several samples share
+            is in one of them, so that a sum counts it once.
+        volatile: whether a repetition may give another score, e.g. a program at its time limit; not cached.
     """
 
     value: float | None
@@ -128,17 +127,17 @@ class Score:
 
     @classmethod
     def unscored(cls, reason: str, source: str = "", field: str | None = None) -> Score:
-        """A sample that cannot be judged: its reference, an option or its own shape is at fault."""
+        """Return the score of a sample with an invalid reference, option or format."""
         return cls(None, "unscored", reason, source, field=field or "")
 
     @classmethod
     def failed(cls, reason: str, source: str = "") -> Score:
-        """A sample that the infrastructure did not score."""
+        """Return the score of a sample that could not be scored because of an infrastructure failure."""
         return cls(None, "failed", reason, source)
 
     @property
     def accuracy(self) -> float | None:
-        """Return what verl calls `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
+        """The value of verl's `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
         verl's reward managers do the same for a function that returns a number. DAPO drops the groups in which all
         samples have the same `acc`, so a reward without such a part must not be rounded to right or wrong.
@@ -148,7 +147,7 @@ class Score:
 
     @property
     def details(self) -> dict[str, float | None]:
-        """Return the same numeric keys for every sample of every service, as verl needs them.
+        """A dict with the same numeric keys for every sample of every service, as verl needs it.
 
         `score` and `acc` are None only under `on_error="none"`; `label_mass` is 0 if no labels were read.
         """
@@ -165,5 +164,5 @@ class Score:
         }
 
     def with_value(self, value: float | None) -> Score:
-        """The same outcome with another value."""
+        """Return a copy with another value."""
         return replace(self, value=value)

@@ -28,7 +28,7 @@ FAILURE_WINDOW = "REWARDSTACK_FAILURE_WINDOW"
 
 READ = read_by(TABLE, "client")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
-"""Every variable the client reads, and its value where it is unset or empty."""
+"""All variables that the client reads, with their defaults."""
 SERVERS = {
     "REWARD_SERVER_URL": "reward_server_urls",
     "REWARD_SERVER_API_KEY": "reward_server_api_key",
@@ -40,46 +40,46 @@ SERVERS = {
     "EMBEDDING_SERVER_API_KEY": "embedding_api_key",
     "REWARD_CACHE_URL": "cache_url",
 }
-"""What a file of `REWARDSTACK_ENDPOINTS` sets in the environment's place, and the fields of `Settings` it becomes."""
+"""The variables that a file of `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their `Settings` fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says.
+    """The client's settings.
 
     Args:
         reward_server_urls: base URLs of equivalent reward servers.
         reward_server_api_key: sent to those servers only.
         reward_server_timeout: seconds a sample may wait for progress.
-        reward_server_refused_timeout: seconds that refused connections are waited for at most; None for the timeout.
-        reward_type: the reward function where a call names none.
+        reward_server_refused_timeout: most seconds to wait while connections are refused; None for the timeout.
+        reward_type: default reward function.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
-        judge_urls: base URLs of equivalent LLM judges; or the address of the Ray actor that is one.
+        judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
         judge_api_key: sent to those judges only.
         judge_headers: sent to those judges only, by name.
         judge_query: parameters sent to those judges only, by name.
         judge_timeout: seconds a sample may wait for a judge's progress.
-        judge_refused_timeout: seconds that refused connections are waited for at most; None for the timeout.
-        judge_model: the model that judges; empty for the one that the server serves.
-        judge_revision: the operator's name for the state of the judge, part of the cache key.
-        run_id: of the training run within which a stochastic judge's verdict is remembered; empty for this process.
-        max_requests: to judges and embedding servers that a run may send; 0 for any number.
-        max_tokens: that it may have them read and write; 0 for any number.
+        judge_refused_timeout: most seconds to wait while connections are refused; None for the timeout.
+        judge_model: the judge's model; empty for the one that the server serves.
+        judge_revision: the operator's revision of the judge, part of the cache key.
+        run_id: training run in which stochastic verdicts are cached; empty for this process.
+        max_requests: most requests of a run to judges and embedding servers; 0 for no limit.
+        max_tokens: most prompt and completion tokens of a run; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: sent to those servers only.
         reward_model_timeout: seconds a sample may wait for a reward model's progress.
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: sent to those servers only.
         embedding_timeout: seconds a sample may wait for an embedding server's progress.
-        embedding_refused_timeout: seconds that refused connections are waited for at most.
-        cache_on: whether results are kept and read at all.
-        cache_url: the Redis that holds results; empty for none.
-        cache_secret: with which results are sealed there; empty for no seal.
-        cache_ttl: seconds a result stays there.
-        cache_items: results kept in this process, in front of Redis.
-        endpoints: the file that names the servers above, and is followed; empty where the environment does.
-        routes_files: files of further routes.
-        max_retries: further attempts for a request whose replies are ill.
+        embedding_refused_timeout: most seconds to wait while connections are refused.
+        cache_on: whether the cache is enabled.
+        cache_url: URL of the cache's Redis; empty for none.
+        cache_secret: signs results in Redis; empty for no signatures.
+        cache_ttl: seconds a result stays in Redis.
+        cache_items: most results in this process's memory.
+        endpoints: file with the servers above, which is watched; empty to use the environment.
+        routes_files: files with custom routes.
+        max_retries: retries of a request after invalid replies.
         max_connections: requests in flight to one endpoint.
         max_failure_rate: share of the last samples that may fail; 1 for no limit.
         failure_window: number of last samples that count.
@@ -123,29 +123,29 @@ class Settings:
 
     @property
     def keyed(self) -> dict[str, str]:
-        """Those that are part of cache keys, by the variable's name; which run it is does not change what it scores."""
+        """The settings that are part of cache keys, by the variable's name; the run does not change scores."""
         return {"LLM_JUDGE_MODEL": self.judge_model, "JUDGE_REVISION": self.judge_revision}
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
-        """The settings of this moment.
+        """Return the current settings.
 
         Raises:
-            SettingsError: a variable is malformed, or the file of servers cannot be used; the message names it.
+            SettingsError: a variable is malformed, or the file of servers is invalid; names it.
         """
         settings = _parse(tuple(environ.get(name, "") for name in READ))
         if not settings.endpoints:
-            return settings  # as nearly everywhere, and every call asks
+            return settings  # the common case, on the path of every call
         if beside := [name for name in (*SERVERS, RAY_ACTOR) if environ.get(name)]:
-            both = f"{ENDPOINTS} and {beside[0]} are both set, and the file of the former names the servers"
+            both = f"{ENDPOINTS} and {beside[0]} are both set, but only one may name the servers"
             raise SettingsError(f"{both}; unset one of them", beside[0])
         return settings.follow()
 
     def follow(self) -> Settings:
-        """The same with the servers of this moment, where a file names them.
+        """Return the settings with the current servers of the `endpoints` file, if there is one.
 
         Raises:
-            SettingsError: the file cannot be used, and never could in this process.
+            SettingsError: the file is invalid, and no earlier content is known.
         """
         if not self.endpoints:
             return self
@@ -196,23 +196,23 @@ def _parse(texts: tuple[str, ...]) -> Settings:
 
 
 def _actor_alone(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """The address of the judge that is a Ray actor, in the place of URLs."""
+    """Return the address of a judge that is a Ray actor; raise SettingsError if URLs are set as well."""
     if value["LLM_JUDGE_SERVER_URL"]:
-        both = f"{RAY_ACTOR} and LLM_JUDGE_SERVER_URL are both set, and each names the judge"
+        both = f"{RAY_ACTOR} and LLM_JUDGE_SERVER_URL are both set, but only one may name the judge"
         raise SettingsError(f"{both}; unset one of them", RAY_ACTOR)
     address: tuple[str, ...] = value[RAY_ACTOR]
     return address
 
 
 def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str, Any]:
-    """What the settings' texts mean, by name.
+    """Parse settings and return their values by name.
 
     Args:
         settings: by name.
-        texts: by name; one that is missing or empty means the default.
+        texts: by name; the default is used for one that is missing or empty.
 
     Raises:
-        SettingsError: one is malformed; the message names it.
+        SettingsError: a setting is malformed; names it.
     """
     try:
         return {name: setting.read(texts.get(name, "")) for name, setting in settings.items()}
@@ -221,10 +221,10 @@ def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str,
 
 
 def key_in(variable: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The key that a variable of the user's choice holds, or the file that the variable with `_FILE` behind it names.
+    """Return the API key in a variable, or in the file that the variable with the suffix `_FILE` names.
 
     Raises:
-        SettingsError: neither is set, the file cannot be read, or it holds what no header can.
+        SettingsError: neither is set, the file cannot be read, or the key is not valid in a header.
     """
     file = environ.get(f"{variable}_FILE", "")
     try:
@@ -232,21 +232,21 @@ def key_in(variable: str, environ: Mapping[str, str] = os.environ) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{variable}_FILE: {file} cannot be read: {error}", f"{variable}_FILE") from None
     if not key:
-        raise SettingsError(f"{variable} is not set; the routes file names it for a key", variable)
+        raise SettingsError(f"{variable} is not set; set it to the API key, as the routes file requires", variable)
     if not (key.isascii() and key.isprintable()):
-        raise SettingsError(f"{variable} holds what is no key: it has control characters, or is not ASCII", variable)
+        raise SettingsError(f"{variable} is not a valid key: it has control or non-ASCII characters", variable)
     return key
 
 
 def parse_urls(text: str, name: str) -> tuple[str, ...]:
-    """Base URLs from a comma-separated list.
+    """Parse a comma-separated list of base URLs.
 
     Args:
         text: such as `http://a:6000,http://b:6000/`.
         name: of the variable or field it comes from, for the error.
 
     Raises:
-        SettingsError: one of them is not an http or https URL.
+        SettingsError: an entry is not an http or https URL.
     """
     found: tuple[str, ...] = read({name: Setting(name, "", Urls(), (), "")}, {name: text})[name]
     return found

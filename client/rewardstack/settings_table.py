@@ -1,4 +1,4 @@
-"""The settings that the client reads: names, defaults, kinds and help; the standard library alone is needed.
+"""The client's settings: names, defaults, kinds and help; needs only the standard library.
 
 `settings` reads them from the environment. `make settings` loads this file by its path, and writes `.env` and the pages
 from it, with the settings of the reward server and the stack.
@@ -29,7 +29,7 @@ HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such 
 QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
 
 CLIENT = ("client", "rules", "worker")
-"""The reward server and its workers run the client's pipeline, and read the same settings."""
+"""The reward server and its workers run the client's pipeline and read the same settings."""
 
 # A row a setting.
 # fmt: off

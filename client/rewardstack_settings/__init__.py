@@ -1,4 +1,4 @@
-"""What a setting is: its kinds of values, and how a table declares it. Each distribution has a `settings_table`.
+"""Declaration of settings and their kinds of values. Each distribution has a `settings_table`.
 
-Needs nothing but Python: the launchers read it with whatever interpreter a machine has.
+It needs only the standard library, because the launchers import it with the system's Python.
 """

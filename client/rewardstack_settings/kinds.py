@@ -1,4 +1,4 @@
-"""Kinds of values: what a setting's text must look like, what it means, and its JSON schema."""
+"""Kinds of values: the parser of a setting's text, and the JSON schema of its value."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 LONGEST = 18
-"""Digits of the longest whole number."""
+"""Most digits of a whole number."""
 DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 RAY_SCHEME = "ray://"
 RAY_NAMESPACE = "rewardstack"
-"""Where an actor is looked for whose namespace is not said, whatever the namespace of the trainer's job."""
+"""Default namespace of an actor, even if the trainer's job has another one."""
 RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 HOST = r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 SHORTEST_KEY = 16
-"""Characters of the shortest key that clients may be asked for."""
+"""Fewest characters of a client key."""
 COMMENT = re.compile(r"\s[;#]")
 
 Schema = dict[str, Any]
@@ -28,11 +28,11 @@ Schema = dict[str, Any]
 
 
 class Refused(ValueError):
-    """A text is not of its kind.
+    """A text is not valid for its kind.
 
     Args:
-        why: the end of a sentence that begins with the text.
-        shown: whether the text may be repeated; one that holds a password may not.
+        why: end of a sentence that starts with the text.
+        shown: whether the text may be shown; false if it may contain a password.
     """
 
     def __init__(self, why: str, shown: bool = True) -> None:
@@ -41,17 +41,17 @@ class Refused(ValueError):
 
 
 class Kind(Protocol):
-    """What texts of one kind have in common."""
+    """A kind of setting."""
 
     def read(self, text: str) -> Any:
-        """What a text means.
+        """Parse a text and return its value.
 
         Raises:
-            Refused: it is not of this kind.
+            Refused: the text is not valid.
         """
 
     def schema(self) -> Schema:
-        """The JSON schema of the value, a number where it is one; it takes all that `read` takes."""
+        """Return the JSON schema of the value, which accepts everything that `read` accepts."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A number above 0, of which `what` says what it counts."""
+    """A number above 0; `what` describes it in errors."""
 
     high: float
     what: str = "a number"
@@ -89,7 +89,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Word:
-    """Text that a pattern matches as a whole; `expected` says so in words."""
+    """Text that matches a pattern; `expected` describes it in errors."""
 
     pattern: str
     expected: str
@@ -104,7 +104,7 @@ class Word:
 
 
 class OneOf:
-    """One of a few words; an empty one among them leaves the choice to the stack."""
+    """One of several words; an empty word means that the stack chooses."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
@@ -121,7 +121,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Maybe:
-    """Empty, which is read as None, or of another kind."""
+    """A value of another kind, or None for an empty text."""
 
     kind: Kind
 
@@ -169,7 +169,7 @@ class Keys(Text):
 
 
 class Hosts(Text):
-    """Names of hosts separated by commas; one that begins with a dot stands for every name below it."""
+    """Host names separated by commas; one with a leading dot matches all subdomains."""
 
     def read(self, text: str) -> Any:
         hosts = tuple(part.strip().lower() for part in super().read(text).split(",") if part.strip())
@@ -201,7 +201,7 @@ class Words(Text):
 
 
 class Files(Text):
-    """A path of a file, or several separated as those of PATH are."""
+    """The path of a file, or several separated as in PATH."""
 
     def __init__(self, several: bool = False) -> None:
         self.several = several
@@ -212,7 +212,7 @@ class Files(Text):
 
 
 class Paths(Text):
-    """Absolute paths of files and folders, separated as those of PATH are."""
+    """Absolute paths of files and folders, separated as in PATH."""
 
     def read(self, text: str) -> Any:
         paths = tuple(Path(part).expanduser() for part in super().read(text).split(os.pathsep) if part)
@@ -222,7 +222,7 @@ class Paths(Text):
 
 
 class Flags(Text):
-    """Command line flags as one would type them."""
+    """Command line flags in shell syntax."""
 
     def read(self, text: str) -> Any:
         try:
@@ -231,21 +231,21 @@ class Flags(Text):
             raise
         except ValueError:
             raise Refused("is not a list of flags: a quote does not end") from None
-        # supervisord's configuration takes what follows for a comment, quoted or not.
+        # supervisord treats the rest as a comment, even in quotes.
         if COMMENT.search(text):
             raise Refused("is not a list of flags: neither ; nor # can follow a space")
         return flags
 
 
 class Urls(Text):
-    """Base URLs of equivalent servers, separated by commas; a `/v1` at the end is left out: paths begin with it."""
+    """Base URLs of equivalent servers, separated by commas; a final `/v1` is removed, because paths start with it."""
 
     def read(self, text: str) -> Any:
         parts = [part.strip().rstrip("/") for part in super().read(text).split(",") if part.strip()]
         urls = [url.removesuffix("/v1").rstrip("/") for url in parts]
         for url in urls:
             if "@" in url:
-                raise Refused("holds a password; keys go into the variable for API keys", shown=False)
+                raise Refused("contains a password; use the variable for API keys instead", shown=False)
             if not self._usable(url):
                 raise Refused("is not a list of URLs such as http://node-7:8000")
         return tuple(dict.fromkeys(urls))
@@ -261,7 +261,7 @@ class Urls(Text):
 
 
 class RayActor(Text):
-    """The name of a Ray actor, with its namespace and a slash before it or without; read as its address."""
+    """The name of a Ray actor, `NAME` or `NAMESPACE/NAME`; the value is its address."""
 
     def read(self, text: str) -> Any:
         if not text:
@@ -276,7 +276,7 @@ class RayActor(Text):
 
 
 class Pairs:
-    """Names with their values: a line each, or separated; a name ends at `=` or `:`.
+    """Names with values, one per line or separated; `=` or `:` ends a name.
 
     Args:
         separator: between pairs on one line.

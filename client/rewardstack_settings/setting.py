@@ -1,4 +1,4 @@
-"""One setting of the table: its name, default, kind, readers and help."""
+"""A setting: its name, default, kind, readers and help."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from rewardstack_settings.kinds import Files, Kind, Refused, Schema
 
 SERVICE_LINK = "tcp://"
-"""Kubernetes sets a variable such as REWARD_PORT=tcp://10.0.0.1:80 in every pod beside a service of that name."""
+"""Prefix of the variables that Kubernetes sets for services, such as REWARD_PORT=tcp://10.0.0.1:80."""
 
 
 class Malformed(ValueError):
-    """The value of a setting is refused.
+    """The value of a setting is invalid.
 
     Args:
         name: of the setting.
-        message: names it too, and says what its value must be; shows no secret.
+        message: with the name and the valid values, without secrets.
     """
 
     def __init__(self, name: str, message: str) -> None:
@@ -32,11 +32,11 @@ class Setting:
 
     Args:
         name: of the variable.
-        default: its text where it is unset or empty.
-        kind: what its text must look like.
-        readers: services and programs that read it, as `READERS` of the table names them.
-        help: one line that says what it means.
-        secret: whether its value is never shown, and given as a file where a service can read one.
+        default: text to use if it is unset or empty.
+        kind: kind of its value.
+        readers: services and programs that read it, by their names in `READERS` of the table.
+        help: description in one line.
+        secret: whether its value is never shown, and passed as a file to services that support it.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Setting:
     secret: bool = False
 
     def read(self, text: str) -> Any:
-        """What a text means as the value of this setting; an empty one, or a service link, means the default.
+        """Parse a text and return the value; use the default for an empty text or a Kubernetes service link.
 
         Raises:
-            Malformed: it is none.
+            Malformed: the text is not valid.
         """
         try:
             return self.kind.read(self.default if text.startswith(SERVICE_LINK) else text or self.default)
@@ -59,20 +59,20 @@ class Setting:
             raise Malformed(self.name, f"{self.name}: {shown} {refused}") from None
 
     def schema(self) -> Schema:
-        """The JSON schema of its value, with default and help."""
+        """Return the JSON schema of the value, with default and help."""
         value = self.read("")
         default = value if isinstance(value, int | float) else self.default
         return {**self.kind.schema(), "default": default, "description": self.help}
 
     def files(self, text: str, folder: Path) -> tuple[Path, ...]:
-        """The files that a text names; none for a setting that names no files.
+        """Return the files in a text; empty for a setting of another kind.
 
         Args:
             text: the value.
-            folder: where relative paths begin.
+            folder: base of relative paths.
 
         Raises:
-            Malformed: one is not there.
+            Malformed: a file does not exist.
         """
         paths = self.read(text) if isinstance(self.kind, Files) else ()
         for path in paths:
@@ -84,13 +84,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Section:
-    """Settings that belong together.
+    """A group of settings.
 
     Args:
-        title: of their part of `.env` and of their table.
+        title: of the section in `.env` and in the documentation.
         settings: in order.
-        place: `.env` for those of the stack, which have a line there; `environment` for those of one process, which
-            are documented only; `compose` for what only compose files name, with its default.
+        place: `.env` for settings of the stack, which have a line there; `environment` for settings of one process,
+            which are only documented; `compose` for those that only compose files name, with their defaults.
     """
 
     title: str
@@ -99,10 +99,10 @@ class Section:
 
 
 def by_name(sections: Iterable[Section]) -> dict[str, Setting]:
-    """The settings of some sections, by name."""
+    """Return the settings of sections by name."""
     return {setting.name: setting for section in sections for setting in section.settings}
 
 
 def read_by(table: Mapping[str, Setting], *readers: str) -> dict[str, Setting]:
-    """The settings of a table that one of these reads, by name."""
+    """Return the settings of a table that at least one of `readers` reads, by name."""
     return {name: setting for name, setting in table.items() if not {*readers}.isdisjoint(setting.readers)}

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Another name of run_tei_docker.sh.
+# Alias of run_tei_docker.sh.
 exec "$(dirname "$0")/run_tei_docker.sh" "$@"

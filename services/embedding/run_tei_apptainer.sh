@@ -13,7 +13,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=tei_container.sh
 . "$root/services/embedding/tei_container.sh"
 
-# Has the container's environment hold a variable: by name, so that no command line holds its value.
+# pass NAME VALUE: set a variable in the container without showing its value on a command line.
 pass() {
     export "APPTAINERENV_$1=$2" "SINGULARITYENV_$1=$2"
 }
@@ -30,7 +30,7 @@ if [ -n "$gpu" ]; then
 fi
 if [ -n "${EMBEDDING_SERVER_API_KEY:-}" ]; then pass API_KEY "$EMBEDDING_SERVER_API_KEY"; fi
 if [ -n "${HF_TOKEN:-}" ]; then pass HF_TOKEN "$HF_TOKEN"; fi
-# Nothing of the user's home or environment leaks into the container.
+# Keep the user's home and environment out of the container.
 set -- "$runtime" run --cleanenv --no-home --writable-tmpfs --bind "$cache/models:/data" "$@"
 
 if [ -n "$dry" ]; then
@@ -41,8 +41,8 @@ command -v "$runtime" >/dev/null || fail "apptainer is not installed" "load its 
 mkdir -p "$cache/models"
 if [ ! -f "$sif" ]; then
     echo "==> fetching $image into $sif"
-    # Under another name until it is whole: several nodes may share the folder.
-    "$runtime" pull "$sif.$$" "docker://$image" || fail "$runtime pull failed" "see what it says above"
+    # Use a temporary name until it is complete: several nodes may share the folder.
+    "$runtime" pull "$sif.$$" "docker://$image" || fail "$runtime pull failed" "see its output above"
     mv "$sif.$$" "$sif"
 fi
 echo "==> starting $MODEL_ID with $image; once it says Ready, in the shell of your trainer:"

@@ -14,8 +14,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=tei_container.sh
 . "$root/services/embedding/tei_container.sh"
 
-# With a key a script starts the server, which reads the key from a file: no command line holds it, and `docker inspect`
-# does not show it.
+# With a key, a script starts the server and reads the key from a file, so that neither a command line nor `docker inspect`
+# shows it.
 key=${EMBEDDING_SERVER_API_KEY:-}
 if [ -n "$key" ]; then set -- /with_keys.sh API_KEY=/run/secrets/API_KEY text-embeddings-router "$@"; fi
 set -- "$image" "$@"
@@ -39,7 +39,7 @@ fi
 require_docker run_tei_python.py
 if [ -n "$key" ]; then keep_secret API_KEY "$key"; fi
 mkdir -p "$cache/models"
-# The token is read from a file: no command line holds it, and `docker inspect` does not show it.
+# The token is in a file, so that neither a command line nor `docker inspect` shows it.
 if [ -n "${HF_TOKEN:-}" ]; then (umask 077 && mkdir -p "$cache/home" && printf %s "$HF_TOKEN" >"$cache/home/token"); fi
 echo "==> starting $MODEL_ID with $image"
 run_detached "the embedding server" "$@"

@@ -21,7 +21,7 @@ from services.stack.settings import load  # noqa: E402
 def main() -> None:
     """Serve until SIGTERM or SIGINT; exit with a message if the server cannot start."""
     settings = parse(sys.argv[1:])
-    if "OMP_WAIT_POLICY" not in os.environ:  # PyTorch's threads spin for microseconds: not for milliseconds, not never
+    if "OMP_WAIT_POLICY" not in os.environ:  # limit the spinning of PyTorch's idle threads to microseconds
         os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _hand_over(error: ImportError) -> None:
-    """Continue in the environment that `make up` makes for models, if there is one."""
+    """Continue in the models environment of `make up`, if there is one; else exit."""
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     if Path(models.python).exists() and Path(sys.prefix) != models.venv:
         os.execv(models.python, [models.python, __file__, *sys.argv[1:]])

@@ -1,11 +1,11 @@
-# What run_tei_docker.sh and run_tei_apptainer.sh share: the image, the model and the flags. They set -eu and $root before
-# they read this.
+# Shared by run_tei_docker.sh and run_tei_apptainer.sh: the image, the model and the flags. They set -eu and $root before
+# sourcing this.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 # shellcheck source-path=SCRIPTDIR source=../models/container.sh
 . "$root/services/models/container.sh"
 
-# Prints the prefix that the image's tag has for the GPU found.
+# Print the prefix of the image's tag for the GPU found.
 tag_prefix() {
     if [ -z "$gpu" ]; then
         echo cpu-
@@ -28,7 +28,7 @@ tag_prefix() {
 
 find_gpu
 
-# TEI_IMAGE of the environment as it is, else that of .env with the prefix for the GPU found.
+# TEI_IMAGE of the environment unchanged, else that of .env with the prefix for the GPU found.
 image=${TEI_IMAGE:-}
 if [ -z "$image" ]; then
     known=$(from_dotenv TEI_IMAGE)
@@ -53,7 +53,7 @@ if [ "${1:-}" = --dry-run ]; then
     shift
 fi
 
-# The flags that come first; those of the user come after them and win.
+# These flags come first; the user's come last and take precedence.
 set -- --dtype "$DTYPE" --max-batch-tokens "${MAX_BATCH_TOKENS:-16384}" \
     --max-client-batch-size "${MAX_CLIENT_BATCH_SIZE:-32}" "$@"
 if [ -d "$MODEL_ID" ]; then

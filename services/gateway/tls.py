@@ -1,4 +1,4 @@
-"""TLS at the gateway: the certificate and the key that settings name, and whether clients here can trust them."""
+"""TLS at the gateway: read and check the certificate and key that the settings name."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from services.stack.errors import StackError
 from services.stack.settings import Settings
 
 FILES = {"tls_certificate": "TLS_CERTIFICATE", "tls_key": "TLS_KEY"}
-"""The setting that each file of the gateway is a copy of."""
+"""Setting that names the source of each of the gateway's TLS files."""
 TRUST = "SSL_CERT_FILE"
-"""The variable by which OpenSSL, and so every client, is told whom to trust."""
+"""Environment variable with the CA file of OpenSSL, which all clients use."""
 FLIGHTS = 4
-"""Times that each end of a handshake has its turn; two are enough."""
+"""Number of turns of each side in a handshake; two are enough."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """What the gateway is given.
+    """TLS files of the gateway.
 
     Args:
-        folder: that holds the files, by the names of `FILES`.
-        version: of their contents.
+        folder: folder with the files named in `FILES`.
+        version: digest of their contents.
     """
 
     folder: Path
@@ -33,34 +33,34 @@ class Tls:
 
 
 def contents(settings: Settings) -> dict[str, str]:
-    """The text of each file by name; none without TLS.
+    """Return the text of each TLS file by name; empty without TLS.
 
     Raises:
-        StackError: one is not there or cannot be read; names the setting.
+        StackError: a file is missing or unreadable; the message names the setting.
     """
     return {name: _read(settings, setting) for name, setting in FILES.items()} if settings.tls else {}
 
 
 def require(settings: Settings) -> None:
-    """Check that certificate and key are there, belong together, and serve clients on this machine.
+    """Check that certificate and key exist, match, and are accepted by clients on this machine.
 
     Raises:
-        StackError: they do not; names the setting, and the remedy.
+        StackError: one of these fails; the message names the setting and the remedy.
     """
     given = [setting for setting in FILES.values() if settings[setting]]
     if len(given) == 1:
         missing = next(setting for setting in FILES.values() if setting not in given)
-        raise StackError(f"{given[0]} is set and {missing} is not", "set both for TLS at the gateway, or none")
+        raise StackError(f"{given[0]} is set and {missing} is not", "set both for TLS at the gateway, or neither")
     if given:
         contents(settings)
         trusted(settings)
 
 
 def trusted(settings: Settings) -> str:
-    """The file of certificates that clients on this machine need; empty where they need none, or without TLS.
+    """Return the CA file that clients on this machine need; empty if they need none, or without TLS.
 
     Raises:
-        StackError: no client would take the certificate.
+        StackError: clients reject the certificate.
     """
     if not settings.tls:
         return ""
@@ -72,8 +72,8 @@ def trusted(settings: Settings) -> str:
         if not problem:
             return file
     raise StackError(
-        f"TLS_CERTIFICATE: clients of https://{settings.gateway_name} refuse it: {problem}",
-        f"set TLS_NAME to a name in it that leads to this machine, or {TRUST} to the certificate of its authority",
+        f"TLS_CERTIFICATE: clients of https://{settings.gateway_name} reject it: {problem}",
+        f"set TLS_NAME to a name in it that resolves to this machine, or {TRUST} to its CA certificate",
     )
 
 
@@ -82,24 +82,24 @@ def _read(settings: Settings, setting: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StackError(f"{setting}: {path} cannot be read: {error}", "name a PEM file that you may read") from None
+        raise StackError(f"{setting}: {path} cannot be read: {error}", "name a PEM file that you can read") from None
 
 
 def _server(settings: Settings, certificate: str) -> ssl.SSLContext:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Without a password OpenSSL would ask the terminal for the one of an encrypted key.
+        # Without `password`, OpenSSL would prompt on the terminal if the key is encrypted.
         server.load_cert_chain(certificate, str(*settings.files("TLS_KEY")), password="")
     except (ssl.SSLError, ValueError) as error:
         raise StackError(
-            f"TLS_CERTIFICATE and TLS_KEY: OpenSSL does not take them: {error}",
-            "name PEM files that belong together, the key without a password",
+            f"TLS_CERTIFICATE and TLS_KEY: OpenSSL rejects them: {error}",
+            "use a matching pair of PEM files; the key must have no password",
         ) from None
     return server
 
 
 def _trusting(file: str) -> ssl.SSLContext:
-    """What a client trusts; without a file whom the machine does."""
+    """Return a client context that trusts a CA file; without a file, the CAs of this machine."""
     try:
         return ssl.create_default_context(cafile=file or None)
     except OSError as error:
@@ -107,7 +107,7 @@ def _trusting(file: str) -> ssl.SSLContext:
 
 
 def _refusal(server: ssl.SSLContext, trusting: ssl.SSLContext, name: str) -> str:
-    """Why a client does not take the server's certificate, by a handshake in memory; empty where it does."""
+    """Try a handshake in memory; return why the client rejects the certificate, empty if it accepts it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = (
         trusting.wrap_bio(to_client, to_server, server_hostname=name.strip("[]")),

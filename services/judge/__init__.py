@@ -1,1 +1,1 @@
-"""The LLM judge: vLLM, found or installed, given a model that this machine can have, and started."""
+"""The LLM judge: find or install vLLM, choose a model that fits this machine, and start it."""

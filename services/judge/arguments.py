@@ -19,9 +19,9 @@ FROM_ENVIRONMENT = {
     "MAX_MODEL_LEN": "JUDGE_MAX_MODEL_LEN",
     "GPU_MEMORY_UTILIZATION": "JUDGE_GPU_MEMORY_UTILIZATION",
 }
-"""The script's own variables, and the settings of the stack that replace those that are not set."""
+"""Variables of the script, and the settings of the stack that are their defaults."""
 AS_SETTINGS = ("dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
-"""Flags that set what the setting `JUDGE_...` of that name sets in a stack."""
+"""Flags that override the setting `JUDGE_...` of the same name."""
 AS_FLAGS = ("max_num_seqs", "max_num_batched_tokens")
 """Flags that are passed on to vLLM."""
 EVERY_ADDRESS = "0.0.0.0"
@@ -30,15 +30,15 @@ EVERY_ADDRESS = "0.0.0.0"
 def parse(
     arguments: Sequence[str], settings: Settings, environ: Mapping[str, str] = os.environ
 ) -> tuple[argparse.Namespace, Settings]:
-    """Read what to start: a flag beats a variable of the script, and that one a setting of the stack.
+    """Parse the command line; flags override variables of the script, which override settings of the stack.
 
     Args:
-        arguments: of the command line; unknown ones go to vLLM as they are.
-        settings: of the stack.
+        arguments: command-line arguments; unknown ones are passed to vLLM.
+        settings: settings of the stack.
         environ: the environment.
 
     Returns:
-        The namespace with model (may be empty), host, port, replicas and yes; and the settings with what the flags say.
+        The namespace with model (may be empty), host, port, replicas and yes; and the settings with the flags applied.
 
     Raises:
         StackError: a variable is malformed; the message names it.
@@ -58,7 +58,7 @@ def parse(
 def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="run_vllm_server.py",
-        description="Serve an LLM judge with vLLM, on GPUs or processors. Flags that are not listed go to vLLM.",
+        description="Serve an LLM judge with vLLM, on GPUs or CPUs. Flags that are not listed are passed to vLLM.",
         allow_abbrev=False,
     )
     tensor_parallel = settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
@@ -66,19 +66,19 @@ def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentP
     parser.add_argument("--port", type=int, default=int(values["PORT"]), help="default %(default)s (PORT)")
     parser.add_argument("--host", default=EVERY_ADDRESS, help="address to listen on, default %(default)s")
     parser.add_argument("--replicas", type=_count, default=1, help="servers behind one address, each on its own GPUs")
-    parser.add_argument("--yes", action="store_true", help="install vLLM without asking where it is missing")
+    parser.add_argument("--yes", action="store_true", help="install vLLM without asking if it is missing")
     memory = "part of a GPU's memory (GPU_MEMORY_UTILIZATION)"
     _add(parser, "tensor_parallel_size", tensor_parallel, "GPUs that one replica spreads over", _count)
     _add(parser, "dtype", values["DTYPE"], "of weights and activations (DTYPE)")
     _add(parser, "max_model_len", values["MAX_MODEL_LEN"], "tokens of a prompt and its answer (MAX_MODEL_LEN)")
     _add(parser, "gpu_memory_utilization", values["GPU_MEMORY_UTILIZATION"], memory)
-    _add(parser, "max_num_seqs", "", "requests that are worked on at once")
-    _add(parser, "max_num_batched_tokens", "", "tokens of one step")
+    _add(parser, "max_num_seqs", "", "maximum number of concurrent requests")
+    _add(parser, "max_num_batched_tokens", "", "maximum number of tokens in one step")
     return parser
 
 
 def _add(parser: argparse.ArgumentParser, name: str, default: object, text: str, kind: type | object = str) -> None:
-    """Add a flag of vLLM, which people spell with underscores too."""
+    """Add a flag of vLLM, with hyphens and with underscores."""
     spellings = dict.fromkeys((f"--{_flag(name)}", f"--{name}"))
     parser.add_argument(*spellings, default=default, help=text, type=kind)  # type: ignore[arg-type]
 

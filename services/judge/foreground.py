@@ -1,4 +1,4 @@
-"""One server in the foreground: its output goes to the user's terminal, and it ends with the script that started it."""
+"""Run one server in the foreground: its output goes to the terminal, and it ends with the script that started it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.stack.signals import defer_signals
 
 POLL_SECONDS = 0.5
 ABANDON_SECONDS = 5.0
-"""For a server that is still loading its model: vLLM does not hear SIGTERM then, and has nothing to finish."""
+"""Seconds to wait for a server that is still loading: vLLM ignores SIGTERM then, and has no requests to finish."""
 
 
 def serve(
@@ -27,23 +27,23 @@ def serve(
     stop_grace: float,
     announce: Callable[[], None],
 ) -> None:
-    """Run a server until it ends or is interrupted; nothing that it started is left.
+    """Run a server until it ends or is interrupted; then kill its whole process group.
 
     Args:
-        command: that starts it.
-        environment: all of its variables.
-        address: host and port at which it answers /health.
-        startup_timeout: seconds until it must.
-        stop_grace: seconds from SIGTERM until it is killed.
+        command: command that starts it.
+        environment: all of its environment variables.
+        address: host and port of its /health.
+        startup_timeout: seconds until it must be healthy.
+        stop_grace: seconds from SIGTERM to SIGKILL.
         announce: called once it is healthy.
 
     Raises:
-        StackError: it ended by itself, or was not healthy in time.
+        StackError: it exited, or was not healthy in time.
     """
     process, healthy = None, False
     try:
         with defer_signals():
-            # Not in the user's own directory, whose modules would come before those of vLLM.
+            # Not in the user's directory, whose modules would shadow those of vLLM.
             process = subprocess.Popen(
                 command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -56,19 +56,19 @@ def serve(
                 problem = f"judge: not healthy after {startup_timeout:g} s (MODEL_UP_TIMEOUT)"
                 raise StackError(problem, "see the lines above")
             time.sleep(POLL_SECONDS)
-        when = "" if healthy else " while it was starting"
-        raise StackError(f"judge: it ended{when}, with status {process.returncode}", "see the lines above")
+        when = "" if healthy else " during startup"
+        raise StackError(f"judge: exited{when} with status {process.returncode}", "see the lines above")
     finally:
         if process:
             with defer_signals():
                 _end(process, stop_grace if healthy else ABANDON_SECONDS)
 
 
-def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Stop a server, then what it started: SIGTERM to itself, which drains it; SIGKILL to all after `patience` s."""
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
+    """Send SIGTERM to a server, which drains it; after `grace` seconds, SIGKILL its process group."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
+        process.wait(grace)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

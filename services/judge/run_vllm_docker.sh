@@ -27,7 +27,7 @@ else
     MODEL_ID=${MODEL_ID:-$(from_dotenv JUDGE_CPU_MODEL)}
 fi
 
-# These options come first; the user's come after them and win.
+# These options come first; the user's come last and take precedence.
 # <launcher options> written by `make settings`
 : "${DRAIN_TIMEOUT:=$(from_dotenv DRAIN_TIMEOUT)}"
 set -- ${DRAIN_TIMEOUT:+--shutdown-timeout "$DRAIN_TIMEOUT"} "$@"
@@ -39,7 +39,7 @@ set -- ${MAX_MODEL_LEN:+--max-model-len "$MAX_MODEL_LEN"} "$@"
 [ -z "$gpu" ] || set -- ${GPU_MEMORY_UTILIZATION:+--gpu-memory-utilization "$GPU_MEMORY_UTILIZATION"} "$@"
 # </launcher>
 
-# The image's entry point is `vllm serve`: its arguments begin with the model. A script starts it where there are secrets.
+# The image's entry point is `vllm serve`, so the arguments start with the model. With secrets, a script starts it.
 keep_secret VLLM_API_KEY "${LLM_JUDGE_SERVER_API_KEY:-}"
 keep_secret HF_TOKEN "${HF_TOKEN:-}"
 secret=${LLM_JUDGE_SERVER_API_KEY:-}${HF_TOKEN:-}
@@ -63,7 +63,7 @@ if [ -d "$MODEL_ID" ]; then set -- --volume "$(cd "$MODEL_ID" && pwd):/model:ro"
 if [ -n "$gpu" ]; then
     set -- --gpus all --volume "$root/helm/rewardstack/files/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro" "$@"
 else
-    # vLLM binds its threads to processors, which Docker's default profile forbids.
+    # vLLM binds its threads to cores, which Docker's default seccomp profile forbids.
     set -- --security-opt seccomp=unconfined --cap-add SYS_NICE \
         --env "VLLM_CPU_KVCACHE_SPACE=${VLLM_CPU_KVCACHE_SPACE:-$(from_dotenv VLLM_CPU_KVCACHE_SPACE)}" \
         --volume "$root/helm/rewardstack/files/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro" "$@"

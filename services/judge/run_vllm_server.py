@@ -1,9 +1,9 @@
 """Serve an LLM judge with vLLM: `python run_vllm_server.py --model Qwen/Qwen3-32B --port 8000`.
 
-Needs Python 3.10 or later and nothing else: it takes the vLLM that this interpreter has, else the one in MODELS_DIR,
-which it installs there after asking (`--yes`: without). Prints the address to export once the judge answers; ends on
-Ctrl-C or SIGTERM, and leaves no process behind. Several replicas are the native stack with judge and gateway alone, for
-which `.venv` is made.
+Requires only Python 3.10 or later. Uses the vLLM of this interpreter, else the one in MODELS_DIR, which it installs
+there after asking (`--yes`: without asking). Prints the address to export once the judge is healthy; ends on Ctrl-C or
+SIGTERM without leaving processes behind. Several replicas run as a native stack with only judge and gateway, which
+creates `.venv`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WILDCARDS = ("0.0.0.0", "::", "")
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until interrupted; returns the exit status."""
+    """Serve until interrupted; return the exit status."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _serve(arguments)
@@ -68,7 +68,7 @@ def _serve(arguments: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Judge:
-    """What is served, and where."""
+    """A judge to serve, and its address."""
 
     vllm: Vllm
     model: Model
@@ -77,7 +77,7 @@ class Judge:
     settings: Settings
 
     def serve_here(self, share: Sequence[str]) -> None:
-        """One server, in the foreground, until it is interrupted."""
+        """Run one server in the foreground until it is interrupted."""
         listen = ["--host", self.host, "--port", str(self.port)]
         given = {**os.environ, **self._environment(share), "PATH": self._path}
         if key := self.settings["LLM_JUDGE_SERVER_API_KEY"]:
@@ -92,7 +92,7 @@ class Judge:
         )
 
     def serve_replicas(self, shares: Sequence[Sequence[str]]) -> None:
-        """Several of them and nginx, under supervisord; that process takes the place of this one."""
+        """Run several servers and nginx under supervisord; replaces this process."""
         venv.make()
         run = RunDir(tempfile.mkdtemp(prefix="judge-"))
         run.make()
@@ -120,7 +120,7 @@ class Judge:
 
     @property
     def _here(self) -> str:
-        """The host as this machine reaches it."""
+        """Host by which this machine reaches the judge."""
         return "127.0.0.1" if self.host in WILDCARDS else self.host
 
     @property
@@ -141,16 +141,18 @@ class Judge:
         if self.settings["LLM_JUDGE_SERVER_API_KEY"]:
             lines += ["  export LLM_JUDGE_SERVER_API_KEY=...    # as it is set here"]
         elif self.host in WILDCARDS:
-            lines += ["\nwarning: LLM_JUDGE_SERVER_API_KEY is empty: whoever reaches this machine may use the judge"]
+            lines += [
+                "\nwarning: LLM_JUDGE_SERVER_API_KEY is empty: anyone who can reach this machine can use the judge"
+            ]
         return "\n".join(lines)
 
 
 def _devices(vllm: Vllm, gpus: list[Gpu]) -> str:
-    return "the processor" if vllm.for_cpu else f"{len(gpus)} GPU(s)"
+    return "the CPU" if vllm.for_cpu else f"{len(gpus)} GPU(s)"
 
 
 def _vllm(models: Models, yes: bool) -> Vllm:
-    """The vLLM of this interpreter, else that of MODELS_DIR, installed if the user agrees."""
+    """Return the vLLM of this interpreter, else that of MODELS_DIR; install it there if the user agrees."""
     if found := engine.find(sys.executable):
         return found
     if not environment.ready(models):

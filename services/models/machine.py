@@ -1,4 +1,4 @@
-"""Report what this machine has for model servers: GPUs, memory, and a processor that vLLM supports."""
+"""Report the resources of this machine for model servers: GPUs, memory, and whether vLLM supports the CPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMITS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""Files of a control group, version 2 and 1: limit, use, statistics, and the row of the file cache in these."""
+"""Files of cgroup v2 and v1: limit, usage, statistics, and the row with the file cache in the statistics."""
 SHARED_MEMORY = Path("/dev/shm")
 NVIDIA_SMI_SECONDS = 20
 X86_FLAGS = ("avx2", "avx512f")
@@ -35,11 +35,11 @@ PART = re.compile(r"MIG \S+?\.(\d+)gb\S* +Device +\d+: \(UUID: (MIG-[^)\s]+)\)")
 
 
 class Gpu(NamedTuple):
-    """One GPU.
+    """A GPU or MIG device.
 
     Args:
-        name: in CUDA_VISIBLE_DEVICES: its index or UUID.
-        memory: bytes.
+        name: its index or UUID, as in CUDA_VISIBLE_DEVICES.
+        memory: memory in bytes.
     """
 
     name: str
@@ -62,7 +62,7 @@ def parts(listed: str) -> str:
 
 @lru_cache
 def _listed(program: str, *query: str) -> str:
-    """Return the output of nvidia-smi, run once a process; empty if it fails, or hangs because of the driver."""
+    """Return the output of nvidia-smi, which runs once per process; empty if it fails or times out."""
     try:
         asked = subprocess.Popen([program, *query], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     except OSError:
@@ -110,7 +110,7 @@ def shared_memory() -> int:
 
 
 def runs_vllm() -> bool:
-    """Return whether vLLM supports the processor: on x86 it needs AVX2 or AVX-512."""
+    """Return whether vLLM supports the CPU: on x86 it needs AVX2 or AVX-512."""
     if platform.machine() != "x86_64":
         return platform.machine() == "aarch64"
     flags = next((line for line in CPUINFO.read_text().splitlines() if line.startswith("flags")), "")
@@ -121,7 +121,7 @@ def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
     """Return the names of the GPUs of each replica; an empty list for each on a machine without GPUs.
 
     Args:
-        gpus: those of the machine.
+        gpus: GPUs of the machine.
         replicas: number of replicas.
         size: GPUs of each replica.
 

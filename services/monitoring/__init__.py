@@ -1,1 +1,1 @@
-"""What watches the stack: Prometheus' configuration and alerts, and Grafana's dashboards, written in Python."""
+"""Monitoring: Grafana's dashboards, written in Python, and the configuration of Prometheus and Grafana."""

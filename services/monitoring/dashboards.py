@@ -1,4 +1,4 @@
-"""The dashboards. `python -m services.monitoring.dashboards` writes them for Grafana beside the alerts."""
+"""The Grafana dashboards; `python -m services.monitoring.dashboards` writes their JSON files next to the alerts."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from services.stack.rundir import CHART_FILES
 FOLDER = CHART_FILES / "monitoring"
 ITEMS, REQUESTS, CACHED = "rewardstack_items_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
 OWN = 'endpoint!~"/health|/ready|/metrics"'
-"""Requests that somebody waits for."""
+"""Selects requests of clients, not those of probes."""
 
 
 def rate(metric: str, by: str = "") -> str:
-    """How often something happens in a second, over all replicas.
+    """Return the query for the rate per second of a counter, summed over all replicas.
 
     Args:
-        metric: a counter, with its selector.
+        metric: name of the counter, with its selector.
         by: labels to keep.
     """
     return f"sum{f' by ({by})' if by else ''} (rate({metric}[$__rate_interval]))"
 
 
 def share(part: str, whole: str, by: str = "") -> str:
-    """The share of a counter's events that are those of another; no value where nothing happens."""
+    """Return the query for the ratio of two counters' rates; it has no value while `whole` does not increase."""
     return f"{rate(part, by)} / {rate(whole, by)}"
 
 
 def quantile(part: float, histogram: str, by: str = "") -> str:
-    """A quantile of a histogram, over all replicas.
+    """Return the query for a quantile of a histogram over all replicas.
 
     Args:
-        part: from 0 to 1.
-        histogram: its name without `_bucket`, and its selector.
+        part: the quantile, from 0 to 1.
+        histogram: its name without `_bucket`, with its selector.
         by: labels to keep.
     """
     name, brace, selector = histogram.partition("{")
@@ -43,22 +43,22 @@ def quantile(part: float, histogram: str, by: str = "") -> str:
 
 
 def quantiles(histogram: str) -> list[Query]:
-    """The middle, and what the slow ones take."""
+    """Return queries for the 50 %, 95 % and 99 % quantiles of a histogram."""
     return [Query(quantile(part, histogram), f"{part:.0%}") for part in (0.5, 0.95, 0.99)]
 
 
 def mean(histogram: str) -> str:
-    """The mean of a histogram, over all replicas."""
+    """Return the query for the mean of a histogram over all replicas."""
     return f"{rate(f'{histogram}_sum')} / {rate(f'{histogram}_count')}"
 
 
 def of_queue(metric: str, by: str = "") -> str:
-    """What stands in the one queue, which every reward server tells."""
+    """Return the query for a gauge of the shared queue, which every reward server reports."""
     return f"max{f' by ({by})' if by else ''} ({metric})"
 
 
 def queue_rate(metric: str, by: str) -> str:
-    """How often something happens in a second in the one queue, which every reward server tells."""
+    """Return the query for the rate per second of a counter of the shared queue, which every reward server reports."""
     return f"max by ({by}) (rate({metric}[$__rate_interval]))"
 
 
@@ -226,11 +226,14 @@ JOBS = Row(
 )
 
 JUDGE = Row(
-    "Judge (vLLM)",
+    "Judges and reward model (vLLM)",
     [
         Panel(
             "Requests",
-            [Query("sum(vllm:num_requests_running)", "running"), Query("sum(vllm:num_requests_waiting)", "waiting")],
+            [
+                Query("sum by (model_name) (vllm:num_requests_running)", "{{model_name}}: running"),
+                Query("sum by (model_name) (vllm:num_requests_waiting)", "{{model_name}}: waiting"),
+            ],
             text="More waiting than running, for long: another replica.",
         ),
         Panel("Time to the answer", quantiles("vllm:e2e_request_latency_seconds"), "s"),
@@ -286,12 +289,12 @@ DASHBOARDS = (
 
 
 def files() -> dict[Path, str]:
-    """The text of each dashboard's file."""
+    """Return the JSON text of each dashboard by the path of its file."""
     return {FOLDER / f"{board.name}.json": json.dumps(board.json(), indent=2) + "\n" for board in DASHBOARDS}
 
 
 def main() -> None:
-    """Writes the files."""
+    """Write the dashboard files."""
     for path, text in files().items():
         path.write_text(text, encoding="utf-8")
 

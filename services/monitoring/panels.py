@@ -1,4 +1,4 @@
-"""What dashboards are made of, and how Grafana wants it written.
+"""Build Grafana dashboards from queries, panels and rows.
 
 https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
 """
@@ -16,16 +16,16 @@ COLUMNS = 24
 """Width of a dashboard."""
 HEIGHTS = {"stat": 4, "timeseries": 8}
 SCHEMA = 39
-"""Version of the model, of Grafana 11; later ones read it."""
+"""Schema version of Grafana 11; later versions migrate it."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """One line of a panel, or several.
+    """A query of a panel, which draws one or more lines.
 
     Args:
-        expr: PromQL; `$__rate_interval` is Grafana's.
-        legend: name of a line, with labels in double braces.
+        expr: PromQL, in which Grafana replaces `$__rate_interval`.
+        legend: name of each line, with labels in double braces.
     """
 
     expr: str
@@ -34,15 +34,15 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture of some queries.
+    """A panel of a dashboard.
 
     Args:
-        title: above it.
-        queries: in order.
-        unit: Grafana's name of one, such as `s`, `percentunit` or `short`.
-        text: what it means, shown on demand.
+        title: title of the panel.
+        queries: its queries, in order.
+        unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
+        text: description, shown on demand.
         kind: lines over time, or the latest number.
-        width: in columns, of `COLUMNS`.
+        width: width in columns; a dashboard has `COLUMNS`.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Panel:
     width: int = 8
 
     def json(self, ident: int, place: Mapping[str, int]) -> dict[str, Any]:
-        """The panel at its place."""
+        """Return the panel as Grafana JSON with this id and position."""
         stat = {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"}
         lines = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
         return {
@@ -77,8 +77,8 @@ class Row:
     """Panels under a heading, from left to right and then below.
 
     Args:
-        title: the heading.
-        panels: in order.
+        title: heading of the row.
+        panels: its panels, in order.
     """
 
     title: str
@@ -87,12 +87,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """One page.
+    """A Grafana dashboard.
 
     Args:
-        name: of its file, and in its address.
-        title: above it.
-        rows: from top to bottom.
+        name: name of its file, also used in its uid.
+        title: title of the dashboard.
+        rows: its rows, from top to bottom.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Dashboard:
     rows: Sequence[Row]
 
     def json(self) -> dict[str, Any]:
-        """The page as Grafana reads it."""
+        """Return the dashboard as Grafana JSON."""
         return {
             "uid": f"rewardstack-{self.name}",
             "title": self.title,
@@ -115,7 +115,7 @@ class Dashboard:
 
 
 def _placed(rows: Iterable[Row]) -> Iterable[dict[str, Any]]:
-    """Headings and panels, numbered, each at its place."""
+    """Yield row headings and panels as Grafana JSON, each with its id and position."""
     ident, top = 1, 0
     for row in rows:
         place = {"h": 1, "w": COLUMNS, "x": 0, "y": top}

@@ -1,1 +1,1 @@
-"""What every way of running the services shares: settings, run directory, processes, console, errors."""
+"""Shared by all deployments: settings, run directory, processes, console output, errors."""

@@ -1,4 +1,4 @@
-"""`python -m services.stack setup|programs|settings`: what the stack needs before it can be started."""
+"""`python -m services.stack setup|programs|settings`: prepare what the stack needs before it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Helm chart has of the tables: descriptions of services, defaults of settings, and the schema of its values.
+"""Generate the chart's files from the tables: services, defaults of settings, and the schema of its values.
 
 A line of `values.yaml` that ends in `# NAME` has the default of that setting.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from services.stack.settings_table import TABLE, read_by
 CHART = "helm/rewardstack"
 DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
 COMMON = "common"
-"""The section with values that each service accepts too."""
+"""The section with values that every service also accepts."""
 POD_SECTIONS = ("rules", "worker", "gateway", "cache", "queue", "judge", "embedding")
 CHOICES = {
     "device": ["gpu", "cpu"],
@@ -33,12 +34,12 @@ CHOICES = {
     "imagePullPolicy": ["IfNotPresent", "Always", "Never"],
     "externalTrafficPolicy": ["Cluster", "Local"],
 }
-"""What the values of these names may be."""
+"""Allowed values, by name."""
 AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSeconds"})
-"""Numbers that may not be 0: whatever scales, one replica stays."""
+"""Numbers that must be at least 1."""
 METRICS_PORTS = {"gateway-metrics": 9113, "worker-metrics": 9100}
 OPEN = frozenset({"resources", "dashboardLabels", "namespace"})
-"""Maps that may hold more than their defaults."""
+"""Maps that accept keys beyond their defaults."""
 LABELS = frozenset(
     {
         *("annotations", "clients", "commonLabels", "dashboardLabels", "direct", "labels", "namespace", "nodeSelector"),
@@ -49,7 +50,7 @@ LABELS = frozenset(
 WORDS = frozenset({"program", "functions", "topologyKeys", "names"})
 """Lists of strings."""
 NAMED = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
-"""Lists of what has a name, and which fields of it are strings."""
+"""Lists of objects with a `name`, and the further fields that are strings."""
 HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PATTERNS = {
     "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
@@ -61,9 +62,9 @@ PATTERNS = {
     "judge": HOST,
     "embedding": HOST,
 }
-"""How Redis, Kubernetes and nginx read the strings of these names; those of services are hosts."""
+"""Patterns of strings, by name, as Redis, Kubernetes and nginx accept them; names of services are Ingress hosts."""
 WIRED = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
-"""Settings of the reward server that its container decides."""
+"""Settings of the reward server that the chart fixes."""
 
 
 Schema = dict[str, Any]
@@ -71,7 +72,7 @@ TEXT: Schema = {"type": "string"}
 
 
 def written(root: Path) -> dict[Path, str]:
-    """The text that each written file of the chart should have, for the tree at `root`."""
+    """Return the text of each generated file of the chart by path, for the tree at `root`."""
     chart = root / CHART
     values = DEFAULT.sub(_default, (chart / "values.yaml").read_text(encoding="utf-8"))
     return {
@@ -81,7 +82,7 @@ def written(root: Path) -> dict[Path, str]:
         chart / "files/services.yaml": yaml.safe_dump({name: _plain(asdict(one)) for name, one in SERVICES.items()}),
         chart / "files/settings.yaml": yaml.safe_dump(
             {
-                **{name: _defaults(name) for name in ("gateway", "judge", "rules")},
+                **{name: _defaults(name) for name in ("gateway", "judge", "reward-model", "rules")},
                 "options": _option_defaults(),
                 "timeouts": {
                     name: int(TABLE[name].default)
@@ -94,17 +95,17 @@ def written(root: Path) -> dict[Path, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a description as YAML holds it: lists for tuples, and only what is there."""
+    """Return a description as plain YAML types: lists instead of tuples, without empty values."""
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items() if part not in ((), {}, "", None)}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def schema(values: Mapping[str, Any]) -> Schema:
-    """The JSON schema of the chart's values, which refuses names that they do not have.
+    """Return the JSON schema of the chart's values; unknown names are invalid.
 
     Args:
-        values: the defaults, whose types are taken for those of all values; an empty map may hold anything.
+        values: the defaults, from which types are inferred; an empty map may contain anything.
     """
     made = _of(values)
     parts = made["properties"]
@@ -125,14 +126,18 @@ def schema(values: Mapping[str, Any]) -> Schema:
     parts["files"]["properties"]["functions"]["items"]["not"] = {"pattern": r"^/|:|\.\."}
     parts["judges"] = {
         "type": "object",
-        # Of Services with it, and of a route: not as in a version (v1), nor that of a rule.
+        # Part of a Service's name and of a route: not like an API version (v1), and not the name of a rule.
         "propertyNames": {
             "pattern": "^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$",
             "not": {"anyOf": [{"pattern": "^v[0-9]"}, {"enum": sorted(RULES)}]},
         },
         "additionalProperties": _partial(parts["judge"]),
     }
-    parts["global"] = {"type": "object"}  # Helm's own, for charts that have this one as a part
+    reward_model = deepcopy(parts["judge"])
+    for name in ("enabled", "route", "scaling"):
+        del reward_model["properties"][name]
+    parts["rewardModel"] = _partial(reward_model)
+    parts["global"] = {"type": "object"}  # of Helm, for charts that use this one as a subchart
     return {"$schema": "http://json-schema.org/draft-07/schema#", **made, **_reward_types()}
 
 
@@ -144,7 +149,7 @@ def _claim() -> Schema:
 
 
 def _reward_types() -> Schema:
-    """Return the condition that REWARD_TYPE is built in where the values name no functions, routes or judges."""
+    """Return the condition that REWARD_TYPE is a built-in route if the values add no functions, routes or judges."""
     routes = builtin_routes()
     known = {
         "anyOf": [
@@ -166,7 +171,7 @@ def _reward_types() -> Schema:
 def _of(value: Any, name: str = "") -> Schema:
     if isinstance(value, dict):
         parts = {key: _of(part, key) for key, part in value.items()}
-        # All are there by default: one that is not was set to null.
+        # All keys have defaults, so a missing one was set to null.
         closed = {"properties": parts, "additionalProperties": False, "required": [*parts]} if parts else {}
         if name in OPEN:
             closed = {}
@@ -183,7 +188,7 @@ def _of(value: Any, name: str = "") -> Schema:
 
 
 def _items(name: str) -> Schema:
-    """What a list of this name holds."""
+    """Return the `items` schema of a list with this name."""
     if name in WORDS:
         return {"items": dict(TEXT)}
     if name == "extraArgs":
@@ -195,7 +200,7 @@ def _items(name: str) -> Schema:
 
 
 def _partial(made: Schema) -> Schema:
-    """The same, where any part may be missing."""
+    """Return a schema with all properties optional, at every level."""
     parts = {name: _partial(part) for name, part in made.get("properties", {}).items()}
     return {name: value for name, value in made.items() if name != "required"} | (
         {"properties": parts} if parts else {}
@@ -203,7 +208,7 @@ def _partial(made: Schema) -> Schema:
 
 
 def _settings(settings: Iterable[Setting]) -> Schema:
-    """Of a map of settings by name; secrets are keys instead."""
+    """Return the schema of a map of settings by name, without secrets, which belong to `keys`."""
     parts = {setting.name: setting.schema() for setting in settings if not setting.secret and setting.name not in WIRED}
     return {"type": "object", "properties": parts, "additionalProperties": False}
 

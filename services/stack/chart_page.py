@@ -1,4 +1,4 @@
-"""The page of the Helm chart: what its `values.yaml` says of each value, as tables."""
+"""Generate the chart's README: tables of the values with the comments in `values.yaml`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ HEAD = """\
 <!-- Written from values.yaml by `make settings`. -->
 # The chart's values
 
-How they are used: [docs/kubernetes.md](../../docs/kubernetes.md). A name that is none of these is refused.
+How to use them: [docs/kubernetes.md](../../docs/kubernetes.md). Other names are rejected.
 """
 WHOLE = frozenset({"resources", "gpu", "cpu"})
-"""Maps that are one value, though they take several lines."""
+"""Maps that are documented as a single value."""
 LINE = re.compile(r"^(?P<indent> *)(?:# (?P<comment>.*)|(?P<name>\w+):(?P<flow>.*))?$", re.M)
 STEP = 2
-"""Spaces by which a map stands further right."""
+"""Indentation of a nested map."""
 
 
 @dataclass
 class Section:
-    """A map of values, or those that stand in none.
+    """A top-level map of values, or the values outside of any map.
 
     Args:
-        title: its name, empty for the latter.
-        meaning: of the map.
+        title: name of the map; empty for values outside of any map.
+        meaning: description of the map.
         rows: name, default and meaning of each value.
     """
 
@@ -38,20 +38,20 @@ class Section:
 
 
 def page(text: str) -> str:
-    """The page of a `values.yaml`.
+    """Return the README for a `values.yaml`.
 
     Args:
-        text: of the file: a comment above each value says what it means; one without has the meaning of the last value
-            of its name.
+        text: text of the file. A comment above each value is its meaning; a value without one has the meaning of the
+            last value with the same name.
 
     Raises:
-        ValueError: no value of a name has a meaning.
+        ValueError: a value has no comment, and no earlier one has its name.
     """
     return "\n".join([HEAD, *(line for section in sections(text) for line in _lines(section)), ""])
 
 
 def sections(text: str) -> list[Section]:
-    """The sections of a `values.yaml`, in its order; `page` says of what form it is.
+    """Return the sections of a `values.yaml` in its order; the arguments are those of `page`.
 
     Raises:
         ValueError: as `page` does.
@@ -95,5 +95,5 @@ def _at(values: Mapping[str, Any], path: list[str]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A default as it would be written in a file of values, on one line."""
+    """Return a default in YAML on one line."""
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6).removesuffix("...\n").strip()

@@ -1,4 +1,4 @@
-"""What clusters are given of the table: the JSON schema of a chart's values, and a container's file of variables."""
+"""Export the table of settings for clusters: a JSON schema, and an environment file for containers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from services.stack.settings_table import read_by
 
 
 def schema(*readers: str) -> Schema:
-    """The JSON schema of an object that holds settings by name, those left out that are secrets.
+    """Return the JSON schema of an object with settings by name, without secrets.
 
     Args:
-        readers: services whose settings it takes, such as `rules` and `worker`.
+        readers: services whose settings are included, such as `rules` and `worker`.
     """
     properties = {name: setting.schema() for name, setting in read_by(*readers).items() if not setting.secret}
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
 def environment_file(values: Mapping[str, str], *readers: str) -> str:
-    """A line NAME=value for each setting that is set, as a shell reads it (`apptainer exec --env-file`); no secret.
+    """Return an environment file (`apptainer exec --env-file`) with the settings that are set, without secrets.
 
     Args:
-        values: by name; what the readers do not read is left out.
-        readers: services that are given the file.
+        values: values by name; settings that the readers do not read are omitted.
+        readers: services that get the file.
 
     Raises:
-        Malformed: a value is not what the table says.
+        Malformed: a value is invalid.
     """
     lines = []
     for name, setting in read_by(*readers).items():

@@ -9,19 +9,19 @@ from services.stack.rundir import ROOT
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m services.stack", description="What the stack needs.")
+    parser = argparse.ArgumentParser(prog="python -m services.stack", description="Prepare what the stack needs.")
     commands = parser.add_subparsers(dest="command", required=True)
-    setup = commands.add_parser("setup", help="make .venv")
-    setup.add_argument("--dev", action="store_true", help="with the tools of tests and lint")
+    setup = commands.add_parser("setup", help="create or update .venv")
+    setup.add_argument("--dev", action="store_true", help="include the tools for tests and lint")
     commands.add_parser("programs", help="find or install nginx and redis-server")
-    commands.add_parser("settings", help="write what is written from the table of settings")
+    commands.add_parser("settings", help="write the files that are generated from the table of settings")
     return parser
 
 
 def main() -> None:
     """Run one command."""
     arguments = _parser().parse_args()
-    # `setup` runs before there is a .venv, and the others need what is in it.
+    # Imported late: `setup` runs before .venv exists, and the other commands need its packages.
     if arguments.command == "setup":
         from services.stack import venv
 

@@ -1,4 +1,4 @@
-"""What the compose files, and the launchers of single containers, have of the table of services, as lines of text."""
+"""Generate the parts of the compose files and of the container launchers that follow from the table of services."""
 
 from __future__ import annotations
 
@@ -11,28 +11,33 @@ from collections.abc import Iterable, Mapping
 from services.stack.services_table import DRAIN_TIMEOUT, SERVICES, Memory, Option, Service
 from services.stack.settings_table import TABLE, of
 
-CONFIG = {"cache": "/etc/redis.conf", "queue": "/etc/redis.conf", "judge": "/etc/vllm.yaml"}
-"""Where a container has the file of options that its command names."""
-ENTRY_POINT = {"judge": ("vllm", "serve"), "embedding": ("text-embeddings-router",)}
-"""What the images of model servers start by themselves: their command begins with the arguments."""
-PROGRAM = {"judge": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
-"""The settings that name another one."""
+CONFIG = {
+    **dict.fromkeys(("cache", "queue"), "/etc/redis.conf"),
+    **dict.fromkeys(("judge", "reward-model"), "/etc/vllm.yaml"),
+}
+"""Path of the configuration file in a container, by service."""
+ENTRY_POINT = {"judge": ("vllm", "serve"), "reward-model": ("vllm", "serve"), "embedding": ("text-embeddings-router",)}
+"""Entry points of the model servers' images, which the container's command leaves out."""
+PROGRAM = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
+"""Settings that override the entry points."""
+MODEL = {"reward-model": "${REWARD_MODEL_ID}"}
+"""A model that has no other one by default."""
 ARGUMENTS = {"gateway": ("-p", "/tmp/gateway"), "embedding": ("--hostname", "0.0.0.0", "--port", "8080")}
-"""Further arguments that only containers have."""
+"""Additional arguments in containers."""
 REPLICAS = ("--data-parallel-size", "${JUDGE_REPLICAS}")
-"""On GPUs Compose cannot give each replica its own, so vLLM has them in one container."""
+"""Compose cannot assign GPUs to each replica, so on GPUs one container runs all replicas of vLLM."""
 FOLDER = "/run/secrets"
 PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
-"""A word that YAML needs no quotes for, within brackets."""
+"""A word that needs no quotes in a YAML flow sequence."""
 CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
 WIDTH = 110
 LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
 
 
 def parts() -> Mapping[str, Iterable[str]]:
-    """Return the lines of each written part, by what its first line says in angle brackets."""
+    """Return the lines of each generated part by its name, which is in angle brackets in its first line."""
     services = {f"service {name}": _service(row) for name, row in SERVICES.items()}
-    names = ("rules", "worker", "judge", "embedding")
+    names = ("rules", "worker", "judge", "reward-model", "embedding")
     on_gpus = {f"service {name} gpu": _command(SERVICES[name], "gpu") for name in ("judge", "embedding")}
     files = dict.fromkeys(secret for name in names for secret in _secrets(SERVICES[name]))
     return {
@@ -66,8 +71,9 @@ def _service(service: Service) -> list[str]:
 
 
 def _command(service: Service, device: str) -> list[str]:
-    model = f"${{{service.name.upper()}_MODEL:-${{{service.name.upper()}_{device.upper()}_MODEL}}}}"
-    filled = {"{model}": model, "{config}": CONFIG.get(service.name, "")}
+    prefix = service.name.upper()
+    model = f"${{{prefix}_MODEL:-${{{prefix}_{device.upper()}_MODEL}}}}"
+    filled = {"{model}": MODEL.get(service.name, model), "{config}": CONFIG.get(service.name, "")}
     words = [filled.get(word, word) for word in service.command[len(ENTRY_POINT.get(service.name, ())) :]]
     words += ARGUMENTS.get(service.name, ())
     words += (_optional(option) for option in service.options if option.device in ("", device))
@@ -81,22 +87,22 @@ def _optional(option: Option) -> str:
 
 
 def _probe(service: Service) -> Iterable[str]:
-    """Return the command that asks the service within its container."""
+    """Return the health check command inside the container."""
     if service.probe.command:
         return service.probe.command
-    port = service.port or SERVICES["rules"].port  # the gateway has one for each service behind it
+    port = service.port or SERVICES["rules"].port  # the gateway has a port for each service
     return ("curl", "--noproxy", "*", "-fsS", f"http://127.0.0.1:{port}{service.probe.ready}")
 
 
 def _memory(service: str, memory: Memory) -> str:
-    """Return the limit of a container, by a variable; Compose cannot multiply, so `make up` sets it."""
+    """Return the variable of a container's memory limit; `make up` sets it, because Compose cannot multiply."""
     name = memory.setting if memory.factor == 1 else f"{service.upper()}_MEMORY"
     row = of("compose").get(name)
     return f"${{{name}:-{row.default}}}" if row else f"${{{name}}}"
 
 
 def _secrets(service: Service) -> dict[str, str]:
-    """Return by the file of each secret that a service reads the variable that it is for."""
+    """Return the secrets of a service: environment variable by file name."""
     settings = of(".env", "compose")
     return {
         **{name.lower(): f"{name}_FILE" for name in service.secret_files if name in settings},
@@ -117,18 +123,18 @@ def _reads_secrets(service: Service) -> list[str]:
 
 
 def _folded(key: str, text: str) -> list[str]:
-    """Return lines that hold a text of several words."""
+    """Return a key and its text as YAML lines, folded if the text is long."""
     lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
     return [f"{key}: {text}"] if len(lines) == 1 else [f"{key}: >-", *(f"  {line}" for line in lines)]
 
 
 def _flow(words: Iterable[str]) -> str:
-    """Return a list in YAML; Compose reads $ as the beginning of a variable."""
+    """Return words as a YAML flow sequence, with $ escaped for Compose."""
     return f"[{', '.join(word if PLAIN.fullmatch(word) else json.dumps(word.replace('$', '$$')) for word in words)}]"
 
 
 def _launcher_options() -> list[str]:
-    """Return the lines of the launcher that put options before the user's arguments."""
+    """Return the launcher's lines that insert options before the user's arguments."""
     lines = []
     for option in SERVICES["judge"].options:
         name = option.setting.removeprefix("JUDGE_")
@@ -139,7 +145,7 @@ def _launcher_options() -> list[str]:
 
 
 def _launcher_container(service: Service) -> list[str]:
-    """Return the lines of a launcher that put options of `docker run` before the image."""
+    """Return the launcher's lines that insert options of `docker run` before the image."""
     environments = {"": service.environment, "cpu": service.cpu_environment}
     return [
         f': "${{{DRAIN_TIMEOUT}:=$(from_dotenv {DRAIN_TIMEOUT})}}"',

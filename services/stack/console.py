@@ -24,12 +24,12 @@ IN_ASCII = {TICK: "ok", "—": "-", "→": "->"}
 """For terminals and logs that are not UTF-8."""
 COLORS = {TICK: "32", "ERROR:": "1;31", "warning:": "33"}
 SLOW_SECONDS = 1.0
-"""After which a step is announced."""
+"""A step is announced after this many seconds."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")
-"""By which a line tells why a program ends: of Python, of nginx, of Redis and others."""
+"""Markers of a line with the cause of a failure, in the output of Python, nginx, Redis and others."""
 NAME = f"{string.ascii_letters}{string.digits}._"
-"""What stands before those signs, if anything: the name of an error."""
+"""Characters of the error name that may precede a marker."""
 SEARCHED_BYTES = 2**20
 CAUSE_CHARACTERS = 300
 
@@ -40,11 +40,11 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
     Args:
         text: one line or several.
         stream: where to print them; None for stdout.
-        whole: do not wrap the line, because it is to be copied.
+        whole: do not wrap the line, so that it can be copied.
 
     Raises:
-        StackError: it cannot be written there, as on a full disk.
-        BrokenPipeError: nobody reads it any more.
+        StackError: the output cannot be written, for example because the disk is full.
+        BrokenPipeError: the reader has closed the pipe.
     """
     stream = stream or sys.stdout
     if "utf" not in (stream.encoding or "").lower():
@@ -57,9 +57,9 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
     except BrokenPipeError:
         raise
     except OSError as error:
-        # Not the remedy of a full RUN_DIR: the output may go to another disk.
+        # Not the remedy for a full RUN_DIR: the output may be on another disk.
         raise StackError(
-            f"cannot write the output: {error.strerror}", "make room where it goes, or send it somewhere else"
+            f"cannot write the output: {error.strerror}", "free space on its disk, or redirect it"
         ) from None
 
 
@@ -73,7 +73,7 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def _colored(line: str) -> str:
-    """Return the line with its first word in color, where that is one of `COLORS`."""
+    """Return the line with its first word in color, if that is one of `COLORS`."""
     color = next((color for word, color in COLORS.items() if line.startswith(word)), "")
     if not color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return line
@@ -105,11 +105,11 @@ def done(what: str, seconds: float) -> None:
 
 @contextmanager
 def step(doing: str, finished: str = "") -> Iterator[None]:
-    """Print one line when the step is finished; a slow step is announced first, one that fails prints only that.
+    """Print a line when a step is finished, and announce it if it is slow; a failed step prints no final line.
 
     Args:
-        doing: the step in words, such as `installing Python packages`.
-        finished: what it has reached, such as `Python packages installed`; empty for the same words.
+        doing: what the step does, such as `installing Python packages`.
+        finished: its result, such as `Python packages installed`; empty to repeat `doing`.
     """
     start = time.monotonic()
     announcement = threading.Timer(SLOW_SECONDS, _announce, [doing])
@@ -129,18 +129,18 @@ def _announce(doing: str) -> None:
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """The last lines of a log file, empty where there is none."""
+    """Return the last lines of a log file; empty if there is none."""
     if not log.exists():
         return ""
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
 def first_error(log: Path, start: int = 0) -> str:
-    """What the first line says that tells an error, which is the cause of those that follow; empty where none does.
+    """Return the first error in a log file, which usually causes the others; empty if there is none.
 
     Args:
-        log: that is searched.
-        start: bytes that are skipped; none are where it is shorter, for then it was begun anew.
+        log: log file to search.
+        start: number of bytes to skip; ignored if the file is shorter, because it was then rotated.
     """
     if not log.exists():
         return ""
@@ -151,24 +151,24 @@ def first_error(log: Path, start: int = 0) -> str:
 
 
 def error_in(text: str) -> str:
-    """What the first line of a log says that tells an error, without the name of its program and the time before it."""
+    """Return the first error in the text of a log, without the program name and time before it; empty if none."""
     lines = [_raised(line) for line in text.splitlines()]
     for line, after in zip(lines, [*lines, ""][1:], strict=True):
-        for sign in ERRORS:
-            before, found, rest = line.partition(sign)
+        for marker in ERRORS:
+            before, found, rest = line.partition(marker)
             name = before.rpartition(" ")[2]
             if found and "WARNING" not in before and not name.strip(NAME):
-                # Of a value that is refused the next line tells more, and begins further to the right.
+                # For an invalid value, the next line has the details and is indented.
                 more = f" {after.strip()}" if after.startswith("  ") and not after.startswith("  File") else ""
-                return f"{name}{sign}{rest.rstrip()}{more}"[:CAUSE_CHARACTERS]
+                return f"{name}{marker}{rest.rstrip()}{more}"[:CAUSE_CHARACTERS]
     return ""
 
 
 def _raised(line: str) -> str:
-    """What ended a traceback that stands in a record of JSON; any other line as it is."""
+    """Return the last line of the traceback in a JSON log record; return any other line unchanged."""
     try:
         record = json.loads(line)
     except ValueError:
         return line
-    told = record.get("exception") if isinstance(record, dict) else None
-    return told.splitlines()[-1] if isinstance(told, str) and told else line
+    traceback = record.get("exception") if isinstance(record, dict) else None
+    return traceback.splitlines()[-1] if isinstance(traceback, str) and traceback else line

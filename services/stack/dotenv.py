@@ -1,4 +1,4 @@
-"""Reads `.env` and `.env.local`, in the syntax of Docker Compose."""
+"""Read `.env` and `.env.local` in the syntax of Docker Compose."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
 
 
 def read(path: Path) -> dict[str, str]:
-    """Name to value for each line `NAME=value`.
+    """Return the values of a file by name, from its lines `NAME=value`.
 
-    A value may stand in quotes; without them a `#` after a space begins a comment. Nothing is interpolated.
+    A value may be quoted; without quotes, ` #` starts a comment. There is no interpolation.
 
     Raises:
-        StackError: there is no such file, a line is no assignment, or a name stands twice; the message names the line.
+        StackError: the file is missing, or a line is invalid or duplicated; the message names the line.
     """
     if not path.is_file():
         raise StackError(f"{path.name} is missing", f"put it back: git checkout -- {path.name}, or from the archive")
@@ -31,16 +31,16 @@ def read(path: Path) -> dict[str, str]:
             continue
         where = f"{path.name}, line {number}"
         if not (match := ASSIGNMENT.fullmatch(text)):
-            raise StackError(f"{where}: {text!r} is no setting", "write NAME=value")
+            raise StackError(f"{where}: {text!r} is not an assignment", "write NAME=value")
         name, raw = match.groups()
         if name in values:
-            raise StackError(f"{where}: {name} stands there twice", "keep one of the two lines")
+            raise StackError(f"{where}: {name} is set twice", "remove one of the two lines")
         values[name] = _value(raw.strip(), f"{where}: {name}")
     return values
 
 
 def read_local(root: Path) -> dict[str, str]:
-    """Return what the user's own file says; nothing where there is none.
+    """Return the values in the user's `.env.local`; empty if there is none.
 
     Raises:
         StackError: as `read` does.
@@ -51,7 +51,7 @@ def read_local(root: Path) -> dict[str, str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+        return path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise StackError(f"{path.name}, line {line}: this is not UTF-8", f"save {path.name} as UTF-8") from None
@@ -60,6 +60,6 @@ def _text(path: Path) -> str:
 def _value(raw: str, where: str) -> str:
     if raw[:1] in ("'", '"'):
         if not (match := QUOTED.fullmatch(raw)):
-            raise StackError(f"{where} has a quote that does not end", "close it with the quote it began with")
+            raise StackError(f"{where} has no closing quote", "end the value with the quote it starts with")
         return match.group(2)
     return "" if raw.startswith("#") else re.split(r"\s#", raw, maxsplit=1)[0].strip()

@@ -1,4 +1,4 @@
-"""How a command begins: Ctrl-C while it is still loaded ends it as quietly as later."""
+"""Entry point of the commands: Ctrl-C during imports ends them without a traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def enter(module: str) -> NoReturn:
     """Run the `main` of a module as a command.
 
     Args:
-        module: by its whole name; loaded here.
+        module: full name of the module, which is imported here.
 
     Raises:
         SystemExit: always, with the exit status.
@@ -21,5 +21,5 @@ def enter(module: str) -> NoReturn:
 
         main = import_module(module).main
     except KeyboardInterrupt:
-        sys.exit(130)  # nothing was begun
+        sys.exit(130)  # nothing has started
     sys.exit(exit_status(main))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 COMMAND = "\n      "
-"""Before a command in a remedy: it has a line to itself, which is not wrapped, so that it can be copied."""
+"""Precedes a command in a remedy: puts it on its own line, which is not wrapped, so that it can be copied."""
 
 
 class StackError(Exception):
-    """Something stops the stack from being set up, started or stopped.
+    """The stack cannot be set up, started or stopped.
 
     Args:
-        problem: what is wrong; names the variable, program or service.
-        remedy: what the user can do; empty where the problem says it.
+        problem: what is wrong, with the variable, program or service.
+        remedy: what the user can do; empty if the problem says it.
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:

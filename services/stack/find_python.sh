@@ -33,6 +33,6 @@ if ! find_python; then
     }
 fi
 if [ -z "$own" ] && [ "$found" != "$(command -v "${PYTHON:-$found}")" ] && [ ! -e .venv/bin/pip ]; then
-    echo "warning: PYTHON: $PYTHON is no Python >= 3.10 with venv and ensurepip; .venv is made with $found" >&2
+    echo "warning: PYTHON: $PYTHON is not a Python >= 3.10 with venv and ensurepip; .venv is created with $found" >&2
 fi
 echo "$found"

@@ -1,9 +1,10 @@
 #!/bin/sh
-# A container's health check: `health.sh COMMAND...` is healthy if the command succeeds. The engine restarts what ends, but not
-# what hangs: this ends a service that was healthy and has not been for UNHEALTHY_TIMEOUT seconds. A service that was never
-# healthy may be loading a model, and one whose command exits with 3 is alive: both are left alone.
+# A container's health check: `health.sh COMMAND...` is healthy if the command succeeds. The engine restarts a container
+# that exits, but not one that hangs: this script ends a service that was healthy and has not been for UNHEALTHY_TIMEOUT
+# seconds. A service that was never healthy may be loading a model, and one whose command exits with 3 is alive; both are
+# left alone.
 #
-# It ends every process but the engine's init, which then ends as well; where another program is process 1, it ends none.
+# It signals every process except the engine's init, which then exits, too. If another program is process 1, it ends nothing.
 last_healthy=/dev/shm/last_healthy
 
 timeout -s KILL 20 "$@"

@@ -1,4 +1,4 @@
-"""Settings as values for the Helm chart, which `make plan` prints of `.env.local`."""
+"""Convert settings to values of the Helm chart; `make plan` prints those of `.env.local`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ VALUES = {
     "JUDGE_MODEL": ("judge", "model"),
     "JUDGE_REPLICAS": ("judge", "replicas"),
     "JUDGE_TENSOR_PARALLEL_SIZE": ("judge", "gpus"),
+    "REWARD_MODEL_ID": ("rewardModel", "model"),
     "EMBEDDING": ("embedding", "enabled"),
     "EMBEDDING_MODEL": ("embedding", "model"),
     "WORKERS": ("worker", "replicas"),
@@ -22,13 +23,13 @@ VALUES = {
     **{name: ("settings", name) for name in read_by("rules", "worker")},
     **{name: ("gateway", "settings", name) for name in read_by("gateway") if name not in read_by("rules", "worker")},
 }
-"""By setting: where the chart's values have it."""
+"""Path in the chart's values, by setting."""
 IN_PODS = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
 """Settings that the chart fixes."""
 
 
 def of(settings: Mapping[str, str]) -> str:
-    """Return settings as YAML; a comment names those that the chart has no value for, or takes from a Secret.
+    """Return settings as YAML values of the chart; comments name those without a value, and those that need a Secret.
 
     Args:
         settings: values by name.
@@ -56,7 +57,7 @@ def _typed(value: str) -> str | int:
 
 
 def _lines(tree: Mapping[str, Any], margin: str = "") -> list[str]:
-    """Return a tree as YAML, whose scalars may be written as in JSON."""
+    """Return a nested map as lines of YAML."""
     lines = []
     for name, value in tree.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Who listens on a TCP port of this machine, and how that one is stopped."""
+"""Find the process that listens on a TCP port of this machine, and the command that stops it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from services.stack.rundir import MARK, ROOT, SUPERVISOR
 PROC = Path("/proc")
 LISTENING = "0A"
 DEBIAN = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
-"""Services that Debian starts when their packages are installed, by the program or the user that tells them."""
+"""Services that Debian starts when their packages are installed, by program or user."""
 
 
 class Listener(NamedTuple):
-    """Who listens.
+    """The process that listens on a port.
 
     Args:
-        who: such as `redis-server (pid 812)`; says so where that cannot be read.
-        service: of Debian that it most likely is; empty for none.
-        down: what stops the stack that it is of; empty where it is of none.
+        who: description, such as `redis-server (pid 812)`, or its user if the process cannot be read.
+        service: Debian service that it probably is; empty for none.
+        down: command that stops the stack that it belongs to; empty for none.
     """
 
     who: str
@@ -34,12 +34,12 @@ class Listener(NamedTuple):
 
 
 def listener(port: int) -> Listener:
-    """Who listens on a port."""
+    """Return the process that listens on a port."""
     return owner({name: uid for name, uid, _ in _listening(port)})
 
 
 def owner(sockets: Mapping[str, str]) -> Listener:
-    """Who has one of these sockets, as `answering` names them."""
+    """Return the process that owns one of these sockets, which are in the form of `answering`."""
     for folder in PROC.glob("[0-9]*/fd"):
         with suppress(OSError):  # it is another user's, or has ended
             if any(name in sockets for name in _open(folder)):
@@ -49,13 +49,13 @@ def owner(sockets: Mapping[str, str]) -> Listener:
 
 
 def answering(address: str, port: int) -> dict[str, str]:
-    """The sockets that take connections to an address of this machine: the id of the user by the socket's name.
+    """Return the sockets that accept connections to an address of this machine: user id by socket name.
 
-    As the kernel does, one that listens on the very address comes before one that listens on all.
+    As in the kernel, a socket bound to this address takes precedence over one bound to all addresses.
 
     Args:
-        address: asked.
-        port: number.
+        address: IP address that clients connect to.
+        port: port number.
     """
     asked = ip_address(address)
     ranks = [str(asked), f"::ffff:{asked}", "0.0.0.0", "::"] if asked.version == 4 else [str(asked), "::"]
@@ -65,7 +65,7 @@ def answering(address: str, port: int) -> dict[str, str]:
 
 
 def opened(pids: Iterable[int]) -> Iterator[str]:
-    """The names of the files and sockets that processes have open, as far as they can be read."""
+    """Yield the names of the files and sockets that processes have open, as far as they can be read."""
     for pid in pids:
         with suppress(OSError):
             yield from _open(PROC / str(pid) / "fd")
@@ -90,7 +90,7 @@ def _process(folder: Path) -> Listener:
 
 
 def _down(run: Path, tree: Path) -> str:
-    """What is typed to stop the stack of a run directory; RUN_DIR may name another one where that is typed."""
+    """Return the command that stops the stack of a run directory, whatever RUN_DIR is in the user's shell."""
     there = "" if tree == ROOT else f"-C {tree} "
     return f"RUN_DIR={run} make {there}down"
 
@@ -103,7 +103,7 @@ def _user(uid: str) -> str:
 
 
 def _listening(port: int) -> Iterator[tuple[str, str, IPv4Address | IPv6Address]]:
-    """The names of the sockets that listen on it, whose they are, and on which address."""
+    """Yield name, user id and address of each socket that listens on a port."""
     for table in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in (PROC / "self/net" / table).read_text().splitlines()[1:]:
@@ -114,6 +114,6 @@ def _listening(port: int) -> Iterator[tuple[str, str, IPv4Address | IPv6Address]
 
 
 def _address(digits: str) -> IPv4Address | IPv6Address:
-    """An address as the kernel lists it: words of four bytes, each in this machine's own order."""
+    """Parse an address of /proc/net/tcp: words of four bytes, each in this machine's byte order."""
     words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
     return ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))

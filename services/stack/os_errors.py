@@ -1,4 +1,4 @@
-"""What the system refuses: no permission, a full disk, one that cannot be written to."""
+"""Explain errors of the operating system: permission denied, full disk, read-only file system."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from services.stack.rundir import ROOT
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DENIED = (errno.EACCES, errno.EPERM)
 NO_ROOM = 2**20
-"""Bytes; a disk that has less is full."""
+"""A disk with fewer free bytes counts as full."""
 
 
 def explain_os_error(error: OSError | StackError) -> StackError:
-    """What is said of an error of the system: the path, and the remedy; one of the stack says it itself."""
+    """Return an operating system error as a StackError with path and remedy; return a StackError unchanged."""
     if isinstance(error, StackError):
         return error
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
@@ -32,32 +32,32 @@ def explain_os_error(error: OSError | StackError) -> StackError:
     if error.errno == errno.EROFS:
         return StackError(
             f"{path} is on a file system that cannot be written to",
-            "work in a copy of the tree elsewhere, or set RUN_DIR and MODELS_DIR to folders that can be written to",
+            "work in a copy of the tree on a writable disk, or set RUN_DIR and MODELS_DIR to writable folders",
         )
     return StackError(f"{path}: {error.strerror}")
 
 
 def full(path: Path | None = None) -> StackError:
-    """What is said of a full disk.
+    """Return the error for a full disk.
 
     Args:
-        path: that could not be written; None where the system did not name it, and the disks are looked at.
+        path: path that could not be written; None if unknown, to look for the full disk.
     """
     written = (ROOT, ROOT / os.environ.get("RUN_DIR", ".run"), Path(os.environ.get("TMPDIR") or "/tmp"))
     there = [folder for folder in written if folder.exists()]
-    # Under a quota the disk itself has room.
+    # With a quota, the disk itself is not full.
     found = [path] if path else [folder for folder in there if is_full(folder)] or there
     where = " or ".join(map(str, found))
     return StackError(f"the disk of {where} is full", f"make room there (df -h {found[0]}), then try again")
 
 
 def is_full(folder: Path) -> bool:
-    """Whether the disk of a folder has no room."""
+    """Return whether the disk of a folder is full."""
     return space.free(folder) < NO_ROOM
 
 
 def _denied(path: Path) -> StackError:
-    """Whose it is, of the path and its folder, or of the first above them that can be seen."""
+    """Return the error for a denied path: name the owner of the path, its folder or the first visible parent."""
     at = Path(os.path.realpath(path))
     while not _seen(at) and at != at.parent:
         at = at.parent
@@ -66,7 +66,7 @@ def _denied(path: Path) -> StackError:
             whose = _name(owner)
             return StackError(
                 f"{path}: permission denied; {place} belongs to {whose}",
-                f"do this as {whose}, or work in a checkout of your own",
+                f"do this as {whose}, or work in your own checkout",
             )
     return StackError(f"{path}: permission denied", f"chmod u+rwx {at.parent} {at}")
 

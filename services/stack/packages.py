@@ -67,7 +67,7 @@ def install(missing: Callable[[], list[str]]) -> None:
     """Install Debian packages, without starting the services in them.
 
     Args:
-        missing: returns those that are missing now.
+        missing: returns the packages that are missing now.
 
     Raises:
         StackError: they cannot be installed here, or apt-get failed.
@@ -79,7 +79,7 @@ def install(missing: Callable[[], list[str]]) -> None:
     names = ", ".join(packages)
     hint = "apt-get; INSTALL=never to do it yourself"
     with step(f"installing {names} ({hint})", f"{names} installed ({hint})"), _no_services_started():
-        # An unreachable repository matters only if it is the one that has the packages.
+        # A failed update is not an error: an unreachable repository may not be needed.
         _apt_get("update")
         done = _apt_get("install", "-y", "--no-install-recommends", *packages) == 0
     if not done or missing():

@@ -1,4 +1,4 @@
-"""Whether the ports of the stack are free, who holds those that are not, and which ones are free instead."""
+"""Check that the ports of the stack are free; report who holds them, and suggest free ones."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from services.stack.settings import Settings, make_up
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
-"""The setting of a service's port at the gateway."""
+"""Setting of each service's port at the gateway."""
 REWARDS = ("REWARD_PORT", "PAGE_PORT")
-"""Those of the reward server."""
+"""Settings of the reward server's ports."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
-"""Under which the embedding server's own port is kept beside the gateway's; no setting."""
+"""Name of the embedding server's own port among those of the settings; it is not a setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""The address is another machine's, or an IPv6 one where there is no IPv6."""
+"""Errors for an address of another machine, or an IPv6 address without IPv6."""
 STEP = 1000
 HIGHEST = 65_535
 
 
 def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Address and port by the name of the setting, of ports that clients use."""
+    """Return address and port of these settings, by name."""
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
 def wanted(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
-    """Address and port by the name of the setting, where the services are local processes.
+    """Return address and port by setting for a stack of local processes.
 
     Args:
-        settings: of the stack.
-        gateway: the settings of the ports that the gateway listens on.
+        settings: settings of the stack.
+        gateway: names of the settings of the gateway's ports.
     """
     return published(settings, [*gateway, *(name for name in ("CACHE_PORT", "QUEUE_PORT") if settings[name])])
 
 
 def composed(settings: Settings) -> dict[str, tuple[str, int]]:
-    """Address and port by the name of the setting, where the services are containers."""
+    """Return address and port by setting for a stack of containers."""
     names = [*GATEWAY.values()]
     if settings["CACHE_PORT"] and settings["CACHE_PASSWORD"]:
         names.append("CACHE_PORT")
@@ -49,15 +49,15 @@ def composed(settings: Settings) -> dict[str, tuple[str, int]]:
 
 
 def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = ()) -> None:
-    """Check every port that the stack itself does not hold already.
+    """Check that every port is free, except those that the running stack holds.
 
     Args:
-        ports: address and port by the name of the setting.
-        held: ports of what runs already.
+        ports: address and port by setting.
+        held: ports of the running stack.
 
     Raises:
-        StackError: ports are taken, two settings name one port, or an address is not this machine's. It names every
-            port, and one command that starts the stack on free ones.
+        StackError: ports are taken, two settings name the same port, or an address is not this machine's. The message
+            names every port, and one command that starts the stack on free ones.
     """
     problems, owners, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
@@ -82,26 +82,26 @@ def own_address() -> str:
     """Return the address by which other machines reach this one; its name if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # an address for documentation; sends nothing, only finds the route
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1; UDP connect sends nothing, it only selects the route
         except OSError:
             return socket.gethostname()
         return str(probe.getsockname()[0])
 
 
 def free(address: str = LOOPBACK) -> int:
-    """A port of this machine's address that nobody listens on."""
+    """Return a free port on an address of this machine."""
     with socket.socket(_family(address)) as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 
 def require_one_free(name: str, address: str, port: int) -> None:
-    """Check one port.
+    """Check that a port is free.
 
     Args:
-        name: of the variable or flag that names it.
-        address: to listen on.
-        port: to listen on.
+        name: variable or flag with the port.
+        address: address to listen on.
+        port: port to listen on.
 
     Raises:
         StackError: it is taken, or the address is not this machine's.
@@ -111,15 +111,15 @@ def require_one_free(name: str, address: str, port: int) -> None:
 
 
 def port_owner(name: str, address: str, port: int) -> str:
-    """Who listens on one port already, such as `redis-server (pid 812)`; empty where nobody does.
+    """Return the process that listens on a port, such as `redis-server (pid 812)`; empty if the port is free.
 
     Args:
-        name: of its setting.
-        address: of this machine.
-        port: number.
+        name: setting with the port.
+        address: address of this machine.
+        port: port number.
 
     Raises:
-        StackError: nobody could listen there: the address is not this machine's, or the port takes root.
+        StackError: the port is unusable: the address is not this machine's, or the port requires root.
     """
     error = _refusal(address, port)
     if error and error.errno != errno.EADDRINUSE:
@@ -132,7 +132,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 def _refusal(address: str, port: int) -> OSError | None:
-    """Why nobody could listen there; None where one can."""
+    """Try to listen on a port; return the error, None if it works."""
     try:
         with socket.socket(_family(address)) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -144,18 +144,18 @@ def _refusal(address: str, port: int) -> OSError | None:
 
 
 def _another(address: str, port: int, used: Collection[int]) -> int:
-    """A free port like one that is taken: a thousand further, or the next that is free from there."""
+    """Return a free alternative to a port: the first free one from `port` + 1000 on."""
     nearby = range(port + STEP if port + STEP <= HIGHEST else 7000, HIGHEST + 1)
     return next((one for one in nearby if one not in used and not _refusal(address, one)), 0) or free()
 
 
 def _stop(owners: Sequence[Listener]) -> str:
-    """How those are stopped that are other stacks, or that Debian starts by itself."""
+    """Return the remedy that stops other stacks and Debian's services; empty for other processes."""
     downs = sorted({owner.down for owner in owners if owner.down})
     started = sorted({owner.service for owner in owners if owner.service})
-    ways = [f"that stack ends by:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
-    ways += [f"Debian's own services end by: systemctl disable --now {' '.join(started)}; or "] if started else []
-    return "".join(ways)
+    remedies = [f"stop that stack:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
+    remedies += [f"stop Debian's own services: systemctl disable --now {' '.join(started)}; or "] if started else []
+    return "".join(remedies)
 
 
 def _refused(name: str, address: str, port: int, error: OSError) -> StackError:
@@ -167,5 +167,5 @@ def _refused(name: str, address: str, port: int, error: OSError) -> StackError:
             f" {name} {_another(address, port, ())} is free",
         )
     if error.errno in NO_ADDRESS:
-        return StackError(f"BIND_ADDRESS: {address} is no address of this machine", "use 127.0.0.1 or 0.0.0.0")
+        return StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")
     return StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")

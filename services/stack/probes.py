@@ -1,4 +1,4 @@
-"""Asks a server whether it is healthy, in its own protocol: an empty string where it is, else what is wrong."""
+"""Health probes over HTTP and the Redis protocol; each returns what is wrong, or an empty string if healthy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-PATIENCE = 2.0
-"""Seconds that a server may take to answer."""
+TIMEOUT_SECONDS = 2.0
+"""Default timeout of a probe, in seconds."""
 REPLY_BYTES = 512
 
 
@@ -22,12 +22,12 @@ class UnixConnection(HTTPConnection):
     """HTTP over a Unix socket.
 
     Args:
-        path: of the socket.
-        patience: seconds that an answer may take; None for any time.
+        path: path of the socket.
+        timeout: timeout in seconds; None for none.
     """
 
-    def __init__(self, path: Path, patience: float | None = PATIENCE) -> None:
-        super().__init__("localhost", timeout=patience)
+    def __init__(self, path: Path, timeout: float | None = TIMEOUT_SECONDS) -> None:
+        super().__init__("localhost", timeout=timeout)
         self._path = str(path)
 
     def connect(self) -> None:
@@ -35,54 +35,54 @@ class UnixConnection(HTTPConnection):
         self.sock = _connect(self._path, self.timeout)
 
 
-def http(address: str, path: str, patience: float = PATIENCE) -> str:
-    """Ask a server for a path, which it should answer with 200.
+def http(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
+    """Probe a path of an HTTP server, which must answer 200.
 
     Args:
         address: host and port, an IPv6 host in brackets.
-        path: to ask for.
-        patience: seconds that it may take.
+        path: path to request.
+        timeout: timeout in seconds.
     """
-    return _get(HTTPConnection(address, timeout=patience), path)
+    return _get(HTTPConnection(address, timeout=timeout), path)
 
 
-def https(address: str, path: str, patience: float = PATIENCE) -> str:
-    """Ask as `http` does, over TLS; the certificate is not verified, for it may have another name than this address."""
+def https(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
+    """Probe as `http` does, over TLS; the certificate is not verified, because it may not contain this address."""
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
-    return _get(HTTPSConnection(address, timeout=patience, context=unverified), path)
+    return _get(HTTPSConnection(address, timeout=timeout, context=unverified), path)
 
 
-def http_socket(listens: Path, path: str, patience: float = PATIENCE) -> str:
-    """Ask as `http` does, a server that listens on a Unix socket."""
-    return _get(UnixConnection(listens, patience), path)
+def http_socket(listens: Path, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
+    """Probe as `http` does, over a Unix socket."""
+    return _get(UnixConnection(listens, timeout), path)
 
 
-def redis(listens: Path, patience: float = PATIENCE) -> str:
-    """Ask a Redis that listens on a Unix socket for a PONG; one that asks for a password is healthy too."""
+def redis(listens: Path, timeout: float = TIMEOUT_SECONDS) -> str:
+    """Send PING to a Redis over a Unix socket; one that requires a password is healthy, too."""
     try:
-        [reply] = redis_replies(f"unix://{listens}", ["PING"], patience)
+        [reply] = redis_replies(f"unix://{listens}", ["PING"], timeout)
     except RedisError as error:
         return "" if str(error).startswith("NOAUTH") else str(error)
     return "" if reply == b"PONG" else repr(reply)
 
 
-def redis_replies(url: str, command: list[str], patience: float = PATIENCE) -> list[Any]:
+def redis_replies(url: str, command: list[str], timeout: float = TIMEOUT_SECONDS) -> list[Any]:
     """Send one command to a Redis, and return a list with its reply.
 
     Args:
         url: `unix://[[USER]:PASSWORD@]/PATH`.
-        command: and its arguments.
-        patience: seconds that it may take.
+        command: command with its arguments.
+        timeout: timeout in seconds.
 
     Raises:
-        RedisError: it does not answer, or refuses.
+        RedisError: Redis does not answer, or returns an error.
     """
     parts = urlsplit(url)
     login = ["AUTH", *filter(None, [parts.username, parts.password])] if parts.password else []
     sent = [one for one in (login, command) if one]
     try:
-        with _connect(parts.path, patience) as connection, connection.makefile("rb") as stream:
+        with _connect(parts.path, timeout) as connection, connection.makefile("rb") as stream:
             connection.sendall(b"".join(_encoded(one) for one in sent))
             return [_reply(stream) for _ in sent][-1:]
     except (OSError, ValueError) as error:
@@ -95,10 +95,10 @@ def _encoded(command: list[str]) -> bytes:
 
 
 def _reply(stream: BinaryIO) -> Any:
-    """Read one reply: bytes, a number, None, or a list of such.
+    """Read one reply: bytes, a number, None, or a list of these.
 
     Raises:
-        RedisError: it is an error, or there is none.
+        RedisError: the reply is an error, or is missing.
     """
     line = stream.readline().rstrip()
     kind, rest = line[:1], line[1:]
@@ -113,9 +113,9 @@ def _reply(stream: BinaryIO) -> Any:
     raise RedisError(rest.decode(errors="replace") or "the connection was closed")
 
 
-def _connect(path: str, patience: float | None) -> socket.socket:
+def _connect(path: str, timeout: float | None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(patience)
+    connection.settimeout(timeout)
     try:
         connection.connect(path)
     except OSError:

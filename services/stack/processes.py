@@ -1,4 +1,4 @@
-"""Processes of this machine, as /proc has them: nothing need be installed for that."""
+"""Find and end processes of this machine with /proc alone, without further packages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DEAD = "ZX"
 
 
 class Process(NamedTuple):
-    """A process when it was looked at.
+    """Snapshot of a process.
 
     Args:
-        pid: its id, which another process may have later.
-        name: of its program, up to 15 characters.
-        state: a letter, such as S for one that sleeps.
-        parent: process id.
+        pid: its id, which can be reused later.
+        name: name of its program, up to 15 characters.
+        state: a letter, such as S for sleeping.
+        parent: process id of its parent.
         group: id of its process group.
         session: id of its session.
-        started: clock ticks since the boot; with `pid` they identify it.
+        started: start time in clock ticks since boot; identifies it together with `pid`.
     """
 
     pid: int
@@ -41,38 +41,38 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; a zombie does not."""
+        """Whether it still runs; a zombie counts as ended."""
         now = find(self.pid)
         return now is not None and now.started == self.started
 
     @property
     def command(self) -> list[str]:
-        """Its command line; empty where it has ended or cannot be read."""
+        """Command line; empty if the process has ended or cannot be read."""
         with suppress(OSError):
             return (PROC / str(self.pid) / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
         return []
 
     @property
     def directory(self) -> Path | None:
-        """Its working directory; None where it has ended or cannot be read."""
+        """Working directory; None if the process has ended or cannot be read."""
         with suppress(OSError):
             return Path(os.readlink(PROC / str(self.pid) / "cwd").removesuffix(" (deleted)"))
         return None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, unless its id is another process's by now."""
+        """Send it a signal, unless its id has been reused."""
         if self.is_alive:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
 
 def find(pid: int) -> Process | None:
-    """Return the process of an id; None where there is none, or a zombie."""
+    """Return the process with an id; None if there is none, or it is a zombie."""
     try:
         status = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The name may hold anything, also parentheses.
+    # The name may contain parentheses.
     before, _, after = status.rpartition(")")
     state, parent, group, session, *rest = after.split()
     if state in DEAD:
@@ -93,7 +93,7 @@ def members(session: int, group: int | None = None) -> list[Process]:
 
 
 def descendants(pid: int) -> list[Process]:
-    """Return a process and all that it started; empty where it has ended."""
+    """Return a process and its descendants; empty if it has ended."""
     table, found = list(every()), {pid}
     while more := {one.pid for one in table if one.parent in found} - found:
         found |= more
@@ -101,36 +101,36 @@ def descendants(pid: int) -> list[Process]:
 
 
 def abandoned_mounts(session: int) -> list[Process]:
-    """Return what mounts the image of a program that is gone: its parent is of another session."""
+    """Return the processes that mount the image of a program that has ended: their parent is in another session."""
     mounting = [one for one in members(session) if one.name in MOUNTING]
     return [one for one in mounting if not (parent := find(one.parent)) or parent.session != session]
 
 
-def end(victims: Callable[[], list[Process]], patience: float = TERM_SECONDS) -> None:
-    """End processes: SIGTERM first, SIGKILL for those left after `patience` seconds.
+def end(victims: Callable[[], list[Process]], grace: float = TERM_SECONDS) -> None:
+    """End processes: SIGTERM first, then SIGKILL to those left after `grace` seconds.
 
     Args:
-        victims: lists them again at each look, so that what they start meanwhile is found too.
-        patience: seconds; 0 for no SIGTERM.
+        victims: returns the processes; called before each signal, so that new children are included.
+        grace: seconds; 0 for no SIGTERM.
     """
-    if patience:
-        _signal(victims(), signal.SIGTERM, patience)
+    if grace:
+        _signal(victims(), signal.SIGTERM, grace)
     _signal(victims(), signal.SIGKILL, TERM_SECONDS)
 
 
 def end_group(group: int | None, session: int) -> None:
-    """Kill what is left of a process group, but for this process; None for no group.
+    """Kill the processes of a group, except this one; do nothing if `group` is None.
 
     Args:
-        group: its id.
-        session: that it belongs to: in another one the same number is another group.
+        group: id of the process group.
+        session: session of the group; a group of another session has reused the id.
     """
     if group is not None:
         end(lambda: [process for process in members(session, group) if process.pid != os.getpid()], 0)
 
 
 def _signal(processes: list[Process], number: signal.Signals, seconds: float) -> None:
-    """Signal processes, and wait until they have ended, so many seconds at most."""
+    """Send a signal to processes, and wait up to `seconds` until they have ended."""
     for process in processes:
         process.signal(number)
     deadline = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""The private directory of the running stack, by default `.run/`: configuration, sockets, logs and what runs."""
+"""The private directory of the running stack, by default `.run/`: configuration, sockets, logs and state."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART_FILES = ROOT / "helm/rewardstack/files"
-"""Files that every deployment mounts, passes or packages; a chart cannot point outside of itself."""
+"""Files that all deployments share; they are in the chart because a chart cannot refer to files outside of it."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107
 SUPERVISOR_SUFFIX = len(".4194304")
 TEMPORARY_NAME = len("/vllm_dist_") + 32
-"""Of the longest socket or file that a model server makes in its folder for temporary files."""
+"""Length of the longest socket or file name that a model server creates in its temporary folder."""
 LINKED = "rewardstack-"
-"""Begins the name of that folder where it is not in the run directory itself."""
+"""Prefix of that folder's name if it is outside of the run directory."""
 DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
-"""The module that leads the session of a stack's processes; `--configuration` in the run directory ends its command."""
+"""Module of the session leader of a stack's processes; the last argument of its command is in the run directory."""
 MOUNTING = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
-"""What mounts an image where nobody is root; it outlives a program that is killed, in a process group of its own."""
+"""Programs that mount an image without root; they survive a killed program, in their own process group."""
 MARK = ".rewardstack"
-"""Says that a stack made the directory, so that nothing is taken from, or put into, one of somebody else's."""
+"""Marks a directory that a stack created; others are left alone."""
 MARKS = (MARK, "supervisord.conf", "compose.json")
-"""Each of them says so: earlier versions left no mark."""
+"""Files that mark such a directory; earlier versions created no `MARK`."""
 PUBLISHED = ("published.json", "endpoints.json")
 WRITTEN = (
     MARK,
@@ -51,23 +51,23 @@ WRITTEN = (
     "settings.json",
     *PUBLISHED,
 )
-"""The files that a stack leaves beside its folders."""
+"""Files that a stack creates in the directory, besides its folders."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """What was started, kept for the commands that follow.
+    """State of a started stack, saved for later commands.
 
     Args:
-        session: process id of supervisord, which is the session of all it starts.
-        boot: id of the boot in which it was started; process ids mean nothing after another.
-        gateway: digest of the files that the gateway has taken up.
-        host: address at which this machine reaches the gateway.
-        ports: port by the name of its setting.
-        services: names of what was started.
-        tls: whether the gateway speaks TLS.
+        session: process id of supervisord, which is the session id of all its processes.
+        boot: boot id at the start; process ids are invalid after a reboot.
+        gateway: digest of the configuration files that the gateway has loaded.
+        host: address by which this machine reaches the gateway.
+        ports: port by setting.
+        services: names of the started services.
+        tls: whether the gateway uses TLS.
         healthy: names of the services that have been healthy since they were started.
-        backend: the deployment, a value of STACK.
+        backend: deployment, a value of STACK.
     """
 
     session: int
@@ -82,17 +82,17 @@ class Running:
 
 
 def require_plain(path: Path) -> None:
-    """Check that every configuration file can hold a path.
+    """Check that a path is valid in every configuration file.
 
     Raises:
-        StackError: it cannot.
+        StackError: it contains unsupported characters.
     """
     if not SAFE_PATH.fullmatch(str(path)):
         raise StackError(
             f"{path} holds a space or another character that configuration files cannot hold",
             "move the tree to a plain path, or set RUN_DIR to one",
         )
-    # Python reads the paths of a virtual environment as the locale has them.
+    # Python decodes the paths of a virtual environment with the encoding of the locale.
     if not str(path).isascii() and "UTF-8" not in (codeset := locale.nl_langinfo(locale.CODESET)):
         raise StackError(
             f"{path} holds letters that this locale ({codeset}) does not know",
@@ -101,18 +101,18 @@ def require_plain(path: Path) -> None:
 
 
 class RunDir:
-    """Where the files of one stack are.
+    """The run directory of one stack.
 
     Args:
-        path: absolute, or relative to the root of the tree.
+        path: its path, absolute or relative to the root of the tree.
 
     Raises:
-        StackError: configuration files or sockets cannot hold this path, or another user controls the directory.
+        StackError: the path is invalid or too long, or another user controls the directory.
     """
 
     def __init__(self, path: str) -> None:
         if path.startswith("~"):
-            raise StackError(f"RUN_DIR: {path} begins with ~, which only a shell reads", "write $HOME instead")
+            raise StackError(f"RUN_DIR: {path} begins with ~, which only a shell expands", "write $HOME instead")
         self.path = (ROOT / path).resolve()
         self.logs = self.path / "logs"
         self.queue = self.path / "queue"
@@ -126,7 +126,7 @@ class RunDir:
         self._programs = self.path / "programs"
         for used in (ROOT, self.path):
             require_plain(used)
-        # supervisord binds its socket under this name and its process id first.
+        # supervisord first binds its socket under this name with its process id appended.
         if len(str(self.supervisor_socket)) + SUPERVISOR_SUFFIX > MAX_SOCKET_PATH:
             raise StackError(
                 f"RUN_DIR: {self.path} is too long for a Unix socket",
@@ -135,7 +135,7 @@ class RunDir:
         self._require_trusted(ROOT / path)
 
     def _require_trusted(self, given: Path) -> None:
-        """Check that no other user has put files where commands read, and replace, the stack's own.
+        """Check that no other user can create files in the directory, which commands trust.
 
         The owner of the tree is trusted, because its code runs here.
 
@@ -156,29 +156,29 @@ class RunDir:
         is_open = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if is_open and self.path.is_dir() and os.access(self.path, os.R_OK) and any(self.path.iterdir()):
             raise StackError(
-                f"RUN_DIR: others may write into {self.path}", f"chmod 700 {self.path}, if what is in it is yours"
+                f"RUN_DIR: others may write into {self.path}", f"chmod 700 {self.path}, if its contents are yours"
             )
 
     def require_own(self) -> None:
-        """Check that a stack made the directory, or that it is empty: `clean` would remove files of others.
+        """Check that a stack created the directory or that it is empty, because `clean` removes files in it.
 
         Raises:
-            StackError: it is no directory, or holds files of others.
+            StackError: it is not a directory, or contains other files.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise StackError(f"RUN_DIR: {self.path} is no folder", "name one, or a path where nothing is yet")
+            raise StackError(f"RUN_DIR: {self.path} is not a folder", "name one, or a path that does not exist")
         names = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
         if names and names.isdisjoint(MARKS) and self.path != ROOT / DEFAULT:
             raise StackError(
-                f"RUN_DIR: {self.path} holds files of others",
-                f"name a folder that is empty or not there yet, such as {self.path / 'rewardstack'}",
+                f"RUN_DIR: {self.path} contains files that no stack has created",
+                f"name a folder that is empty or does not exist yet, such as {self.path / 'rewardstack'}",
             )
 
     def make(self) -> None:
-        """Create the directory, readable by its owner alone.
+        """Create the directory, accessible only by its owner.
 
         Raises:
-            StackError: it holds files of others.
+            StackError: it contains other files.
         """
         self.require_own()
         for directory in (self.path, self.logs, self.queue, self.caches, self._programs):
@@ -195,7 +195,7 @@ class RunDir:
 
     @property
     def temporary(self) -> Path:
-        """The folder for temporary files and sockets; a link leads to a shorter path where this one is too long."""
+        """Folder for temporary files and sockets; in /tmp if the run directory's path is too long for sockets."""
         return self._tmp.resolve()
 
     def socket(self, service: str) -> Path:
@@ -210,23 +210,23 @@ class RunDir:
         return path
 
     def program(self, service: str) -> Path:
-        """Return the file that says how a service is started."""
+        """Return the path of the file that describes a service's program."""
         return self._programs / f"{service}.json"
 
     def log(self, service: str) -> Path:
-        """Return the log file of a service, or of `supervisord`."""
+        """Return the path of the log of a service, or of `supervisord`."""
         return self.logs / f"{service}.log"
 
     def log_sizes(self) -> dict[str, int]:
-        """Return the bytes of each log so far, by the name of its file."""
+        """Return the current size of each log in bytes, by file name."""
         return {log.name: log.stat().st_size for log in self.logs.glob("*.log")}
 
     def group_file(self, service: str) -> Path:
-        """Holds the process group of a service, which is the process id of its main process."""
+        """Return the path of the file with a service's process group, the process id of its main process."""
         return self.path / f"{service}.group"
 
     def process_group(self, service: str) -> int | None:
-        """The process group that a service was started with last; None where it never was."""
+        """Return the process group of a service's last start; None if it never started."""
         try:
             return int(self.group_file(service).read_text())
         except (OSError, ValueError):
@@ -234,10 +234,10 @@ class RunDir:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep another `make up` or `make down` out.
+        """Lock the directory against another `make up` or `make down`.
 
         Raises:
-            StackError: another one is running, or the directory holds files of others.
+            StackError: another one is running, or the directory contains other files.
         """
         self.require_own()
         with (self.path / "lock").open("w") as file:
@@ -248,11 +248,11 @@ class RunDir:
             yield
 
     def save(self, running: Running) -> None:
-        """Keep what was started."""
+        """Save the state of the started stack."""
         self._state.write_text(json.dumps(asdict(running)), encoding="utf-8")
 
     def load(self) -> Running | None:
-        """Return what was started in this boot; None where nothing was, or `clear` was called since.
+        """Return the state of the stack started since boot; None if there is none, or after `clear`.
 
         Raises:
             OSError: the directory cannot be read.
@@ -264,11 +264,11 @@ class RunDir:
         return running if running.boot == boot_id() else None
 
     def clear(self) -> None:
-        """Forget what was started."""
+        """Remove the saved state."""
         self._state.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove everything that the stack has written here, jobs too; files of others stay.
+        """Remove everything that the stack has created here, including jobs; keep other files.
 
         Raises:
             OSError: something cannot be removed.
@@ -277,16 +277,16 @@ class RunDir:
             shutil.rmtree(self.temporary)
         for folder in (self.logs, self.queue, self.caches, self.secrets, self._programs, self._tmp):
             if folder.is_symlink():
-                folder.unlink()  # the user's own link; its target is not the stack's
+                folder.unlink()  # a link of the user's: its target does not belong to the stack
             elif folder.exists():
                 shutil.rmtree(folder)
         for pattern in WRITTEN:
             for file in self.path.glob(pattern):
                 file.unlink()
-        with suppress(OSError):  # it does not exist, or holds something else
+        with suppress(OSError):  # it does not exist, or contains other files
             self.path.rmdir()
 
 
 def boot_id() -> str:
-    """Return what tells this boot of the machine from any other."""
+    """Return the id of the machine's current boot."""
     return BOOT_ID.read_text().strip()

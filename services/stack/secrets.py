@@ -1,4 +1,4 @@
-"""Keys and passwords of a stack: a file each in its run directory, so that no command line holds one."""
+"""Keys and passwords of a stack, each in a file in its run directory and never on a command line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from services.stack.rundir import RunDir
 
 KEY = "run_key"
-"""A random text that stays with the run directory; what is generated, and what is told of a secret, follows from it."""
+"""File with the random key of the run directory, from which passwords and digests of secrets are derived."""
 
 
 class Secrets:
     """The secrets of one run directory, kept in memory until they are written.
 
     Args:
-        run: the directory.
+        run: run directory of the stack.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -28,20 +28,20 @@ class Secrets:
         self._contents = {KEY: self._key}
 
     def add(self, name: str, text: str) -> Path:
-        """Take one up; returns the file that will hold it."""
+        """Add a secret; return the path of the file that `write` will create."""
         self._contents[name] = text
         return self.folder / name
 
     def generate(self, name: str) -> str:
-        """A password: the same one each time, until the run directory is removed."""
+        """Return a password that stays the same until the run directory is removed."""
         return hmac.new(self._key.encode(), name.encode(), hashlib.sha256).hexdigest()
 
     def digest(self, name: str) -> str:
-        """Changes when a secret does, and tells nothing of it to whoever has no key."""
+        """Return a keyed digest of a secret, which reveals nothing about it without the key."""
         return self.generate(f"{name}={self._contents[name]}")[:16]
 
     def write(self) -> None:
-        """Write each whose text is another one now, and remove what is none any more."""
+        """Write the secrets that have changed, and remove files of other secrets."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.folder.chmod(0o700)
         self._keep(self._contents)
@@ -52,7 +52,7 @@ class Secrets:
                 file.write_text(text, encoding="utf-8")
 
     def remove(self) -> None:
-        """Remove all but the key."""
+        """Remove all secrets except the key."""
         self._keep([KEY])
 
     def _keep(self, names: Container[str]) -> None:

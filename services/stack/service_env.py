@@ -1,4 +1,4 @@
-"""What each service reads of the settings and the environment: only its own part, as a container would."""
+"""Settings and environment variables of each service: only those it needs, as in a container."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from services.stack.rundir import RunDir
 from services.stack.settings_table import read_by
 
 SYSTEM_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
-"""What every service is given as it is."""
+"""Environment variables that every service inherits."""
 
 HUB = (
     "HF_ENDPOINT",
@@ -23,7 +23,7 @@ HUB = (
     "http_proxy",
     "no_proxy",
 )
-"""What a server needs to find a model on a hub, from the environment as it is."""
+"""Environment variables that model servers inherit to reach a model hub."""
 
 CACHES = {
     "XDG_CACHE_HOME": "",
@@ -34,20 +34,20 @@ CACHES = {
     "CUDA_CACHE_PATH": "cuda",
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
-"""By variable, the folder among the caches for what vLLM, PyTorch and their kernels would write into the home."""
+"""Cache folder by variable, for what vLLM, PyTorch and their kernels would otherwise write into the home."""
 
 READ_BY = {
     # A local reward server listens on a socket, and REWARD_PORT is the gateway's.
     "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
     "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
 }
-"""The settings that the services which score read."""
+"""Settings of the services that score."""
 
 
 def of_model_servers(run: RunDir) -> dict[str, str]:
-    """Return where model servers leave files, all in the run directory; models of a hub stay where the user has them.
+    """Return variables that keep model servers' files in the run directory, except models from the hub.
 
-    Compiled code survives `make down`, which makes the next start quicker.
+    Compiled code survives `make down`, which makes the next start faster.
     """
     caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -55,5 +55,5 @@ def of_model_servers(run: RunDir) -> dict[str, str]:
 
 
 def from_environment(*names: str) -> dict[str, str]:
-    """Return those of these variables that are set, as they are."""
+    """Return the environment variables of these names that are set."""
     return {name: os.environ[name] for name in names if name in os.environ}

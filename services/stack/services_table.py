@@ -1,7 +1,7 @@
 """Every service: what it runs, how it is probed, stopped and limited.
 
 Each deployment (native, Compose, Helm, Apptainer) renders these rows and adds only what is its own: sockets or ports,
-images or programs. `make settings` writes them into the compose files and into the chart (`files/services.yaml`).
+images or programs. `make settings` writes them into the compose files and the chart (`files/services.yaml`).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from services.stack.settings_table import TABLE
 
 DRAIN_TIMEOUT = "DRAIN_TIMEOUT"
-"""The setting that says how long a stopping service may take to finish requests in flight."""
+"""Setting with the seconds that a stopping service may take to finish requests in flight."""
 SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
 FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line that a setting fills; left out where the setting is empty.
+    """A command-line option that a setting fills; omitted if the setting is empty.
 
     Args:
         flag: name of the option.
         setting: name of the setting.
-        device: `gpu` or `cpu` where only servers on that device have it.
+        device: `gpu` or `cpu` if only servers on that device accept it.
     """
 
     flag: str
@@ -35,13 +35,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Probe:
-    """How a deployment finds out whether a service is healthy.
+    """Health checks of a service.
 
     Args:
-        ready: path that answers 200 when the service accepts requests; empty where it speaks no HTTP.
+        ready: path that answers 200 when the service accepts requests; empty without HTTP.
         live: path that answers 200 while the process works, however busy it is.
-        command: run inside the container, where the deployment cannot ask over HTTP.
-        live_command: the same for `live`, where it is another one.
+        command: command for `ready` inside the container, for deployments that cannot probe over HTTP.
+        live_command: command for `live`, if it differs from `command`.
     """
 
     ready: str = ""
@@ -56,7 +56,7 @@ class Memory:
 
     Args:
         setting: name of a setting that holds a size.
-        factor: Redis takes more than `maxmemory`: its copy-on-write when it rewrites its file doubles it.
+        factor: more than 1 for Redis, whose memory exceeds `maxmemory` because of copy-on-write during rewrites.
     """
 
     setting: str
@@ -73,24 +73,24 @@ class Memory:
 
 @dataclass(frozen=True)
 class Service:
-    """One service.
+    """A service of the stack.
 
     Args:
-        name: of it, the same in every deployment.
+        name: its name, the same in every deployment.
         start_order: lower ones start first and stop last.
-        command: the program and its fixed arguments; `{model}` and `{config}` stand for what the deployment fills in.
+        command: the program and its fixed arguments; the deployment fills in `{model}` and `{config}`.
         options: further arguments that settings fill.
-        more_options: setting with further arguments, as a shell would split them; they come last.
-        port: that it listens on in a container or pod.
-        probe: of its health.
+        more_options: setting with further arguments in shell syntax; they come last.
+        port: port in a container or pod.
+        probe: health checks.
         startup_timeout: setting with the seconds that it may take to become healthy.
-        stop_signal: that starts its graceful stop.
+        stop_signal: signal that starts a graceful stop.
         stop_margin: seconds beyond DRAIN_TIMEOUT after which it is killed.
         memory: limit of its container; None for none.
-        environment: fixed variables.
-        cpu_environment: further ones on processors.
-        secret_files: secrets it reads from files; `NAME_FILE` says where each is. Names are those of settings.
-        secret_variables: secrets it reads from its environment: by variable, the name of the secret.
+        environment: fixed environment variables.
+        cpu_environment: additional ones on CPUs.
+        secret_files: secrets that it reads from files, whose paths are in `NAME_FILE`; names are those of settings.
+        secret_variables: secrets that it reads from its environment: name of the secret by variable.
     """
 
     name: str
@@ -145,19 +145,24 @@ SCORING_SECRETS = tuple(
 )
 """Secrets of the reward server and its workers."""
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
-"""A Redis that asks for a password is healthy."""
+"""A Redis that requires a password is healthy."""
 REWARD_SERVER_COMMAND = ("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
-"""What starts a reward server, of every kind."""
+"""Command of a reward server, in every role."""
 REWARD_SERVER_PROBE = Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck"))
-"""Tells whether a reward server answers."""
+"""Health checks of a reward server."""
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
-"""Finds out whether a worker touched one of its files (`rewardstack_rules.jobs.heartbeat`) in the last minutes."""
+"""Shell function: succeeds if a worker touched a file (`rewardstack_rules.jobs.heartbeat`) in the last minutes."""
 WORKER_PROBE = Probe(
-    # 3: it lives, and waits for a queue that does not answer; `health.sh` leaves it alone.
+    # 3: it is alive and waits for the queue; `health.sh` does not restart it.
     command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),
     live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
 )
-"""Without an interpreter, whose start takes too long on a busy machine."""
+"""Health checks of a worker, in shell because starting Python takes too long on a busy machine."""
+VLLM_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
+VLLM_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+"""If bound to cores, all servers of a machine would choose the same ones."""
+VLLM_SECRETS = {"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"}
+"""Secrets of judge and reward model, which share a port and a key."""
 
 SERVICES = {
     service.name: service
@@ -182,7 +187,7 @@ SERVICES = {
             probe=REDIS_PROBE,
             memory=Memory("QUEUE_MAX_MEMORY", 3),
         ),
-        # A reward server that only runs programs: it has no key and reaches nobody.
+        # A reward server that only runs programs, without keys and without network access.
         Service(
             "sandbox",
             start_order=15,
@@ -219,10 +224,27 @@ SERVICES = {
             probe=Probe("/health", "/health"),
             startup_timeout="MODEL_UP_TIMEOUT",
             stop_margin=30,
-            environment={"VLLM_NO_USAGE_STATS": "1"},
-            # Bound to cores, the replicas of a machine would all choose the same ones.
-            cpu_environment={"VLLM_CPU_OMP_THREADS_BIND": "nobind"},
-            secret_variables={"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"},
+            environment=VLLM_ENVIRONMENT,
+            cpu_environment=VLLM_CPU_ENVIRONMENT,
+            secret_variables=VLLM_SECRETS,
+        ),
+        # A pooling model; its length and precision are its own.
+        Service(
+            "reward-model",
+            start_order=20,
+            command=(
+                *("vllm", "serve", "{model}", "--config", "{config}"),
+                *("--runner", "pooling", "--dtype", "auto", "--max-model-len", "auto"),
+            ),
+            options=(Option("--shutdown-timeout", DRAIN_TIMEOUT),),
+            more_options="REWARD_MODEL_VLLM_ARGS",
+            port=8000,
+            probe=Probe("/health", "/health"),
+            startup_timeout="MODEL_UP_TIMEOUT",
+            stop_margin=30,
+            environment=VLLM_ENVIRONMENT,
+            cpu_environment=VLLM_CPU_ENVIRONMENT,
+            secret_variables=VLLM_SECRETS,
         ),
         Service(
             "embedding",
@@ -243,7 +265,7 @@ SERVICES = {
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),
         ),
-        # It stops before the model servers, which answer what it has sent them, and after what asks them through it.
+        # It stops after the services that reach model servers through it, and before the model servers.
         Service(
             "gateway",
             start_order=25,

@@ -1,6 +1,6 @@
-"""The settings of the stack: `.env`, the user's `.env.local` that beats it, and the environment that beats both.
+"""Read the settings of the stack: the environment overrides `.env.local`, which overrides `.env`.
 
-Names, defaults and bounds are those of the table (`rewardstack_settings`), from which `.env` is written.
+Names, defaults and bounds come from the table (`rewardstack_settings`), from which `.env` is generated.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from services.stack.rundir import ROOT
 from services.stack.settings_table import TABLE, of
 
 IN_DOTENV = of(".env")
-"""Those that have a line there."""
+"""Settings with a line in `.env`."""
 SETTINGS = of(".env", "compose")
-"""And those that the compose files have their own defaults of."""
+"""Settings of the stack: those in `.env`, and those with defaults in the compose files."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
 KEYS = tuple(name for name in SECRETS if "rules" in SETTINGS[name].readers)
-"""Those of them that whoever scores needs."""
+"""Secrets of the services that score."""
 USERS_FILES = tuple(
     name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files) and "rules" in setting.readers
 )
-"""Settings that name files of the user's own which whoever scores reads."""
+"""Settings that name files of the user, which the services that score read."""
 
 RENAMED = {
     "PORT": "REWARD_PORT",
@@ -54,28 +54,28 @@ RENAMED = {
     "JUDGE_SERVER_URL": "LLM_JUDGE_SERVER_URL",
     "JUDGE_API_KEY": "LLM_JUDGE_SERVER_API_KEY",
 }
-"""Names under which these settings are known elsewhere, and theirs here."""
+"""Former or common names of settings, and their names here."""
 
 OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
-"""Other software sets the other old names too, so in the environment they are no mistake."""
+"""Prefixes of this project. Other former names are ignored in the environment, because other software sets them."""
 FURTHER = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
-"""Variables that are no settings of the table, and may be in `.env.local`."""
+"""Variables outside of the table that `.env.local` may set."""
 NEAR = 0.9
-"""Of a variable's name to a setting's, from 0 to 1, from which on it was most likely meant."""
+"""Minimum similarity of a variable's name to that of a setting, from 0 to 1, to suggest the setting."""
 
 
 class Settings(dict[str, str]):
-    """The value of every setting by name, each checked."""
+    """Validated values of all settings by name."""
 
     def number(self, name: str) -> int:
-        """A setting that is a whole number."""
+        """Return an integer setting."""
         return int(self[name])
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """The files that a setting names; relative paths begin at the root of the tree.
+        """Return the files that a setting names; relative paths start at the root of the tree.
 
         Raises:
-            StackError: one is not there; names the setting.
+            StackError: a file is missing; the message names the setting.
         """
         try:
             return SETTINGS[name].files(self[name], ROOT)
@@ -83,41 +83,41 @@ class Settings(dict[str, str]):
             raise StackError(str(error)) from None
 
     def url(self, port: str = "REWARD_PORT") -> str:
-        """Where a client on this machine finds a service behind the gateway, by the setting of its port."""
+        """Return the URL of a service at the gateway for clients on this machine; `port` is the name of a setting."""
         return f"{'https' if self.tls else 'http'}://{self.gateway_name}:{self[port]}"
 
     @property
     def tls(self) -> bool:
-        """Whether the gateway speaks TLS."""
+        """Whether the gateway uses TLS."""
         return bool(self["TLS_CERTIFICATE"])
 
     @property
     def gateway_name(self) -> str:
-        """By which clients on this machine address the gateway, an IPv6 address in brackets."""
+        """Host in the gateway's URL for clients on this machine, an IPv6 address in brackets."""
         return self["TLS_NAME"] or self.host
 
     def listen(self, port: str) -> str:
-        """The address and port that the gateway listens on for a service."""
+        """Return the address and port that the gateway listens on for a service."""
         return f"{self.gateway_host}:{self[port]}"
 
     @property
     def host(self) -> str:
-        """By which this machine reaches what listens on BIND_ADDRESS, an IPv6 address in brackets.
+        """Host by which this machine reaches BIND_ADDRESS, an IPv6 address in brackets.
 
-        On a node that others use another one of them may listen on the other addresses of a name, and takes requests
-        that no certificate keeps from it.
+        On a shared node it is an address and not a name unless there is TLS: another user could listen on a different
+        address of the same name and receive requests.
         """
         return self.here if self["STACK"] == "apptainer" and not self.tls else by_name(self.here)
 
     @property
     def here(self) -> str:
-        """The address itself at which this machine reaches what listens on BIND_ADDRESS, an IPv6 one in brackets."""
+        """Address by which this machine reaches BIND_ADDRESS, an IPv6 address in brackets."""
         loopback = "[::1]" if ":" in self["BIND_ADDRESS"] else "127.0.0.1"
         return loopback if self.open_to_all else self.gateway_host
 
     @property
     def gateway_host(self) -> str:
-        """The address the gateway listens on, an IPv6 one in brackets."""
+        """Address that the gateway listens on, an IPv6 address in brackets."""
         address = self["BIND_ADDRESS"]
         return f"[{address}]" if ":" in address else address
 
@@ -128,16 +128,16 @@ class Settings(dict[str, str]):
 
     @property
     def cache_url(self) -> str:
-        """The stack's own Redis, with its password."""
+        """URL of the stack's result cache, with its password."""
         password = f":{self['CACHE_PASSWORD']}@" if self["CACHE_PASSWORD"] else ""
         return f"redis://{password}{self.host}:{self['CACHE_PORT']}/0"
 
 
 def by_name(address: str) -> str:
-    """`localhost` for a loopback address that it stands for on this machine, else the address as it is.
+    """Return `localhost` if it resolves to this address, else the address unchanged.
 
     Args:
-        address: an IPv6 one in brackets.
+        address: an IP address, IPv6 in brackets.
     """
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo("localhost", None)}
@@ -147,7 +147,7 @@ def by_name(address: str) -> str:
 
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings of the tree at `root`; one that is set to nothing has its default.
+    """Return the settings of the tree at `root`; an empty value means the default.
 
     Raises:
         StackError: a setting is missing, unknown, renamed or malformed; the message names it.
@@ -157,7 +157,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     environ = {name: value for name, value in environ.items() if not value.startswith(SERVICE_LINK)}
     for old, new in RENAMED.items():
         if old.startswith(OURS) and old in environ:
-            raise StackError(f"environment: {old} is no setting; it is called {new} here", f"set {new} instead")
+            raise StackError(f"environment: unknown setting {old}; it is called {new} here", f"set {new} instead")
     for name, setting in IN_DOTENV.items():
         if name not in shipped:
             raise StackError(f".env: {name} is missing", f"put its line back: {name}={setting.default}")
@@ -169,7 +169,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
             setting.read(settings[name])
         except Malformed as error:
             raise StackError(f"{source}: {error}") from None
-    # The stack itself addresses the gateway by that name.
+    # The stack itself uses this name for the gateway.
     settings["ALLOWED_HOSTS"] = ",".join(filter(None, [settings["ALLOWED_HOSTS"], settings["TLS_NAME"]]))
     return settings
 
@@ -178,7 +178,7 @@ def local(root: Path) -> dict[str, str]:
     """Return what `.env.local` sets.
 
     Raises:
-        StackError: a name is unknown, or others may read a secret in it.
+        StackError: a name is unknown, or other users can read a secret in it.
     """
     own = dotenv.read_local(root)
     _require_known({name: value for name, value in own.items() if name not in FURTHER}, dotenv.LOCAL)
@@ -189,7 +189,7 @@ def local(root: Path) -> dict[str, str]:
 
 
 def export_further(root: Path) -> None:
-    """Put the variables of `.env.local` that are no settings into the environment, unless they are there."""
+    """Export the variables of `.env.local` that are not settings, unless the environment already has them."""
     for name in FURTHER:
         if value := local(root).get(name):
             os.environ.setdefault(name, value)
@@ -198,15 +198,15 @@ def export_further(root: Path) -> None:
 def _require_known(values: Iterable[str], source: str) -> None:
     for name in values:
         if name not in SETTINGS:
-            raise StackError(f"{source}: {name} is no setting{_renamed(name)}", "docs/settings.md lists all of them")
+            raise StackError(f"{source}: unknown setting {name}{_renamed(name)}", "see docs/settings.md")
 
 
 def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return `make up` with the settings that the user set in the environment, so that it can be typed again.
+    """Return a `make up` command line with the settings of the environment, to run again after a failure.
 
     Args:
-        values: further settings, which replace the user's.
-        environ: of the command that failed.
+        values: settings to add or replace.
+        environ: environment of the failed command.
     """
     given = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
     given = {name: value for name, value in given.items() if not value.startswith(SERVICE_LINK)}
@@ -215,9 +215,9 @@ def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) 
 
 
 def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables that are most likely meant for settings, and the settings: `JUDGE_REPLICA` for `JUDGE_REPLICAS`.
+    """Return probable misspellings in the environment, with the setting: `JUDGE_REPLICA` for `JUDGE_REPLICAS`.
 
-    Only names that begin as ours do are looked at; a client's own variable is none of them.
+    Only names with the prefixes of this project are checked, except the client's settings.
     """
     return {
         name: close[0]
@@ -228,7 +228,7 @@ def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """The one setting that finding a running stack takes: nothing else that is wrong must keep it from stopping."""
+    """Return RUN_DIR even if other settings are invalid, so that a running stack can be stopped."""
     if path := environ.get("RUN_DIR"):
         return path
     default = SETTINGS["RUN_DIR"].default
@@ -236,7 +236,7 @@ def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
         return dotenv.read_local(root).get("RUN_DIR") or dotenv.read(root / ".env").get("RUN_DIR") or default
     except (StackError, OSError) as error:
         problem = explain_os_error(error).problem
-        say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR says otherwise", sys.stderr)
+        say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR is set", sys.stderr)
         return default
 
 

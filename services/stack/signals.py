@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, heard between steps: amid one, a process that is just being started would be lost."""
+"""Defer Ctrl-C and SIGTERM while a process is being started, which would otherwise be orphaned."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-HEARD = (signal.SIGINT, signal.SIGTERM)
+DEFERRED = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Within it such a signal waits for the end.
+    """Defer SIGINT and SIGTERM until the end of the block.
 
     Raises:
-        KeyboardInterrupt: at the end, where one came.
+        KeyboardInterrupt: at the end of the block, if a signal arrived.
     """
-    heard: list[int] = []
-    before = {number: signal.signal(number, lambda number, frame: heard.append(number)) for number in HEARD}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in DEFERRED}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if heard:
+    if received:
         raise KeyboardInterrupt

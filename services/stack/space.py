@@ -38,7 +38,7 @@ def require(needs: Mapping[Path, int]) -> None:
         if needed > left:
             raise StackError(
                 f"{' and '.join(map(str, paths))} need {needed / GIB:.1f} GiB of disk, and {left / GIB:.1f} are free",
-                "make room there; RUN_DIR and TMPDIR may name folders on another disk",
+                "free space there, or set RUN_DIR and TMPDIR to folders on another disk",
             )
 
 

@@ -1,4 +1,4 @@
-"""Configuration files from templates, in which an upper-case variable in braces stands for a value."""
+"""Render configuration files from templates with variables such as `${NAME}`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-# nginx writes its own variables in lower case.
+# Upper case only: nginx's own variables are in lower case.
 VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
 
 
 def fill(template: Path, values: Mapping[str, str | Sequence[str]]) -> str:
-    """The text of a template with each value in place of its variable, in one pass.
+    """Return the text of a template with its variables replaced.
 
-    A line whose variable has a list of values stands there once for each of them.
+    A line whose variable has a list of values is repeated for each of them.
 
     Raises:
         KeyError: a variable has no value.
@@ -23,20 +23,20 @@ def fill(template: Path, values: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def fill_text(text: str, values: Mapping[str, str | Sequence[str]]) -> str:
-    """As `fill`, of a template's text."""
+    """Return a template's text with its variables replaced, as `fill` does."""
     lines = text.splitlines(keepends=True)
     return "".join("".join(parts) for line in lines for parts in product(*_choices(line, values)))
 
 
 def _choices(line: str, values: Mapping[str, str | Sequence[str]]) -> Iterator[Sequence[str]]:
-    """What stands in each place of a line, whose text and variables take turns."""
+    """Yield the alternatives for each part of a line: its text, or the values of a variable."""
     for place, part in enumerate(VARIABLE.split(line)):
         choice = values[part] if place % 2 else part
         yield [choice] if isinstance(choice, str) else choice
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write files, by name, readable by their owner alone."""
+    """Write files by name, readable only by their owner."""
     for name, text in files.items():
         path = folder / name
         path.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Make virtual environments and install packages into them: with uv, or with pip where uv does not work."""
+"""Create virtual environments and install packages into them, with uv or, if that fails, with pip."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ DEVELOPMENT = (
 
 
 def make(dev: bool = False) -> None:
-    """Bring `.venv` up to date; does nothing if it is.
+    """Bring `.venv` up to date; do nothing if it is.
 
     Args:
-        dev: whether the tools of the tests and the lint are installed too.
+        dev: whether to install the tools for tests and lint, too.
 
     Raises:
-        StackError: the path or the disk does not allow it, or the installation failed.
+        StackError: the path is unsupported, the disk is full, or the installation failed.
     """
     require_plain(ROOT)
     space.require(disk_bytes())
@@ -93,14 +93,14 @@ def disk_bytes() -> dict[Path, int]:
 
 
 def create(venv: Path, interpreter: str = sys.executable) -> None:
-    """Make a virtual environment, unless there is a complete one.
+    """Create a virtual environment, unless there is a complete one.
 
     Args:
         venv: its folder.
-        interpreter: the Python that it is made with.
+        interpreter: Python to create it with.
 
     Raises:
-        StackError: it could not be made, or the Python of an existing one is gone. That one may belong to another
+        StackError: it could not be created, or the Python of an existing one is gone. That one may belong to another
             machine that shares the folder, so it is not removed.
     """
     python = venv / "bin/python"
@@ -128,13 +128,13 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
     Args:
         venv: its folder; the output goes to `install.log` there.
         arguments: those of `pip install`; relative paths start at the root of the tree.
-        cache: folder of uv's cache; None for the user's.
+        cache: folder of uv's cache; None for the default.
 
     Raises:
         StackError: the installation failed; its last lines are printed first.
     """
     unfinished = venv / ".unfinished"
-    # uv takes a package for installed when some of its files are there.
+    # After an interruption, uv would regard partially installed packages as installed.
     again = ["--reinstall"] if unfinished.exists() else []
     unfinished.touch()
     for stamp in venv.glob(".installed-*"):
@@ -150,7 +150,7 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
             and _run([*uv, *arguments], log, settings)
         )
         if not done:
-            say("    uv cannot do it here; trying pip")
+            say("    uv failed; trying pip")
             done = _run([*pip, *arguments], log)
     if not done:
         raise _failure(venv)
@@ -184,13 +184,13 @@ def read_pip_settings(listed: str) -> dict[str, str]:
 
 
 def _is_moved(venv: Path) -> bool:
-    """Return whether an environment was made at another path, which its scripts name."""
+    """Return whether an environment was created at another path, which its scripts contain."""
     pip = venv / "bin/pip"
     return pip.exists() and str(venv / "bin") not in pip.read_text(encoding="utf-8", errors="replace")
 
 
 def _stamp(kind: str) -> Path:
-    """Return the file that exists once `.venv` holds the packages that the sources name now."""
+    """Return the file that exists if `.venv` matches the current requirements."""
     digest = hashlib.sha256()
     for source in SOURCES:
         digest.update(source.read_bytes())
@@ -202,7 +202,7 @@ def _run(command: Sequence[str], log: TextIO, variables: Mapping[str, str] | Non
     """Run a command at the root of the tree, append its output to a log, and return whether it succeeded."""
     environ = {name: value for name, value in os.environ.items() if name not in REDIRECTIONS}
     environ |= {"PIP_USER": "0", **(variables or {})}
-    # Ctrl-C reaches the command too, which gets the time to clean up.
+    # Ctrl-C also reaches the command, which gets time to clean up.
     with defer_signals():
         return subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=log, check=False).returncode == 0
 

@@ -1,7 +1,8 @@
-"""Writes what follows from the tables of settings and services: `.env`, tables of `docs/settings.md`, parts of compose
-files and of a launcher, and the chart's files.
+"""Generate files from the tables of settings and services.
 
-A written part of a file is between a line with `<KIND NAME>` and one with `</KIND>`, such as `<service judge>`.
+These are `.env`, the tables of `docs/settings.md`, parts of the compose files and launchers, and the chart's files.
+
+A generated part of a file is between a line with `<KIND NAME>` and one with `</KIND>`, such as `<service judge>`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ PART = re.compile(
 )
 DEFAULT = re.compile(r"\$\{(?P<name>[A-Z_]+)(?P<dash>:?-)(?P<text>[^{}]*)\}")
 LINK = re.compile(r"\[(.*?)\]\(.*?\)")
-WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "CODE_SANDBOX_URL"})
-"""What a container is given otherwise than it is set: within the stack's network the addresses are others."""
+WIRED = frozenset(
+    {"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_MODEL_SERVER_URL", "CODE_SANDBOX_URL"}
+)
+"""Settings that the compose files pass with other values, because addresses differ in the stack's network."""
 HEAD = """\
 # Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,
 # ports, models and limits. Put your lasting settings, keys and passwords into .env.local, which beats this file.
@@ -35,7 +38,7 @@ HEAD = """\
 
 
 def write(root: Path) -> list[str]:
-    """Bring every file of the tree at `root` up to date; returns the names of those that were not."""
+    """Bring every generated file of the tree at `root` up to date; return the names of the changed files."""
     changed = {path: text for path, text in written(root).items() if now(path) != text}
     for path, text in changed.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,7 @@ def write(root: Path) -> list[str]:
 
 
 def written(root: Path) -> dict[Path, str]:
-    """The text that each file of the tree at `root` should have."""
+    """Return the text of each generated file by path, for the tree at `root`."""
     document = root / DOCUMENT
     made = {root / ".env": dotenv(), document: _with_parts(document, tables())}
     parts = {**variables(), **compose_files.parts()}
@@ -55,12 +58,12 @@ def written(root: Path) -> dict[Path, str]:
 
 
 def now(path: Path) -> str:
-    """The text that a file has; empty where there is none."""
+    """Return the current text of a file; empty if it does not exist."""
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def dotenv() -> str:
-    """The text of `.env`."""
+    """Return the text of `.env`."""
     parts = [HEAD]
     for section in SECTIONS:
         if section.place == ".env":
@@ -76,7 +79,7 @@ def _line(setting: Setting) -> str:
 
 
 def tables() -> dict[str, list[str]]:
-    """The lines of each section's table in the documentation, by its title."""
+    """Return the lines of each section's table in the documentation, by the name of the generated part."""
     return {f"settings {section.title}": _table(section) for section in SECTIONS if section.place != "compose"}
 
 
@@ -90,10 +93,10 @@ def _table(section: Section) -> list[str]:
 
 
 def variables() -> dict[str, list[str]]:
-    """The variables that a container is given by name, as lines of a compose file, by its service."""
+    """Return the environment of each service in the compose files as lines, by the name of the generated part."""
     return {
         f"settings {service}": [*_variables(read_by(service)), *compose_files.fixed_environment(service)]
-        for service in ("gateway", "judge", "rules")
+        for service in ("gateway", "judge", "reward-model", "rules")
     }
 
 
@@ -116,6 +119,6 @@ def _filled(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str
 
 
 def _default(found: re.Match[str]) -> str:
-    """What a compose file has as the default of a setting without a line in `.env`."""
+    """Return a variable reference with the table's default, for settings that are not in `.env`."""
     setting = of("compose").get(found["name"])
     return f"${{{found['name']}{found['dash']}{setting.default if setting else found['text']}}}"

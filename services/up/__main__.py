@@ -1,4 +1,4 @@
-"""`python -m services.up COMMAND`: what the Makefile calls, whichever way the stack runs."""
+"""`python -m services.up COMMAND`: the Makefile calls this for every deployment."""
 
 from __future__ import annotations
 

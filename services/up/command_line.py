@@ -1,6 +1,6 @@
 """The commands of `python -m services.up`.
 
-What needs packages is imported last: with a broken `.venv` a stack can still be asked, stopped and cleaned away.
+Modules that need packages are imported late, so that `status`, `down` and `clean` work with a broken `.venv`.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from services.up.apptainer import images, shell
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m services.up", description="The stack of this tree.")
+    parser = argparse.ArgumentParser(prog="python -m services.up", description="Commands of the stack.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("preflight", help="check what up needs, before anything is installed")
     commands.add_parser("up", help="start the services and score the shipped samples")
-    commands.add_parser("plan", help="what up would do, and why; changes nothing")
-    status = commands.add_parser("status", help="state, uptime and health of each service")
+    commands.add_parser("plan", help="print what up would do, and why; changes nothing")
+    status = commands.add_parser("status", help="print state, uptime and health of each service")
     status.add_argument("--json", action="store_true", help="print JSON")
-    logs = commands.add_parser("logs", help="the last lines of the logs")
+    logs = commands.add_parser("logs", help="print the last lines of the logs")
     logs.add_argument("--service", default="", help="one service only")
-    logs.add_argument("--follow", action="store_true", help="go on until interrupted")
+    logs.add_argument("--follow", action="store_true", help="print new lines until interrupted")
     commands.add_parser("down", help="stop the services")
     commands.add_parser("clean", help="stop them and remove what they have written")
     images = commands.add_parser("images", help="build the image of reward server and workers")
-    images.add_argument("--registry", default="", help="push it there, such as registry.example.com/team")
-    commands.add_parser("models", help="make the environment of the model servers")
+    images.add_argument("--registry", default="", help="registry to push it to, such as registry.example.com/team")
+    commands.add_parser("models", help="create the environment of the model servers")
     sif = commands.add_parser("sif", help="build images for Apptainer")
-    sif.add_argument("names", nargs="*", help="of images; none for those that nodes with GPUs need")
-    sif.add_argument("--where", action="store_true", help="print where they are instead")
-    commands.add_parser("env", help="print what sets a trainer's variables")
+    sif.add_argument("names", nargs="*", help="names of images; default: those for nodes with GPUs")
+    sif.add_argument("--where", action="store_true", help="print their paths instead")
+    commands.add_parser("env", help="print shell commands that set a trainer's variables")
     return parser
 
 
@@ -49,10 +49,10 @@ def main() -> None:
         export_further(ROOT)
         _starting(arguments)()
         return
-    with suppress(StackError):  # which keeps no stack from being stopped
+    with suppress(StackError):  # invalid settings must not prevent stopping the stack
         export_further(ROOT)
     folder = run_dir(ROOT)
-    # Where nothing was ever started, as in a path that is refused, there is nothing to stop.
+    # Without a run directory nothing was started, so an invalid RUN_DIR is no error here.
     if command in ("down", "clean") and not (ROOT / folder).exists():
         if command == "down":
             say("nothing runs here")
@@ -70,10 +70,10 @@ def main() -> None:
 
 
 def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
-    """Return a command that reads all settings.
+    """Return the function of a command that reads all settings.
 
     Raises:
-        StackError: it needs packages, and one cannot be loaded.
+        StackError: the command needs packages, and one cannot be imported.
     """
     if arguments.command == "preflight":
         return preflight.check

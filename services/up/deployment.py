@@ -1,6 +1,6 @@
-"""The deployments of a stack on one host: containers, local processes, or processes out of Apptainer's images.
+"""Choose the deployment of a stack on one host: containers, local processes, or processes in Apptainer images.
 
-Any Python runs what is here, so a broken `.venv` never keeps a stack from being stopped.
+This module needs no packages, so that a stack can be stopped with a broken `.venv`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from services.up.native import commands as native
 
 
 class Commands(Protocol):
-    """The commands on a running stack; each raises `StackError` where it fails."""
+    """Commands on a running stack; each raises `StackError` on failure."""
 
     def status(self, run: RunDir, as_json: bool = False) -> None: ...
 
@@ -31,7 +31,7 @@ COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptaine
 
 
 def running(run: RunDir) -> str:
-    """Return the deployment that runs in this directory, as STACK names it; empty where none does."""
+    """Return the deployment that runs in this directory, as a value of STACK; empty if none does."""
     composed = Composed.load(run)
     if composed and composed.up:
         return "compose"
@@ -43,29 +43,29 @@ def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
     """Return the deployment to start, and why.
 
     Raises:
-        StackError: STACK names another one than the one that runs.
+        StackError: STACK differs from the running deployment.
     """
     asked, now = settings["STACK"], running(run)
     if asked and now and asked != now:
-        raise StackError(f"STACK={asked}: the stack runs already, with STACK={now}", "make down, then make up")
+        raise StackError(f"STACK={asked}: the stack is already running with STACK={now}", "make down, then make up")
     if asked:
         return asked, f"STACK={asked}"
     if now:
-        return now, "the stack runs this way"
+        return now, "already running"
     found, reason = engine.find()
     return ("compose", "an engine answers (STACK=native: local processes)") if found else ("native", reason)
 
 
 def commands(run: RunDir) -> Commands:
-    """Return the commands of the deployment that runs in this directory; the native ones say so where none does."""
+    """Return the commands of the deployment that runs in this directory; the native ones if none does."""
     return COMMANDS[running(run) or "native"]
 
 
 def clean(run: RunDir) -> None:
-    """Stop what runs, and remove what it has written: volumes and jobs too.
+    """Stop the stack and remove everything that it has written, including volumes and jobs.
 
     Raises:
-        StackError: something still runs, or a volume cannot be removed.
+        StackError: a process still runs, or a volume cannot be removed.
         OSError: a file cannot be removed.
     """
     commands(run).down(run)

@@ -1,4 +1,4 @@
-"""Which model servers `make up` starts: the judge, the embedding server, judges by name, or none."""
+"""Choose the model servers that `make up` starts: judges, embedding server and reward model."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
-from services.stack.settings import Settings, load
+from services.stack.settings import KEYS, Settings, load
 from services.up.services import kind_of
 
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A judge or an embedding server.
+    """A judge, a reward model or an embedding server.
 
     Args:
-        name: of the service.
-        switch: setting that leaves it in or out.
-        url: setting that names an external one.
+        name: name of the service.
+        switch: setting that enables or disables it.
+        url: setting with the URL of an external one.
         port: setting of its port at the gateway.
         folder: setting of the folder in which replicas on other nodes register.
-        memory: bytes that it takes with a small model on a processor.
-        model: that it serves; empty where the settings say which.
-        replicas: of it; those of the default judge are a setting.
-        judges: names in the file of routes that it answers to.
+        memory: bytes that it takes with a small model on a CPU.
+        model: model that it serves; empty if the settings name it.
+        replicas: number of replicas; for the default judge a setting.
+        judges: judge names in the routes file that it serves.
     """
 
     name: str
@@ -53,16 +53,22 @@ EMBEDDING = ModelServer(
     "embedding", "EMBEDDING", "EMBEDDING_SERVER_URL", "EMBEDDING_PORT", "EMBEDDING_REPLICAS_DIR", 3 * GIB // 2
 )
 SERVERS = (JUDGE, EMBEDDING)
+REWARD_MODEL = ModelServer(
+    "reward-model", "REWARD_MODEL_ID", "REWARD_MODEL_SERVER_URL", "JUDGE_PORT", folder="", memory=4 * GIB
+)
+"""The one of REWARD_MODEL_ID, which is asked at the judge's port."""
+REWARD_MODEL_PATH = "/reward_models/reward_model"
+REWARD_MODEL_KEY, PORT_KEY = "REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which servers are started.
+    """Result of the choice.
 
     Args:
-        chosen: they are.
-        left_out: by the name of each other one, why.
-        warnings: of those that are started though they may not fit.
+        chosen: servers to start.
+        left_out: reason for each other server, by name.
+        warnings: about servers that are started although they may not fit.
     """
 
     chosen: list[ModelServer]
@@ -71,7 +77,7 @@ class Choice:
 
 
 def unsupported_reason(server: ModelServer, settings: Settings) -> str:
-    """Return why a model server cannot run here as a local process; empty where it can."""
+    """Return why a model server cannot run here as a local process; empty if it can."""
     gpus = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if kind_of(server.name) == JUDGE.name else 1
     return engine.obstacle(gpus) or environment.unsupported_reason(Models(Path(settings["MODELS_DIR"])))
 
@@ -85,10 +91,10 @@ def choose(
     """Return the servers to start.
 
     Args:
-        settings: of the stack.
-        running: names of the services that run, and have the memory they need.
-        servers: to choose from.
-        obstacle: returns why one cannot run here; empty where it can.
+        settings: settings of the stack.
+        running: names of running services, which already have their memory.
+        servers: servers to choose from.
+        obstacle: returns why a server cannot run here; empty if it can.
     """
     choice, free = Choice([], {}, []), machine.free_memory()
     for server in servers:
@@ -101,7 +107,7 @@ def choose(
             choice.left_out[server.name] = reason
             continue
         if short:
-            choice.warnings.append(f"{server.switch}=on: {server.name} {short}")
+            choice.warnings.append(f"{server.switch}={settings[server.switch]}: {server.name} {short}")
         choice.chosen.append(server)
         free = max(free - need, 0)
     return choice
@@ -110,43 +116,53 @@ def choose(
 def _left_out(
     server: ModelServer, settings: Settings, short: str, obstacle: Callable[[ModelServer, Settings], str]
 ) -> str:
-    """Return why a server is not started; empty where it is."""
+    """Return why a server is not started; empty if it is."""
     switch = settings[server.switch]
     if switch == "off":
         return f"{server.switch}=off"
-    if switch == "on":
+    if is_demanded(server, settings):
         return ""
     if server in discovered(settings):
         return f"{server.folder} names where its replicas are"
     if is_external(server, settings):
         return f"{server.url} names an external one"
     if short:
-        return f"it {short}; {server.switch}=on starts it all the same"
+        return f"it {short}; {server.switch}=on starts it anyway"
     return obstacle(server, settings)
 
 
+def is_demanded(server: ModelServer, settings: Settings) -> bool:
+    """Return whether a server is required regardless of the machine: its switch is `on`, or its model is set."""
+    return settings[server.switch] == "on" or server == REWARD_MODEL
+
+
+def model_of(server: ModelServer, settings: Settings, default: str) -> str:
+    """Return the model that a judge or the reward model serves; `default` is the default judge's."""
+    return settings["REWARD_MODEL_ID"] if server == REWARD_MODEL else server.model or default
+
+
 def memory(server: ModelServer, settings: Settings) -> int:
-    """Return the bytes that a server takes with all of its replicas."""
+    """Return the memory of all replicas of a server in bytes."""
     return server.memory * copies(server, settings)
 
 
 def copies(server: ModelServer, settings: Settings) -> int:
-    """Return how many replicas a server has."""
+    """Return the number of replicas of a server."""
     return settings.number("JUDGE_REPLICAS") if server == JUDGE else server.replicas
 
 
 def discovered(settings: Settings) -> list[ModelServer]:
-    """Return those with replicas on other nodes, which come and go."""
+    """Return the servers whose replicas on other nodes are discovered."""
     return [server for server in SERVERS if settings[server.folder]]
 
 
 def at_gateway(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
-    """Return those that the gateway serves: the chosen ones, and those with replicas on other nodes alone."""
+    """Return the servers behind the gateway: the chosen ones, and those that only run on other nodes."""
     return [*chosen, *(server for server in discovered(settings) if server not in chosen)]
 
 
 def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
-    """Return address and port of what clients of local processes reach, by the name of the setting."""
+    """Return address and port by setting of all ports that clients of local processes use."""
     names = [server.port for server in at_gateway(settings, chosen)]
     if settings["RULES"] == "off":
         return ports.published(settings, names)
@@ -154,53 +170,62 @@ def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
-    """Return the judges among these, the default one first."""
+    """Return the judges among these servers, the default one first."""
     return [server for server in chosen if kind_of(server.name) == JUDGE.name]
 
 
 def without(chosen: Iterable[ModelServer], lost: str) -> list[ModelServer]:
-    """Return these without the one of a name; named judges, which share the default one's port, go with that."""
+    """Return the servers without one; without the default judge also no named judges, which share its port."""
     return [server for server in chosen if server.name != lost and not server.name.startswith(f"{lost}.")]
 
 
-def named(chosen: Iterable[ModelServer]) -> dict[str, str]:
-    """Return the service that answers to each named judge."""
-    return {name: server.name for server in chosen for name in server.judges}
+def paths(chosen: Iterable[ModelServer]) -> dict[str, str]:
+    """Return the service of each path at the judge's port, except those of the default judge."""
+    found = {f"/judges/{name}": server.name for server in chosen for name in server.judges}
+    return {**found, **({REWARD_MODEL_PATH: REWARD_MODEL.name} if REWARD_MODEL in chosen else {})}
 
 
 def is_external(server: ModelServer, settings: Settings) -> bool:
-    """Return whether its URL names an external server, not the stack's own, which a user's shell may name already."""
+    """Return whether a server's URL is external; a shell may have set it to the stack's own server."""
     here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
     urls = [urlsplit(url.strip()) for url in settings[server.url].split(",") if url.strip()]
     return any(url.hostname not in here or url.port != settings.number(server.port) for url in urls)
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return where clients find the reward server and the model servers, by the client's variable."""
+    """Return the URLs of the reward server and the model servers by the client's variables."""
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
         if server in at_gateway(settings, chosen):
             found[server.url] = settings.url(server.port)
         elif is_external(server, settings):
             found[server.url] = settings[server.url]
+    if REWARD_MODEL in chosen:
+        found[REWARD_MODEL.url] = settings.url(REWARD_MODEL.port) + REWARD_MODEL_PATH
     return found
 
 
+def keys(settings: Settings) -> dict[str, str]:
+    """Return the keys by setting; the reward model of the stack has the one of the judge's port."""
+    found = {name: settings[name] for name in KEYS}
+    return found | ({REWARD_MODEL_KEY: settings[PORT_KEY]} if settings[REWARD_MODEL.switch] else {})
+
+
 def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServer]:
-    """Make the environment that the chosen servers need.
+    """Install the environment of the chosen servers.
 
     Returns:
-        Those that can be started: none where it cannot be made and no server is `on`; a line says so.
+        The servers that can be started: none, with a message, if the installation fails and no server is required.
 
     Raises:
-        StackError: it cannot be made, and a server is `on`.
+        StackError: the installation fails, and a server is required.
     """
     if not chosen:
         return []
     try:
         environment.make(Models(Path(settings["MODELS_DIR"])))
     except (StackError, OSError) as error:
-        if any(settings[server.switch] == "on" for server in chosen):
+        if any(is_demanded(server, settings) for server in chosen):
             raise
         say(f"no {' and no '.join(server.name for server in chosen)}: {explain_os_error(error)}")
         return []
@@ -208,10 +233,10 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
 
 
 def prepare() -> None:
-    """Make the environment of the model servers, and unpack the small judge, whatever the switches say.
+    """Install the environment of the model servers and unpack the small judge, regardless of the switches.
 
     Raises:
-        StackError: it cannot be made.
+        StackError: the installation fails.
     """
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     environment.make(models)

@@ -1,4 +1,4 @@
-"""Judges in the files of routes: which servers `make up` starts for them, and the keys of external ones."""
+"""Judges in the routes files: the servers that `make up` starts for them, and the keys of external ones."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rewardstack.routing.syntax import load_judges, template_files
 from rewardstack.settings import key_in
 from services.stack.errors import StackError
 from services.stack.settings import KEYS, Settings
-from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-"""What the name of a container on its network can hold, as `gateway/judge.conf.template` has it too."""
+"""Valid names, which become host names of containers; `gateway/judge.conf.template` has the same pattern."""
 
 
 def servers(settings: Settings, default: str) -> list[ModelServer]:
-    """Return the model servers of the stack: judge, embedding server, and one for each other model of a named judge.
+    """Return the model servers: reward model, judge, embedding server, and one for each other model of named judges.
 
     Args:
-        settings: of the stack.
-        default: the model of the default judge.
+        settings: settings of the stack.
+        default: model of the default judge.
 
     Raises:
-        StackError: the file cannot be read, a definition in it is malformed, or a name cannot be a server's.
+        StackError: a routes file is unreadable or malformed, or a judge's name is invalid for a server.
     """
     shared, own = list[str](), dict[str, ModelServer]()
     for judge in _to_start(settings):
@@ -40,7 +40,8 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
         else:
             name, names = f"{JUDGE.name}.{judge.name}", (judge.name,)
             own[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
-    return [replace(JUDGE, judges=tuple(shared)), EMBEDDING, *own.values()]
+    demanded = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first, before others take the memory
+    return [*demanded, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *own.values()]
 
 
 def _to_start(settings: Settings) -> list[NamedJudge]:
@@ -49,7 +50,7 @@ def _to_start(settings: Settings) -> list[NamedJudge]:
     for judge in found:
         if not NAME.fullmatch(judge.name):
             raise StackError(
-                f"judges.{judge.name}: a judge that make up starts is named with up to 63 small letters, digits, "
+                f"judges.{judge.name}: a judge that make up starts is named with up to 63 lower-case letters, digits, "
                 "`_` and `-`, a letter or a digit first",
                 "give it another name, or a base_url",
             )
@@ -57,10 +58,10 @@ def _to_start(settings: Settings) -> list[NamedJudge]:
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the keys of external judges, by the variables that the files name; settings are not among them.
+    """Return the keys of external judges by their `api_key_env`, except those that are settings.
 
     Raises:
-        StackError: one is not set or is no key, or as `servers` does.
+        StackError: a key is missing or invalid, or as in `servers`.
     """
     found = {}
     for judge in _judges(settings):
@@ -77,15 +78,15 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
 
 
 def key_file(variable: str) -> str:
-    """Return the name of the file that holds the key of a variable."""
+    """Return the name of the file with the key of a variable."""
     return f"judge_key_{variable}"
 
 
 def templates(routes: Path) -> list[str]:
-    """Return the files of prompt templates, as a file of routes names them, relative to its folder.
+    """Return the prompt template files in a routes file, relative to its folder.
 
     Raises:
-        StackError: as `servers` does.
+        StackError: as in `servers`.
     """
     _read(str(routes))
     return template_files(str(routes))

@@ -1,4 +1,4 @@
-"""What `make up` does and why, decided before anything is done: `make plan` prints it, `make up` applies it."""
+"""The plan of `make up`: `make plan` prints it, `make up` applies it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from services.stack.rundir import ROOT
 from services.stack.settings import Settings, local
 
 NAMES = {"compose": "containers", "native": "local processes", "apptainer": "Apptainer"}
-"""The deployments in words, by the value of STACK."""
+"""Display names of the deployments, by value of STACK."""
 ROW = "{:<16} {:<14} {:<16} {}"
 
 
 @dataclass(frozen=True)
 class Service:
-    """One service of the stack.
+    """A service in the plan.
 
     Args:
-        name: of it.
-        runs: the image or the program, and the model that it serves.
-        copies: how many of it.
-        memory: that it takes or may take, in words.
+        name: its name.
+        runs: image or program, and the model that it serves.
+        copies: number of replicas.
+        memory: memory that it takes or may take, as text.
     """
 
     name: str
@@ -36,14 +36,14 @@ class Service:
 
 @dataclass(frozen=True)
 class Started:
-    """A running stack, as the check and the summary of `make up` need it.
+    """A running stack, for the final check and the summary of `make up`.
 
     Args:
-        settings: of the stack.
-        services: names of what runs.
-        addresses: of servers and cache, by the client's variable, for the bundled samples.
-        judge_model: that the judge serves; empty where there is none.
-        summarize: prints how to reach it.
+        settings: settings of the stack.
+        services: names of the running services.
+        addresses: URLs of servers and cache by the client's variables, for scoring the bundled samples.
+        judge_model: model of the default judge; empty without a judge.
+        summarize: prints how to reach the stack.
     """
 
     settings: Settings
@@ -55,19 +55,19 @@ class Started:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `make up` does.
+    """The plan of `make up`.
 
     Args:
-        backend: the deployment, a value of STACK.
-        reason: for that one.
-        services: that are to run.
-        running: names of those that run already.
-        ports: address and port by the name of the setting.
-        held: ports of what runs already.
-        left_out: what is left out, and why.
+        backend: deployment, a value of STACK.
+        reason: why this deployment.
+        services: services to run.
+        running: names of the services that already run.
+        ports: address and port by setting.
+        held: ports of the running services.
+        left_out: reason for each omitted service, by name.
         warnings: what may not fit this machine.
-        apply: starts it all and waits until it is healthy.
-        changes: returns what becomes of a running stack, a line each; None where none runs, or it cannot be told.
+        apply: starts the stack and waits until it is healthy.
+        changes: returns a line for each change to a running stack; None if none runs, or the changes are unknown.
     """
 
     backend: str
@@ -82,7 +82,7 @@ class Plan:
     changes: Callable[[], Sequence[str]] | None = None
 
     def announce(self) -> None:
-        """Print the deployment, what is left out, and what may not fit."""
+        """Print the deployment, the omitted services and the warnings."""
         say(f"deployment: {NAMES[self.backend]} ({self.reason})")
         for name, reason in self.left_out.items():
             say(f"no {name}: {reason}")
@@ -90,7 +90,7 @@ class Plan:
             say(f"warning: {warning}")
 
     def show(self) -> None:
-        """Print all of it."""
+        """Print the whole plan."""
         self.announce()
         say()
         say(ROW.format("SERVICE", "NOW", "MEMORY", "RUNS"))
@@ -107,5 +107,5 @@ class Plan:
 
 
 def in_gib(size: int) -> str:
-    """Return bytes in words."""
+    """Return a number of bytes as text in GiB."""
     return f"{size / GIB:.1f} GiB"

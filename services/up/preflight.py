@@ -1,6 +1,6 @@
-"""Checks before `make up` installs or starts anything; any Python runs them.
+"""Checks before `make up` installs or starts anything; they need no packages.
 
-`check` reports every problem together, each with its remedy.
+`check` reports all problems together, each with its remedy.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from services.up import deployment, model_servers
 from services.up.apptainer import shell
 from services.up.compose import engine
 from services.up.compose.project import Project, project_name, require_own
-from services.up.model_servers import EMBEDDING, JUDGE, SERVERS, ModelServer
+from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
 
 MEMORY_BYTES = GIB // 2
-"""For the services without models; two server processes and a worker take half of that."""
+"""Memory of the services without models; two server processes and a worker take half of it."""
 RUN_BYTES = GIB // 10
-"""For logs and the queue at first."""
+"""Initial disk space for logs and the queue."""
 LIMITS = (
     (resource.RLIMIT_NPROC, 200, "processes and threads", "u"),
     (resource.RLIMIT_NOFILE, 1024, "open files", "n"),
 )
-"""A limit of this user, how many supervisord and the services need, of what, and the option of `ulimit`."""
+"""Resource limit, the number that supervisord and the services need, its unit, and the option of `ulimit`."""
 KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
-"""The setting that holds the key of each model server."""
+"""Setting with the key of each model server."""
 
 
 def check() -> None:
-    """Check that the stack can be started here. A running stack has its ports and memory: `make up` checks the rest.
+    """Check that the stack can start here; skip a running stack, which already has its ports and memory.
 
     Raises:
-        StackError: it cannot; names every problem.
+        StackError: it cannot; the message lists every problem.
     """
     settings, run = read_settings(quiet=True)
     run.require_own()
@@ -72,13 +72,13 @@ def check() -> None:
 
 
 def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
-    """Return the settings of the stack, which fit one another, and its run directory.
+    """Return the validated settings of the stack, and its run directory.
 
     Args:
-        quiet: print no warnings about variables that have no effect.
+        quiet: do not warn about variables without effect.
 
     Raises:
-        StackError: a setting is wrong, or contradicts another one.
+        StackError: a setting is invalid, or contradicts another one.
     """
     settings = load(ROOT)
     run = RunDir(settings["RUN_DIR"])
@@ -88,19 +88,20 @@ def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
         for name, url in ignored.items():
             say(f"warning: {name}={url} comes from `stack.sh env` and names no external server; ignored")
         for name, meant in misspelled().items():
-            say(f"warning: {name} is no setting and has no effect; did you mean {meant}?")
+            say(f"warning: unknown setting {name} has no effect; did you mean {meant}?")
     return settings, run
 
 
 def require_consistent(settings: Settings) -> None:
-    """Check that the settings fit one another and that the files they name are there.
+    """Check that the settings are consistent and that the files they name exist.
 
     Raises:
-        StackError: two settings contradict each other, and it names both; or a file is missing.
+        StackError: two settings contradict each other, or a file is missing; the message names the settings.
     """
     for name in settings:
         settings.files(name)
     tls.require(settings)
+    _require_own_reward_model(settings)
     for server in SERVERS:
         external = model_servers.is_external(server, settings)
         if settings[server.switch] == "on" and external:
@@ -118,8 +119,26 @@ def require_consistent(settings: Settings) -> None:
         raise StackError(f"MONITORING=on needs Docker, and STACK={settings['STACK']} has none", "choose one of the two")
 
 
+def _require_own_reward_model(settings: Settings) -> None:
+    """Check that REWARD_MODEL_ID names the only reward model, which is asked with the key of the judge's port."""
+    if not settings[REWARD_MODEL.switch]:
+        return
+    if model_servers.is_external(REWARD_MODEL, settings):
+        raise StackError(
+            f"{REWARD_MODEL.switch} starts a server here, and {REWARD_MODEL.url} names an external one",
+            "unset one of the two",
+        )
+    key, port_key = settings[model_servers.REWARD_MODEL_KEY], settings[model_servers.PORT_KEY]
+    if key not in ("", port_key):
+        raise StackError(
+            f"{model_servers.REWARD_MODEL_KEY}: the reward model of {REWARD_MODEL.switch} is asked at the judge's "
+            f"port, with the key {model_servers.PORT_KEY}, which is another one",
+            f"unset {model_servers.REWARD_MODEL_KEY}",
+        )
+
+
 def _require_writable(path: Path) -> None:
-    """Check that files can be created in the run directory, or where it will be."""
+    """Check that files can be created in the run directory, or in its first existing parent."""
     at = space.existing(path)
     try:
         tempfile.TemporaryFile(dir=at).close()
@@ -148,7 +167,7 @@ def _of_containers(settings: Settings, run: RunDir) -> Iterator[Callable[[], Non
 
 
 def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
-    """Check a limit of this user, and raise it for this process where that is allowed."""
+    """Check a resource limit of this user, and raise it for this process if allowed."""
     soft, most = resource.getrlimit(limit)
     if most == resource.RLIM_INFINITY or most >= needed:
         return
@@ -163,4 +182,4 @@ def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
 
 def _require_supported(server: ModelServer, settings: Settings) -> None:
     if reason := model_servers.unsupported_reason(server, settings):
-        raise StackError(f"{server.switch}=on: {reason}", f"{server.switch}=off leaves it out")
+        raise StackError(f"{server.switch}=on: {reason}", f"{server.switch}=off disables it")

@@ -1,4 +1,4 @@
-"""The end of `make up`: score the bundled samples, and print how to reach what was started."""
+"""Final steps of `make up`: score the bundled samples, and print how to reach the stack."""
 
 from __future__ import annotations
 
@@ -23,26 +23,28 @@ SAMPLES = {
     "rules": ROOT / "examples/samples.jsonl",
     "judge": ROOT / "examples/judge_samples.jsonl",
     "embedding": ROOT / "examples/embedding_samples.jsonl",
+    "reward-model": ROOT / "examples/reward_model_samples.jsonl",
 }
 SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bBmM])(?![a-zA-Z0-9])")
-"""Of a model, as names have it: `SmolLM2-135M-Instruct`, `Qwen/Qwen3-0.6B`."""
+"""Size in a model's name, as in `SmolLM2-135M-Instruct` and `Qwen/Qwen3-0.6B`."""
 SMALL_BILLIONS = 2.0
 TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
 KEYS = {
     "REWARD_SERVER_URL": ("REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS"),
     "LLM_JUDGE_SERVER_URL": ("LLM_JUDGE_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "EMBEDDING_SERVER_URL": ("EMBEDDING_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"),
+    "REWARD_MODEL_SERVER_URL": ("REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""Of each address: the variable of what clients need beside it, and the setting that this comes from."""
+"""Client's variable for the key of each URL, and the setting with the key's value."""
 
 
 def score(started: Started, run: RunDir) -> None:
-    """Score the bundled samples of the services that run with the command line, as a user would.
+    """Score the bundled samples for the running services with the command line, as a user would.
 
     Args:
-        started: what runs.
-        run: directory of the stack.
+        started: the running stack.
+        run: run directory of the stack.
 
     Raises:
         StackError: a sample has a status other than `ok`.
@@ -60,7 +62,7 @@ def score(started: Started, run: RunDir) -> None:
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
     try:
-        # In a session of its own Ctrl-C does not reach it: this process ends it, and says so once.
+        # A new session keeps Ctrl-C from it: only this process handles it and prints the message.
         done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
         raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
@@ -73,26 +75,26 @@ def score(started: Started, run: RunDir) -> None:
 
 
 def is_small(model: str) -> bool:
-    """Whether a model has, by what its name says of its parameters, less than two billion of them."""
+    """Return whether a model has fewer than two billion parameters according to its name."""
     found = SIZE.search(model)
     return found is not None and (found[2] in "mM" or float(found[1]) < SMALL_BILLIONS)
 
 
 def _export(what: str, why: str = "") -> None:
-    """Print a line that can be copied, after a comment."""
+    """Print an `export` line to copy, after a comment with the reason."""
     if why:
         say(f"  # {why}:")
     say(f"  export {what}", whole=True)
 
 
 def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
-    """Print what to export, the status page's address, and where the logs are.
+    """Print the variables to export, the status page's URL, and the location of the logs.
 
     Args:
-        settings: of the stack.
-        urls: the addresses by the client's variable.
-        logs: where they are, in words.
-        cache: its URL, as a shell reads it; empty where clients cannot reach it.
+        settings: settings of the stack.
+        urls: URLs by the client's variables.
+        logs: location of the logs.
+        cache: URL of the cache in shell syntax; empty if clients cannot reach it.
     """
     say("\nThe stack is up. For trainers and the command line:\n")
     for url, address in urls.items():
@@ -126,10 +128,10 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
 
 
 def _warn_open(settings: Settings, urls: Mapping[str, str]) -> None:
-    """Warn about services that other machines reach and that ask for no key."""
+    """Warn about services that other machines can reach and that require no key."""
     if settings.gateway_host in ("127.0.0.1", "[::1]"):
         return
     for url in urls:
         source = KEYS[url][1]
         if not settings[source]:
-            say(f"warning: {source} is empty: everybody who reaches BIND_ADDRESS may use that service")
+            say(f"warning: {source} is empty: anyone who can reach BIND_ADDRESS can use that service")

@@ -1,11 +1,11 @@
 """`make up`, from the settings to a table of scored samples.
 
-1. Preflight (`preflight.check`, a `make` target of its own, before anything is installed).
-2. Settings are read and checked, the deployment is chosen, and its plan made: `make plan` prints that.
-3. The deployment's `apply` writes secrets and configuration, starts or restarts what has changed, and waits until every
-   service is healthy (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
-4. The bundled samples are scored with the command line.
-5. The summary says what to export, and where page and logs are.
+1. Run the preflight checks (`preflight.check`, a separate `make` target, before anything is installed).
+2. Read and check the settings, choose the deployment and make its plan, which `make plan` prints.
+3. Apply the plan: write secrets and configuration, start or restart what has changed, and wait until every service is
+   healthy (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
+4. Score the bundled samples with the command line.
+5. Print the variables to export, and the locations of status page and logs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def up() -> None:
     """Start the stack, wait until it is healthy, and score the bundled samples.
 
     Raises:
-        StackError: a setting is wrong, a port is taken, a service does not become healthy, or a sample is not `ok`.
+        StackError: a setting is invalid, a port is taken, a service does not become healthy, or a sample is not `ok`.
     """
     settings, run = read_settings()
     run.make()
@@ -56,7 +56,7 @@ def show_plan() -> None:
     """Print what `make up` would do, and why; change nothing.
 
     Raises:
-        StackError: a setting is wrong, or `make up` would fail.
+        StackError: a setting is invalid, or `make up` would fail.
     """
     settings, run = read_settings()
     plan = _plan(settings, run)
@@ -68,10 +68,10 @@ def build_image(registry: str) -> None:
     """Build the image of reward server and workers.
 
     Args:
-        registry: that it is pushed to; empty for none.
+        registry: registry to push it to; empty for none.
 
     Raises:
-        StackError: no engine answers, it could not be built, or the registry does not take it.
+        StackError: no engine answers, the build fails, or the registry rejects the image.
     """
     settings, run = read_settings(quiet=True)
     run.make()
@@ -87,8 +87,8 @@ def changed_settings(settings: Settings, run: RunDir) -> list[str]:
     """Return a line for each setting that differs from the last start, without the values of secrets.
 
     Args:
-        settings: of this start.
-        run: directory of the stack.
+        settings: settings of this start.
+        run: run directory of the stack.
     """
     try:
         last = json.loads(run.settings.read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ def _save(settings: Settings, run: RunDir) -> None:
 
 
 def _shown(settings: Settings, salt: str) -> dict[str, str]:
-    """Return the settings, digests in place of secrets."""
+    """Return the settings with digests in place of secrets."""
     return {
         name: hmac.new(salt.encode(), value.encode(), hashlib.sha256).hexdigest() if name in SECRETS else value
         for name, value in settings.items()

@@ -169,7 +169,7 @@ def test_no_image(settings: Settings, run: RunDir, tmp_path: Path) -> None:
     for image in tmp_path.glob("*.sif"):
         image.unlink()
     assert "make sif t=judge" in unsupported_reason(JUDGE, settings)
-    with pytest.raises(StackError, match=r"redis.sif is not there — make sif t=redis"):
+    with pytest.raises(StackError, match=r"redis.sif is missing — make sif t=redis"):
         described(settings, run)
 
 

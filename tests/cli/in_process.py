@@ -24,7 +24,7 @@ STATE: dict[str, Callable[[], object]] = {
     "rewardstack.core.event_loop._current": lambda: None,
     "rewardstack.client._clients": dict,
     "rewardstack.client._registered": dict,
-    "rewardstack.scorers.names._looked_at": set,
+    "rewardstack.scorers.names._checked": set,
 }
 """What the client keeps as long as its process lives, and what makes its first value."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

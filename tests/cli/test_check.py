@@ -117,16 +117,16 @@ SERVER_TROUBLES = {
     "another JSON service": ({"health": Answer({"hello": "world"})}, "another service answers there"),
     "no such page": ({"health": Answer({"error": "not found"}, 404)}, "another service answers there"),
     "redirect": ({"health": Answer({}, 301, {"Location": "https://elsewhere"})}, "to where it redirects"),
-    "not ready": ({"ready": Answer({"ready": False}, 503)}, "there and not ready"),
-    "gateway without servers": ({"health": Answer(b"bad gateway", 502)}, "a gateway finds nothing behind it"),
+    "not ready": ({"ready": Answer({"ready": False}, 503)}, "it is not ready"),
+    "gateway without servers": ({"health": Answer(b"bad gateway", 502)}, "a gateway has no server behind it"),
     "no key": ({"score": Answer({"error": "an API key is needed"}, 401)}, "set REWARD_SERVER_API_KEY to one"),
     "fault": ({"score": Answer({"error": "internal error"}, 500)}, "make logs"),
     "not scores": ({"score": Answer({"scores": []})}, "another service answers there"),
     "wrong score": (
         {"score": Answer({"scores": [{"value": 0.0, "status": "failed", "reason": "no process"}]})},
-        "does not score rightly",
+        "it runs but scores wrongly",
     ),
-    "closes": ({"health": Answer(cut=True)}, "ends without an answer in HTTP"),
+    "closes": ({"health": Answer(cut=True)}, "closed without an HTTP answer"),
 }
 
 
@@ -147,7 +147,7 @@ def test_a_wrong_key_is_told_from_a_missing_one(cli: Cli) -> None:
     with scripted_server(health=HEALTHY, ready=READY, score=refused) as server:
         cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "old"}
         result = cli("check")
-    assert "REWARD_SERVER_API_KEY is none of the server's REWARD_SERVER_API_KEYS" in result.out
+    assert "REWARD_SERVER_API_KEY is not one of the server's REWARD_SERVER_API_KEYS" in result.out
 
 
 def test_nobody_there_has_a_remedy(cli: Cli) -> None:
@@ -246,11 +246,11 @@ def test_caches_troubles_have_a_remedy(cli: Cli, start_redis: Callable[..., Redi
         ("mine", [], 0, "written and read in"),
         ("", ["", ""], 0, "written and read in"),
         ("mine", ["mine", "mine"], 0, "written and read in"),
-        ("mine", ["", "mine", "yours"], 0, "2 of 3 values there are not sealed with this REWARD_CACHE_SECRET"),
-        ("", ["", "yours"], 0, "1 of 2 values there are sealed, and REWARD_CACHE_SECRET is not set"),
-        ("mine", ["yours"], 1, "1 of 1 values there are not sealed with this REWARD_CACHE_SECRET"),
-        ("mine", ["", ""], 1, "set REWARD_CACHE_SECRET to the one that the others have"),
-        ("", ["yours"], 1, "set REWARD_CACHE_SECRET to the one that the others have"),
+        ("mine", ["", "mine", "yours"], 0, "2 of 3 values are not signed with this REWARD_CACHE_SECRET"),
+        ("", ["", "yours"], 0, "1 of 2 values are signed, and REWARD_CACHE_SECRET is not set"),
+        ("mine", ["yours"], 1, "1 of 1 values are not signed with this REWARD_CACHE_SECRET"),
+        ("mine", ["", ""], 1, "set REWARD_CACHE_SECRET to the same value"),
+        ("", ["yours"], 1, "set REWARD_CACHE_SECRET to the same value"),
     ],
 )
 def test_seals(
@@ -261,7 +261,7 @@ def test_seals(
     link = redis_client.Redis.from_url(redis.url)
     for at, writer in enumerate(writers):
         key, value = f"{PREFIX}{at:040}", f'["{at:08}",1.0,"s"]'.encode()
-        link.set(key, Seal(writer).put_on(key, value) if writer else value)
+        link.set(key, Seal(writer).sign(key, value) if writer else value)
     cli.variables |= {"REWARD_CACHE_URL": redis.url, "REWARD_CACHE_SECRET": secret}
     result = cli("check")
     shown = " ".join(result.out.split())

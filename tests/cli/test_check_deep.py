@@ -20,7 +20,7 @@ from rewardstack_cli.deep.protocols import PROTOCOLS
 from rewardstack_cli.deep.samples import Sample
 from rewardstack_cli.deep.stack import LeftOut, Stack, Unmet
 from rewardstack_cli.main import main
-from rewardstack_cli.probes.finding import Trouble
+from rewardstack_cli.probes.finding import ProbeError
 from tests.support.servers import free_port
 
 from .conftest import Cli, RewardServer
@@ -56,7 +56,7 @@ def test_a_service_that_is_missing(cli: Cli) -> None:
     result = cli("check", "--deep")
     assert result.status == 1
     assert "    start it with `make up`" in result.out
-    assert "nothing else was checked" in result.err
+    assert "skipping the deep checks" in result.err
     assert "jobs" not in result.out
 
 
@@ -121,9 +121,9 @@ FAULTS: dict[str, tuple[dict[str, Answer], str]] = {
     "keys": ({}, "rules: /v1/score answers 200 to a wrong key"),
     "paths": (
         {"unlisted": Answer("own", 404), "health": Answer({})},
-        "rules: /unlisted answers 404 where the gateway's own 404 is right",
+        "rules: /unlisted answers 404, expected the gateway's own 404",
     ),
-    "v1-score": ({}, "is worth 1.0 where 0 is right"),
+    "v1-score": ({}, "scores 1.0, expected 0"),
     "openrlhf": ({"get_reward?reward_type=math": Answer({"scores": []})}, "an unreadable answer: KeyError"),
     "roll": ({"submit?reward_type=math": Answer(b"<html>")}, "the answer is not JSON"),
     "jobs": ({"jobs": Answer({"error": "full"}, 503, {"Retry-After": "5"})}, "/jobs answers 503"),
@@ -171,7 +171,7 @@ class Careless(Stack):
 @pytest.mark.parametrize("name", ["rules", "embedding", "embedding-directly", "ways-agree", "cache"])
 def test_wrong_scores(name: str) -> None:
     """Scores of 0 for everything are found wrong."""
-    assert "is right" in str(checked(name, Zeroes, **ADDRESSES).trouble)
+    assert "expected" in str(checked(name, Zeroes, **ADDRESSES).trouble)
 
 
 def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_commands(needs_process: None) -> None:
     asyncio.run(command("echo $HOME ; exit 1")())
     with pytest.raises(Unmet, match="No such file"):
         asyncio.run(command("ls /no-such-folder")())
-    with pytest.raises(Trouble, match="no-such-program"):
+    with pytest.raises(ProbeError, match="no-such-program"):
         asyncio.run(command("no-such-program")())
 
 
@@ -228,7 +228,7 @@ ENDS = {
     "second": Unmet("one is two"),
     "third": LeftOut("there is none"),
     "fourth": UnreachableError("gone"),
-    "fifth": Trouble("worn out", "oil it"),
+    "fifth": ProbeError("worn out", "oil it"),
 }
 
 

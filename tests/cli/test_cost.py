@@ -49,7 +49,7 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     dry = cli("score", "in.jsonl", "--dry-run")
     assert (0, 0) == (dry.status, judge.stats()["requests"])
     assert "4 rows: 0 malformed; at most 3 requests, " in dry.out
-    assert "what is read being counted by the judge; nothing was scored" in dry.out
+    assert "with prompts counted by the judge; nothing was scored" in dry.out
     assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
     write_jsonl(tmp_path / "judged.jsonl", rows[:3])
     assert "; 3 requests, 90 prompt and 12 completion tokens" in cli("score", "judged.jsonl", "-o", "out.jsonl").out
@@ -57,7 +57,7 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     write_jsonl(tmp_path / "wrong.jsonl", [judged("c"), {"data_source": "nobody's", "solution_str": "d"}])
     wrong = cli("score", "wrong.jsonl", "--dry-run")
     assert (3, True) == (wrong.status, "2 rows: 1 malformed; at most 1 request, " in wrong.out)
-    assert "estimated from its length" in wrong.out
+    assert "estimated from their length" in wrong.out
 
 
 def test_the_document(cli: Cli, judge: FaultServer, start_redis: Callable[..., Redis], tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ async def test_what_stands_in_for_a_refused_part_is_not_kept() -> None:
 
 
 def test_a_spent_budget_ends_a_run(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
-    """OUT keeps the rows before the one that was refused; with a higher cap the same command goes on from there."""
+    """OUT keeps the rows before the one that was refused; with a higher cap the same command continues from there."""
     write_jsonl(tmp_path / "in.jsonl", [judged("a"), judged("b"), judged("c")])
     cli.variables["REWARDSTACK_MAX_REQUESTS"] = "2"
     ended = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "8")
     assert (2, 2) == (ended.status, len(read_jsonl(tmp_path / "out.jsonl")))
     assert "REWARDSTACK_MAX_REQUESTS: this process has spent 2 of 2 requests" in ended.err
-    assert "2 of 3 rows are in out.jsonl; the same command goes on from there (2 requests, 60 prompt" in ended.err
+    assert "2 of 3 rows are in out.jsonl; the same command continues from there (2 requests, 60 prompt" in ended.err
     again = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert (0, True) == (again.status, "; 1 request, 30 prompt and 4 completion tokens" in again.out)

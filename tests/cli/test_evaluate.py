@@ -158,7 +158,7 @@ def test_injections_without_a_score(labelled: Path) -> None:
     report = make_report(rows, [setting], Terms("file", "label", "data_source", 0.5, 10, 0))
     [found] = report["settings"][0]["injections"]
     assert found == {"name": "planted", "fooled": 1, "of": len(wrong) - 1, "without": 1}
-    assert "1 had no score with one" in page(report)
+    assert "1 had no score with an injection" in page(report)
 
 
 def test_route_that_raises(labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

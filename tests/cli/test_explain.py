@@ -66,7 +66,7 @@ def test_what_steers_a_terminal(scoring: Cli) -> None:
         (["in.jsonl", "--row", "9"], 2, "fewer than 9 rows"),
         (["--data-source", "gsm8k", "--solution", "x", "--extra", "{"], 2, "--extra: not JSON"),
         (["--data-source", "gsm8k", "--solution", "x", "--extra", "[]"], 2, "extra_info: expected an object"),
-        (["--data-source", "gsm8k", "--solution", "x", "--row", "1"], 2, "--row: there is no FILE"),
+        (["--data-source", "gsm8k", "--solution", "x", "--row", "1"], 2, "--row needs FILE"),
     ],
 )
 def test_exit_status(scoring: Cli, tmp_path: Path, arguments: list[str], status: int, words: str) -> None:

@@ -58,7 +58,7 @@ def damaged(path: Path) -> None:
 BAD: dict[str, tuple[Callable[[Path], None], str]] = {
     "column twice": (
         lambda path: save(path, pa.Table.from_arrays([TEXT, TEXT], ["data_source", "data_source"])),
-        "the column data_source is there twice",
+        "the column data_source is duplicated",
     ),
     "field twice": (
         lambda path: save(path, table_of(1, extra_info=pa.StructArray.from_arrays([TEXT, TEXT], ["a", "a"]))),

@@ -55,7 +55,7 @@ async def test_a_refused_key_is_said() -> None:
         variables = {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "secret"}
         async with JobServer(Settings.from_env(variables)) as jobs:
             with pytest.raises(
-                RejectedError, match="401: an API key is needed; .* key of REWARD_SERVER_API_KEY"
+                RejectedError, match="401: an API key is needed; .* key in REWARD_SERVER_API_KEY"
             ) as one:
                 await jobs.submit(b"{}", "key")
     assert "secret" not in str(one.value)
@@ -78,7 +78,7 @@ async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_silence_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Who waits for a server that sends nothing is told which one, long before its time is over."""
-    monkeypatch.setattr("rewardstack_cli.console.SAID_AFTER", 0.1)
+    monkeypatch.setattr("rewardstack_cli.console.LOG_AFTER", 0.1)
     with scripted_server(Answer({"status": "finished"}, delay=0.4)) as server:
         async with JobServer(Settings.from_env({"REWARD_SERVER_URL": server.url})) as jobs:
             await jobs.state("one")
@@ -92,7 +92,7 @@ async def score_of(line: dict[str, Any], folder: Path) -> Score:
     replies: tuple[Any, ...] = ({}, {"job_id": "one"}, state, {"index": 0, **line}, state, b"")
     with scripted_server(*map(Answer, replies)) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("REWARD_SERVER_URL", server.url)
-        job = JobScoring(source, None, JobFile(None), anew=False, cached=True)
+        job = JobScoring(source, None, JobFile(None), force=False, cached=True)
         [piece] = [one async for one in job.pieces(source.rows(), 0, lambda: False)]
     [score] = piece.scores
     return score
@@ -110,5 +110,5 @@ async def test_a_result_is_read_whole(tmp_path: Path) -> None:
 )
 async def test_a_result_that_is_no_score(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """A line that is no score ends the run, with its number."""
-    with pytest.raises(ReplyError, match="the job's result 0 is no score"):
+    with pytest.raises(ReplyError, match="the job's result 0 is not a score"):
         await score_of({**score_record(Score(1.0)), **wrong}, tmp_path)

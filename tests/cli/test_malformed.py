@@ -85,7 +85,7 @@ COMMANDS = {
     "kind of IN": (["in.csv", "-o", "out.jsonl"], "in.csv ends neither in .jsonl nor in .parquet"),
     "kind of OUT": (["in.jsonl", "-o", "out.csv"], "out.csv ends neither in .jsonl nor in .parquet"),
     "OUT is IN": (["in.jsonl", "-o", "./in.jsonl", "--force"], "is IN itself"),
-    "OUT is a directory": (["in.jsonl", "-o", "folder.jsonl"], "folder.jsonl is no file"),
+    "OUT is a directory": (["in.jsonl", "-o", "folder.jsonl"], "folder.jsonl is not a file"),
     "OUT in no directory": (["in.jsonl", "-o", "absent/out.jsonl"], "absent/out.jsonl: No such file or directory"),
     "not parquet": (["broken.parquet", "-o", "out.jsonl"], "broken.parquet: not a readable parquet file"),
     "neither OUT nor table": (["in.jsonl"], "one of the arguments -o/--output --table --dry-run is required"),

@@ -64,7 +64,7 @@ def test_other_routes_or_options_are_told(
     weight = changed.get("weight", 0.5)
     result = score(*options, weight=weight)
     assert result.status == 2
-    assert "out.jsonl was scored otherwise: " + what in result.err
+    assert "out.jsonl was scored differently: " + what in result.err
     assert "name another OUT, or start over with --force" in result.err
     assert out.read_bytes() == before
     assert score(*options, weight=weight, out="other.jsonl").status == 0
@@ -76,7 +76,7 @@ def test_other_routes_or_options_are_told(
 def test_the_document_shows_what_is_said(score: Callable[..., Any]) -> None:
     """The message in `docs/cli.md` is what is said of another route, but for the parts of the route."""
     assert score(out="scored.jsonl").status == 0
-    shown = block("docs/cli.md", "", "rewardstack: error: scored.jsonl was scored otherwise")
+    shown = block("docs/cli.md", "", "rewardstack: error: scored.jsonl was scored differently")
     assert_shown(shown, score(out="scored.jsonl", weight=0.25).err, r"\{.*?\}(?=, is \{|; name)")
 
 
@@ -107,7 +107,7 @@ def test_an_out_that_does_not_tell_is_taken_up(score: Callable[..., Any], tmp_pa
     (tmp_path / "out.jsonl.provenance").unlink()
     result = score(weight=0.25)
     assert result.status == 0
-    assert "out.jsonl does not tell how it was scored" in result.err
+    assert "out.jsonl does not say how it was scored" in result.err
 
 
 def reward_types(fingerprint: str) -> Answer:
@@ -128,7 +128,7 @@ def test_another_function_is_told(cli: Cli, tmp_path: Path, again: str | None) -
             cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_TIMEOUT": "20"}
             result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result is not None
-    assert (result.status, "otherwise: what scores gsm8k" in result.err) == ((2, True) if again else (0, False))
+    assert (result.status, "differently: what scores gsm8k" in result.err) == ((2, True) if again else (0, False))
 
 
 def test_what_was_forgotten_is_told_no_more(score: Callable[..., Any], scoring: Cli, tmp_path: Path) -> None:

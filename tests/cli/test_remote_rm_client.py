@@ -31,7 +31,7 @@ TWO = Answer({"rewards": [1.5, 0], "statuses": ["ok", "ok"]})
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the caller's settings, and no pause after an ill reply is long."""
-    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
+    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.01)
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
 

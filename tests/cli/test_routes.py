@@ -76,7 +76,7 @@ def test_a_source_finds_its_route(routed: Cli, source: str, route: str) -> None:
     """With an argument the route that takes it is said."""
     result = routed("routes", source)
     assert result.status == 0
-    assert result.out.startswith(f"{source} is taken by the route {route}\n")
+    assert result.out.startswith(f"{source} matches the route {route}\n")
     assert [row[0] for row in rows(result.out)] == [route]
 
 

@@ -44,7 +44,7 @@ async def test_too_large(redis: Redis, secret: str) -> None:
     seal = Seal(secret)
     forged = {"reason": json.dumps(["reason", 0.5, "one", "a" * 2_000_000]).encode(), "parts": many}
     for key, value in forged.items():
-        connection.set(key, seal.put_on(key, value) if secret else value)
+        connection.set(key, seal.sign(key, value) if secret else value)
     connection.delete("list")
     connection.rpush("list", "a")
     before = connection.info("stats")["total_net_output_bytes"]

@@ -39,9 +39,9 @@ CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     "busy": (lambda server: server.set(delay=60), 1.2, ["{url} lives and is working on 1 request of ours, the oldest"]),
 }
 PATIENCE = {
-    "stopped": {"PING_TIMEOUT": 60.0, "SAID_AFTER": 60.0},
-    "silent": {"PING_TIMEOUT": 60.0, "SAID_AFTER": 0.2},
-    "stopped for long": {"PING_TIMEOUT": 0.2, "SAID_AFTER": 60.0},
+    "stopped": {"PING_TIMEOUT": 60.0, "LOG_AFTER": 60.0},
+    "silent": {"PING_TIMEOUT": 60.0, "LOG_AFTER": 0.2},
+    "stopped for long": {"PING_TIMEOUT": 0.2, "LOG_AFTER": 60.0},
 }
 """When more becomes known of a server: before the samples' time is over, or not at all."""
 
@@ -91,7 +91,7 @@ def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lasts is said after a tenth of a second."""
-    monkeypatch.setattr(endpoint, "SAID_AFTER", 0.1)
+    monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
 
 
 @pytest.mark.parametrize("mode", ["gone", "503"])
@@ -120,7 +120,7 @@ def test_silence_is_said(
 ) -> None:
     """The same with a server whose silence is noticed and logged sooner."""
     monkeypatch.setattr(endpoint, "SILENCE", 0.1)
-    monkeypatch.setattr(endpoint, "SAID_AFTER", 0.1)
+    monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
     assert_silence_is_said(server, monkeypatch, caplog, timeout=0.8, seconds="[01]")
 
 
@@ -143,7 +143,7 @@ def assert_silence_is_said(
 
 
 async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:
-    """What is over soon is not said, nor what nobody waits for; each incident that lasts is said once."""
+    """What is over soon is not said, nor what nobody waits for; each failure that lasts is said once."""
     awaited = [True]
     one = EndpointFailure(lambda: awaited[0])
     refused = OverloadError("refuses"), OverloadError("refuses still")

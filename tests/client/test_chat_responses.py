@@ -28,7 +28,7 @@ def test_what_the_assistant_says_last(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["name"])
 def test_messages_without_a_response(case: dict[str, Any]) -> None:
     """Messages in which the assistant says nothing last are refused by field, with what is wanted."""
-    with pytest.raises(RequestError, match=r"^solution_str: .*last message of the assistant's that has text") as raised:
+    with pytest.raises(RequestError, match=r"^solution_str: .*whose last assistant message has no text") as raised:
         read_request(Request("gsm8k", case["solution_str"], "42"))
 
     assert "solution_str" == raised.value.field

@@ -75,7 +75,7 @@ async def test_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     server, said = Server(), Discovery[str, int]()
 
     assert [1, 1] == [await said.find("a", server.ask, patience()) for _ in range(2)]
-    assert 2 == await said.find_anew("a", server.ask, patience())
+    assert 2 == await said.refresh("a", server.ask, patience())
     monkeypatch.setattr(discovery, "FRESH", -1.0)
     assert 3 == await said.find("a", server.ask, patience())
 

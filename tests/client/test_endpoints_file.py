@@ -119,7 +119,7 @@ def test_behind_a_link(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing(file: Path) -> None:
     """Where there is no file at the start, it is said who writes it."""
     said = refusal()
-    assert f"{file} is not there" in said and "apptainer/stack.sh up" in said and "Slurm" in said
+    assert f"{file} does not exist" in said and "apptainer/stack.sh up" in said and "Slurm" in said
 
 
 def test_too_large(file: Path) -> None:

@@ -83,7 +83,7 @@ def test_an_old_reward_server(server: FaultServer) -> None:
     """A reward server without /v1/explain is said to be one, and its plain score stands."""
     found = explained(RIGHT)
     [told] = named(found.steps, "the reward server")
-    assert "does not explain" in told["note"]
+    assert "explanations are not supported" in told["note"]
     assert found.score is not None and found.score.value == score([RIGHT])[0].value
 
 
@@ -111,7 +111,7 @@ def test_a_cached_score(server: FaultServer, redis: Redis) -> None:
 def test_no_key(server: FaultServer) -> None:
     """A sample that is not to be cached has no key, and the step says why."""
     found = explained(Request("gsm8k", "#### 42", "42", {"cache_enabled": False}))
-    assert named(found.steps, "key") == [{"key": "none: this sample is not to be cached"}]
+    assert named(found.steps, "key") == [{"key": "none: caching is off for this sample"}]
 
 
 def test_parts_of_a_composite(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

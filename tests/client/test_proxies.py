@@ -97,7 +97,7 @@ def test_a_proxy_that_is_none_for_http(monkeypatch: pytest.MonkeyPatch, variable
     """A SOCKS proxy is an error that names its variable before anything is sent, and none for what needs no proxy."""
     monkeypatch.setenv(variable, "socks5://me:secret@proxy.example:1080")
     monkeypatch.setenv("REWARD_SERVER_URL", REWARDS)
-    with pytest.raises(SettingsError, match=f"{variable}: socks5:// is no HTTP proxy.* rewards.example in NO_PROXY"):
+    with pytest.raises(SettingsError, match=f"{variable}: socks5:// is not an HTTP.* rewards.example to NO_PROXY"):
         score([Request("gsm8k", "#### 5", "5")])
     with pytest.raises(SettingsError, match=variable):
         RemoteRewardModel(f"{REWARDS}/get_reward")
@@ -110,7 +110,7 @@ def test_a_proxy_without_an_address(monkeypatch: pytest.MonkeyPatch, given: str)
     """A proxy with no host, or a port that is no number, is an error that names its variable and no password."""
     monkeypatch.setenv("HTTP_PROXY", given)
     monkeypatch.setenv("REWARD_SERVER_URL", REWARDS)
-    with pytest.raises(SettingsError, match="HTTP_PROXY: it is no address of a proxy, which is http://HOST:PORT") as it:
+    with pytest.raises(SettingsError, match="HTTP_PROXY: not a proxy address, .* the form http://HOST:PORT") as it:
         score([Request("gsm8k", "#### 5", "5")])
     assert "secret" not in str(it.value)
 
@@ -122,7 +122,7 @@ def test_the_way_to_a_samples_own_server(monkeypatch: pytest.MonkeyPatch) -> Non
     texts = [Request("embedding_remote", "a", "a", extra_info={"server_url": url, "timeout": 0.3}) for url in urls]
     refused, tried = score(texts)
     assert (refused.status, tried.status) == ("unscored", "fallback")
-    assert refused.reason.startswith("extra_info.server_url: HTTP_PROXY: socks5:// is no HTTP proxy")
+    assert refused.reason.startswith("extra_info.server_url: HTTP_PROXY: socks5:// is not an HTTP proxy")
 
 
 def test_errors_name_the_proxy(monkeypatch: pytest.MonkeyPatch, refusing: str) -> None:

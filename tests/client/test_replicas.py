@@ -52,7 +52,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds takes tenths of them."""
     for module, name, seconds in (
         (endpoint, "LEAST", 0.3),
-        (endpoint, "ILL_PAUSE", 0.1),
+        (endpoint, "RETRY_PAUSE", 0.1),
         (endpoint_pool, "LOADING_PAUSE", 0.1),
         (limiter, "EJECTION_FIRST", 0.2),
         (limiter, "EJECTION_MOST", 0.5),
@@ -181,7 +181,7 @@ def test_a_single_one_is_ill_for_a_moment(
 @pytest.mark.parametrize("ill", ["500", "html", "401", "404"])
 def test_a_single_one_is_ill_for_good(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None, ill: str) -> None:
     """What stays ill is tried a few times in all, not by every sample; the reason names the server and its words."""
-    monkeypatch.setattr(endpoint, "ILL_FOR", 0.8)
+    monkeypatch.setattr(endpoint, "FAULTY_FOR", 0.8)
     server = serve()
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", server.url)
     server.set(ill=ill)
@@ -220,7 +220,7 @@ def test_too_large(serve: Serve, monkeypatch: pytest.MonkeyPatch, service: str) 
     requests[5].solution_str += " so" * 20_000
     scores = score(requests, on_error="none")
     lost = {at: one.reason for at, one in enumerate(scores) if one.status != "ok"}
-    assert [5] == [*lost] and "more than the server takes" in lost[5] and "413" in lost[5]
+    assert [5] == [*lost] and "too large for the server" in lost[5] and "413" in lost[5]
 
 
 def test_at_its_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

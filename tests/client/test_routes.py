@@ -101,7 +101,7 @@ def test_unknown_part() -> None:
 @pytest.mark.parametrize("case", CASES["circles"], ids=lambda case: case["path"])
 def test_circle(case: dict[str, Any]) -> None:
     """A route that leads back to itself is an error that shows the way."""
-    with pytest.raises(RouteError, match=f"is made of itself: .*{case['path']}$"):
+    with pytest.raises(RouteError, match=f"contains itself: .*{case['path']}$"):
         with_routes(case["routes"]).find(case["find"])
 
 

@@ -178,7 +178,7 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
         ("413", "answered 413: mode 413"),
         ("500", "answered 500: mode 500"),
         ("garbage", "answered 200 with a page instead of JSON: a proxy or another service"),
-        ("short", "1 scores came for 2 samples"),
+        ("short", "got 1 scores for 2 samples"),
         ("nan", "nan is no reward"),
     ],
 )
@@ -200,7 +200,7 @@ def test_refused_key(server: FaultServer) -> None:
     environments, own = score([Request("math", "a", "1"), Request("math", "b", "1", {"api_key": "mine"})])
     assert [("failed", 0.0)] * 2 == [(one.status, one.value) for one in (environments, own)]
     assert "no key was sent; set REWARD_SERVER_API_KEY" in environments.reason and server.url in environments.reason
-    assert "extra_info.api_key; correct that" in own.reason and "mine" not in own.reason
+    assert "extra_info.api_key; correct it" in own.reason and "mine" not in own.reason
 
 
 def test_function_that_is_gone(server: FaultServer) -> None:

@@ -57,12 +57,12 @@ async def test_who_gives_up_is_not_counted() -> None:
     async with one_place() as (service, pool, get):
         calls = [asyncio.create_task(get(f"/{at}", 60)) for at in range(3)]
         await service.asked.wait()
-        assert "2 requests wait for their turn" in pool.cause()
+        assert "2 requests are queued" in pool.cause()
         hasty = [get("/hasty", 0.2) for _ in range(50)]
         errors = await asyncio.gather(*hasty, return_exceptions=True)
         assert all(isinstance(error, DeadlineError) for error in errors)
-        assert "; 2 requests wait for their turn" in pool.cause()
-        assert any(str(error).endswith("; 2 requests wait for their turn") for error in errors)  # the last one's
+        assert "; 2 requests are queued" in pool.cause()
+        assert any(str(error).endswith("; 2 requests are queued") for error in errors)  # the last one's
         service.open.set()
         assert await asyncio.gather(*calls) == [b"{}"] * 3
         assert "/hasty" not in service.paths

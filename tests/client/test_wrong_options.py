@@ -42,7 +42,7 @@ def forget_all(servers: dict[str, FaultServer], monkeypatch: pytest.MonkeyPatch)
     forget_both(servers, monkeypatch)
     servers["judge"].set(content="REWARD: 0.5")
     monkeypatch.setattr(client, "_registered", {})
-    monkeypatch.setattr(names, "_looked_at", set())
+    monkeypatch.setattr(names, "_checked", set())
     names._look_at.cache_clear()
 
 
@@ -172,4 +172,4 @@ def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_names_without_end() -> None:
     """A process looks at so many names and no more."""
     names.warn_of_slips(samples(*({f"column_{at}": at} for at in range(2 * names.MOST_NAMES))))
-    assert names.MOST_NAMES == len(names._looked_at)
+    assert names.MOST_NAMES == len(names._checked)

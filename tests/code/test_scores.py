@@ -88,6 +88,10 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("def f(x): return x + 1", ASSERTS, score="share"),
         (0.75, 3, "test 3 of 4: the test does not hold"),
     ),
+    "a test that fails before the first call": (
+        sample("def f(x): return x + 1", ["assert 1 == 2", *ASSERTS], score="share"),
+        (0.6, 3, "test 1 of 5: the test does not hold"),
+    ),
     "objects, callbacks, exceptions": (sample(TREE, TREE_TESTS, score="share"), (1.0, len(TREE_TESTS), "")),
     "HumanEval": (
         sample("def f(x): return x", {"test": "def check(c):\n    assert c(1) == 1", "entry_point": "f"}),

@@ -187,7 +187,8 @@ def test_where_the_judge_is() -> None:
 def test_services_are_the_tables(files: tuple[str, ...], table: Table) -> None:
     """Each service has the command, probe, memory and stop of its row, with the settings filled in."""
     own = {"JUDGE_DTYPE": "bfloat16", "JUDGE_MAX_MODEL_LEN": "4096", "JUDGE_VLLM_ARGS": "--seed 7"}
-    own |= {"DRAIN_TIMEOUT": "17", "COMPOSE_PROFILES": "judge,embedding,code"}
+    own |= {"DRAIN_TIMEOUT": "17", "COMPOSE_PROFILES": "judge,reward-model,embedding,code"}
+    own |= {"REWARD_MODEL_ID": "org/rm", "REWARD_MODEL_VLLM_ARGS": "--convert classify"}
     values, found = settings.load(ROOT, own), services(*files, **own)
     for name, row in SERVICES.items():
         with table.case(name):

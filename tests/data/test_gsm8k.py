@@ -62,9 +62,9 @@ def test_dropped(prepare: Prepare, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        ("It is 4.", "answer has to end with `#### NUMBER`, found none"),
-        ("#### four", "answer has to end with `#### NUMBER`, found 'four'"),
-        (4, "answer has to be a string, not int"),
+        ("It is 4.", "answer must end with `#### NUMBER`, found none"),
+        ("#### four", "answer must end with `#### NUMBER`, found 'four'"),
+        (4, "answer must be a string, not int"),
     ],
 )
 def test_malformed(answer: object, complaint: str, refused: Refused, tmp_path: Path) -> None:

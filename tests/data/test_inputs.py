@@ -81,7 +81,7 @@ def test_of_another_run(prepare: Prepare, refused: Refused, out: Path) -> None:
     """A test part of an earlier run does not stay beside a training part that it does not belong to."""
     prepare("math500-mia", PAIRS)
 
-    assert "test.parquet is of another run" in refused("math500-mia", PAIRS, "--test-share", "0")
+    assert "test.parquet is from another run" in refused("math500-mia", PAIRS, "--test-share", "0")
 
 
 def test_output_is_a_file(refused: Refused, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_nothing_there(refused: Refused, tmp_path: Path) -> None:
     """A path where nothing is, and a folder without data, are said to be."""
     assert "there is no file or folder" in refused("gsm8k", tmp_path / "none.jsonl")
     (tmp_path / "empty").mkdir()
-    assert "holds no file that ends in" in refused("gsm8k", tmp_path / "empty")
+    assert "has no file that ends in" in refused("gsm8k", tmp_path / "empty")
 
 
 def test_without_datasets(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,11 +142,11 @@ def test_template_of_a_file(prepare: Prepare, out: Path, tmp_path: Path) -> None
 
 MALFORMED = [
     ([row("A", "x")], "in.jsonl, line 1: label is missing"),
-    ([row("A", "x", 1), row("A", "y", "maybe")], "in.jsonl, line 2: label has to be member or non_member"),
+    ([row("A", "x", 1), row("A", "y", "maybe")], "in.jsonl, line 2: label must be member or non_member"),
     ([row("A", "x", 1), {"problem": "A", "label": 0}], "in.jsonl, line 2: response is missing (and so is solution)"),
-    ([{"problem": 7, "response": "x", "label": 0}], "in.jsonl, line 1: problem has to be a string, not int"),
-    ([row("A", "x", 1), row("A", "x", 0)], "line 2: label is non_member, and the same response is member in"),
-    ([row("A", "\ud800", 1)], "in.jsonl, line 1: response holds half of a surrogate pair"),
+    ([{"problem": 7, "response": "x", "label": 0}], "in.jsonl, line 1: problem must be a string, not int"),
+    ([row("A", "x", 1), row("A", "x", 0)], "line 2: label is non_member, but the same response is member in"),
+    ([row("A", "\ud800", 1)], "in.jsonl, line 1: response contains half of a surrogate pair"),
     ([row("A", "x", 1), row("B", "y", 0)], "no problem of"),
 ]
 
@@ -159,12 +159,12 @@ def test_malformed(rows: list[dict[str, Any]], complaint: str, refused: Refused,
 
 WRONG = [
     (["--temperature", "3"], "extra_info.temperature"),
-    (["--template", "kind"], "--template: 'kind' is no file, and none of default, binary"),
-    (["--extra", '{"api_key": "k"}'], "--extra: 'api_key' is none of"),
+    (["--template", "kind"], "--template: 'kind' is neither a file nor one of default, binary"),
+    (["--extra", '{"api_key": "k"}'], "--extra: 'api_key' is not one of"),
     (["--extra", '{"labels": 1, "verdict": "logprob"}'], "extra_info.labels"),
     (["--extra", "[]"], "--extra: expected an object"),
     (["--extra", "{"], "--extra: not JSON"),
-    (["--data-source", "math"], "--data-source: 'math' has to begin with llm_judge_remote"),
+    (["--data-source", "math"], "--data-source: 'math' must begin with llm_judge_remote"),
 ]
 
 

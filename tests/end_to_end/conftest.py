@@ -9,10 +9,12 @@ from collections.abc import Mapping
 
 from rewardstack.settings import DEFAULTS
 from rewardstack_cli.deep.checks import CHECKS
+from services.up.model_servers import REWARD_MODEL_PATH
 
 SECONDS = 1200.0
-ALL = tuple(f"--require={name}" for name in CHECKS if name != "code")
-"""The stacks here run no programs."""
+ALL = tuple(f"--require={name}" for name in CHECKS if name != "code" and not name.startswith("reward-model"))
+"""The stacks here run no programs, and not all of them have a reward model."""
+REWARD_MODEL = ("--require=reward-model", "--require=reward-model-directly")
 
 
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -50,4 +52,7 @@ def addresses(environment: Mapping[str, str]) -> dict[str, str]:
         "LLM_JUDGE_SERVER_URL": "JUDGE_PORT",
         "EMBEDDING_SERVER_URL": "EMBEDDING_PORT",
     }
-    return {url: f"http://127.0.0.1:{environment[port]}" for url, port in ports.items()}
+    found = {url: f"http://127.0.0.1:{environment[port]}" for url, port in ports.items()}
+    if environment.get("REWARD_MODEL_ID"):
+        found["REWARD_MODEL_SERVER_URL"] = found["LLM_JUDGE_SERVER_URL"] + REWARD_MODEL_PATH
+    return found

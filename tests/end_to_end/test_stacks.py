@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -14,12 +15,13 @@ import pytest
 
 from services.models.environment import Models
 from services.stack.rundir import ROOT
-from tests.end_to_end.conftest import ALL, addresses, check, said
+from tests.end_to_end.conftest import ALL, REWARD_MODEL, addresses, check, said
 from tests.native.tree import Tree
 from tests.support.compose import of_this_machine
 from tests.support.servers import free_port
 from tests.support.vllm import DTYPE
 
+TINY = ROOT / "tests/reward_model_vllm/tiny_models.py"
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
 PASSWORD = "cache-password"
@@ -59,21 +61,28 @@ def require_all(tree: Tree, stop: list[str], start: list[str]) -> None:
         stop: command that stops the judge.
         start: command that starts it again.
     """
+    has_reward_model = "REWARD_MODEL_ID" in tree.environment
     done = check(
         *ALL,
+        *(REWARD_MODEL if has_reward_model else ()),
         f"--stop-judge={shlex.join(stop)}",
         f"--start-judge={shlex.join(start)}",
         **addresses(tree.environment),
         REWARD_CACHE_URL=f"redis://:{PASSWORD}@127.0.0.1:{tree.environment['CACHE_PORT']}/0",
         **KEYS,
+        **({"REWARD_MODEL_SERVER_API_KEY": KEYS["LLM_JUDGE_SERVER_API_KEY"]} if has_reward_model else {}),
     )
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.usefixtures("needs_stack", "needs_model")
 def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Everything holds of the native stack."""
+    """Everything holds of the native stack with a judge, an embedding server and a reward model."""
+    models = tmp_path_factory.mktemp("models")
+    made_by = [MODELS.python, str(TINY), str(MODELS.small_judge), str(models)]
+    subprocess.run(made_by, check=True, capture_output=True)
     settings = {"STACK": "native", "MODELS_DIR": str(MODELS.folder.resolve()), "JUDGE_DTYPE": DTYPE}
+    settings["REWARD_MODEL_ID"] = str(models / "one-label")
     with made(tmp_path_factory.mktemp("native"), **settings) as tree:
         control = [sys.executable, "-m", "supervisor.supervisorctl", "-s", f"unix://{tree.path}/.run/supervisor.sock"]
         require_all(tree, [*control, "stop", "judge"], [*control, "start", "judge"])

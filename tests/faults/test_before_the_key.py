@@ -98,7 +98,7 @@ def scene(servers: tuple[RewardServer, list[FaultServer]], tmp_path: Path) -> It
     addresses = [[f"127.0.0.1:{server.port}"] for server in models]
     behind |= dict(zip(("judge", "judge.small", "embedding"), addresses, strict=True))
     configured = load(**ALL_KEYS, GATEWAY_CLIENT_REQUESTS=PLACES, GATEWAY_TIMEOUT=20)
-    gateway = Gateway(tmp_path, behind, configured, {"small": "judge.small"})
+    gateway = Gateway(tmp_path, behind, configured, {"/judges/small": "judge.small"})
     yield Scene(gateway, rules, models, tmp_path)
     gateway.stop()
 

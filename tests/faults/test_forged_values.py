@@ -74,21 +74,21 @@ FORGED: dict[str, Forge] = {
     "of no source": record(2, ""),
     "cut short": lambda key, honest: honest[:-1],
     "another key's": lambda key, honest: record(0, "00000000")(key, honest),
-    "sealed": lambda key, honest: Seal(SECRET).put_on(key, honest),
+    "sealed": lambda key, honest: Seal(SECRET).sign(key, honest),
     "nested": lambda key, honest: b"[" * 100_000,
 }
 """Without a secret; the value is that of an honest reader without one."""
 UNSEALED: dict[str, Forge] = {"within its range": within_its_range, "above its range": record(1, 2.5)}
 FORGED_SEALS: dict[str, Forge] = {
-    "another's seal": lambda key, bare: Seal("another-secret").put_on(key, bare),
-    "another key's value": lambda key, bare: Seal(SECRET).put_on(key[:-1] + "x", bare),
-    "cut short": lambda key, bare: Seal(SECRET).put_on(key, bare)[:-1],
-    "longer": lambda key, bare: Seal(SECRET).put_on(key, bare) + b" ",
+    "another's seal": lambda key, bare: Seal("another-secret").sign(key, bare),
+    "another key's value": lambda key, bare: Seal(SECRET).sign(key[:-1] + "x", bare),
+    "cut short": lambda key, bare: Seal(SECRET).sign(key, bare)[:-1],
+    "longer": lambda key, bare: Seal(SECRET).sign(key, bare) + b" ",
     "another value under its seal": lambda key, bare: (
-        Seal(SECRET).put_on(key, bare)[: -len(bare)] + within_its_range(key, bare)
+        Seal(SECRET).sign(key, bare)[: -len(bare)] + within_its_range(key, bare)
     ),
-    "a seal and nothing more": lambda key, bare: Seal(SECRET).put_on(key, bare)[: -len(bare)],
-    "half a seal": lambda key, bare: Seal(SECRET).put_on(key, bare)[:9],
+    "a seal and nothing more": lambda key, bare: Seal(SECRET).sign(key, bare)[: -len(bare)],
+    "half a seal": lambda key, bare: Seal(SECRET).sign(key, bare)[:9],
 }
 VECTORS: dict[str, Forge] = {
     "not a number": lambda key, honest: honest[:-2] + b"\x00\x7e",
@@ -193,7 +193,7 @@ def check(site: Site, ask: Ask, secret: str, source: str, forge: Forge, which: C
     sample = site.sample(source)
     honest = site.kept(lambda: ask(secret, sample))
     value, _ = ask(secret, sample)
-    bare = {name: Seal(secret).take_off(name, data) or b"" if secret else data for name, data in honest.items()}
+    bare = {name: Seal(secret).verify(name, data) or b"" if secret else data for name, data in honest.items()}
     forged = {name: forge(name, data) for name, data in bare.items() if which(data)}
     assert forged
     site.cache.flushall()

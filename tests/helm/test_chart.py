@@ -16,7 +16,7 @@ from tests.helm.rendering import CHART, VERSIONS, Object, Refused, Rendering, li
 SCENARIOS = sorted([*CHART.glob("ci/*-values.yaml"), *CHART.glob("examples/*-values.yaml")])
 DNS_SECONDS = 30
 """For which CoreDNS keeps an answer, unless it is told otherwise."""
-SERVING = ("gateway", "rules", "judge", "embedding")
+SERVING = ("gateway", "rules", "judge", "reward-model", "embedding")
 DRAIN_TIMEOUT = TABLE["DRAIN_TIMEOUT"].default
 USERS = ("rewards", "rewardstack-keys")
 """ConfigMaps and Secrets of the user's own, in the scenarios."""
@@ -90,14 +90,15 @@ def test_pods_drain(rendering: Rendering) -> None:
     for one in rendering.of("Deployment", "StatefulSet"):
         spec = one["spec"]["template"]["spec"]
         (container,) = spec["containers"]
-        service = one["metadata"]["name"].split("-")[1]
+        name = one["metadata"]["name"].removeprefix("r-")
+        service = name if name in SERVICES else name.split("-")[0]
         sleeps = 0
         if service in SERVING:
             sleeps = container["lifecycle"]["preStop"]["sleep"]["seconds"]
             assert sleeps > DNS_SECONDS
             assert one["spec"].get("minReadySeconds", sleeps if service == "gateway" else 0) == sleeps
         assert spec["terminationGracePeriodSeconds"] == sleeps + drain + SERVICES[service].stop_margin
-        if service == "judge":
+        if service in ("judge", "reward-model"):
             assert container["command"][container["command"].index("--shutdown-timeout") + 1] == str(drain)
 
 

@@ -86,10 +86,29 @@ def test_judges_have_paths(rendered: Rendered) -> None:
     """The gateway leads a judge's name to the servers that have its model."""
     found = rendered({"judges": {"default": {}, "small": SMALL}})
     gateway = found.one("ConfigMap", "gateway-settings")["data"]
-    assert gateway["NAMED_JUDGES"] == "/judges/small judge-small;"
-    assert "server r-judge-small.default.svc.cluster.local:8000 resolve" in gateway["NAMED_JUDGE_UPSTREAMS"]
+    assert gateway["MODEL_PATHS"] == "/judges/small judge-small;"
+    assert "server r-judge-small.default.svc.cluster.local:8000 resolve" in gateway["MODEL_UPSTREAMS"]
     (container,) = found.one("Deployment", "judge-small")["spec"]["template"]["spec"]["containers"]
     assert SMALL["model"] in container["command"]
+
+
+def test_reward_model(rendered: Rendered) -> None:
+    """A reward model has a path at the judge's port, with the judge's values but its own model, flags and GPUs."""
+    judge = {"device": "cpu", "gpus": 4, "extraArgs": ["--seed", "7"], "image": "own:1"}
+    values = {"judge": judge, "judges": {"default": {"enabled": False}}, "rewardModel": {"model": "org/rm"}}
+    found = rendered({**values, "keys": {"values": {"llm_judge_server_api_key": "k" * 16}}})
+    gateway = found.one("ConfigMap", "gateway-settings")["data"]
+    assert gateway["MODEL_PATHS"] == "/reward_models/reward_model reward-model;"
+    assert "server r-reward-model.default.svc.cluster.local:8000 resolve" in gateway["MODEL_UPSTREAMS"]
+    (container,) = found.one("Deployment", "reward-model")["spec"]["template"]["spec"]["containers"]
+    assert "org/rm --config /etc/rewardstack/vllm-cpu.yaml --runner pooling" in " ".join(container["command"])
+    assert ("--seed" in container["command"], container["image"]) == (False, "own:1")
+    url = "http://r-gateway.default.svc.cluster.local:8000/reward_models/reward_model"
+    assert found.one("ConfigMap", "settings")["data"]["REWARD_MODEL_SERVER_URL"] == url
+    for service in ("rules", "worker"):
+        (container,) = found.one("Deployment", service)["spec"]["template"]["spec"]["containers"]
+        [key] = [one["value"] for one in container["env"] if one["name"] == "REWARD_MODEL_SERVER_API_KEY_FILE"]
+        assert key == "/run/secrets/rewardstack/llm_judge_server_api_key", service
 
 
 def test_judges_beside_one_elsewhere(rendered: Rendered) -> None:

@@ -136,4 +136,4 @@ async def test_threads_are_reported(make_client: MakeClient, capfd: pytest.Captu
     """An entry that starts threads of its own is used, and the log says what may come of it."""
     [result] = await make_client(entry="isolation_threads:run").run([{}], timeout=1)
     assert result == {}
-    assert "isolation_threads:run starts threads when it is imported" in capfd.readouterr().err
+    assert "isolation_threads:run starts threads, so forked children may hang" in capfd.readouterr().err

@@ -31,5 +31,5 @@ def test_worker(needs_redis: None, tmp_path: Path) -> None:
         mine.write_text(SOURCE.format(2))
         eventually(lambda: value() == 2.0, worker.log.read_text)
         mine.write_text(SOURCE.format("1 +"))
-        eventually(lambda: "stay in force" in worker.log.read_text(), worker.log.read_text)
+        eventually(lambda: "stay active" in worker.log.read_text(), worker.log.read_text)
         assert (value(), worker.process.poll()) == (2.0, None)

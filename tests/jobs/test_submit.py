@@ -100,7 +100,7 @@ def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
     kept.write_text(json.dumps({**provenance, "services": {name: "another"}}))
 
     result = cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
-    assert (2, True) == (result.status, f"out.jsonl was scored otherwise: what scores {name}" in result.err)
+    assert (2, True) == (result.status, f"out.jsonl was scored differently: what scores {name}" in result.err)
     assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force").status == 0
 
 
@@ -117,7 +117,7 @@ def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:
     job_id = json.loads((tmp_path / "out.jsonl.job").read_text())["job_id"]
 
     assert process.returncode == 130
-    assert f"the job {job_id} goes on" in err and "the same command goes on from there" in err
+    assert f"the job {job_id} continues on the server" in err and "the same command continues from there" in err
     assert own.end_of(job_id)["status"] == "finished"
     assert cli(*arguments).status == 0
     assert (1, ROWS) == (submitted(own), len(read_jsonl(tmp_path / "out.jsonl")))
@@ -205,7 +205,7 @@ def test_an_option_wrong_in_every_row(jobs: Site, command: Make, tmp_path: Path)
     ("content", "arguments", "variables", "status", "complaint"),
     [
         (rows(2), ("--wait",), {}, 2, "--wait needs -o OUT"),
-        (rows(2), ("--wait", "-o", "out.jsonl"), {"REWARD_SERVER_URL": ""}, 2, "REWARD_SERVER_URL: unset"),
+        (rows(2), ("--wait", "-o", "out.jsonl"), {"REWARD_SERVER_URL": ""}, 2, "REWARD_SERVER_URL is not set"),
         ([*rows(2), {"id": 3}], ("--wait", "-o", "out.jsonl"), {}, 2, "in.jsonl, line 3: data_source is missing"),
         (rows(2, data_source="gsm9k"), ("--wait", "-o", "out.jsonl"), {}, 1, "gsm9k"),
         (rows(2, extra_info={"server_url": "x"}), (), {}, 1, "items[0].extra_info.server_url"),

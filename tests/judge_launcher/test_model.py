@@ -95,11 +95,11 @@ def test_no_hub(
     """With no hub in reach the small model judges, under its own name, and a line says so."""
     hub(tmp_path, monkeypatch, "print('unreachable')")
     assert resolve(LARGE, sys.executable, models).name == SMALL
-    assert f"no model hub can be reached and {LARGE} is not in its cache: {SMALL} judges" in capsys.readouterr().out
+    assert f"{LARGE} is not cached: serving the demo model {SMALL}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("script", "words"), [("print('malformed')", "is no folder, and no name"), ("raise OSError('broken')", "broken")]
+    ("script", "words"), [("print('malformed')", "neither a folder nor a name"), ("raise OSError('broken')", "broken")]
 )
 def test_errors(models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str) -> None:
     """What is no model, and a hub that cannot be asked, are errors."""
@@ -155,7 +155,7 @@ def test_shares() -> None:
     ("what", "name", "value", "words"),
     [
         (environment, "OLDEST_PYTHON", (99, 0), "vLLM needs Python 3.11 or later"),
-        (machine, "runs_vllm", lambda: False, "vLLM needs a processor with AVX2"),
+        (machine, "runs_vllm", lambda: False, "vLLM needs a CPU with AVX2"),
         (environment, "DISK_BYTES", {"cpu": 2**60, "gpu": 2**60}, "on the disk of MODELS_DIR"),
         (packages, "missing_libraries", lambda: ["libnuma1"], r"missing packages: libnuma1 \(only root can"),
     ],

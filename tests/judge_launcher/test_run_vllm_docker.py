@@ -155,7 +155,7 @@ def test_does_not_start(machine: Machine) -> None:
 def test_a_container_of_somebody_else_stays(machine: Machine) -> None:
     """What has the name and was made by another is not removed; the message says what to do."""
     status, said = machine.run(THERE="0a1b")
-    assert (status, "a container vllm-server that this script did not make" in said) == (1, True)
+    assert (status, "a container vllm-server exists that this script did not create" in said) == (1, True)
     assert not {"rm", "run"} & {line.split()[0] for line in (machine.folder / "docker.log").read_text().splitlines()}
 
 

@@ -22,7 +22,7 @@ def test_judge_without_thinking(vllm: VllmServer) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{vllm.model.name} │ verdict " in done.stdout
-    assert "its template does not heed enable_thinking" in done.stdout
+    assert "its template does not honor enable_thinking" in done.stdout
     assert "label mass 0.9" in done.stdout
 
 

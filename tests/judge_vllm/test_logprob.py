@@ -72,7 +72,7 @@ def test_floor() -> None:
     one = judge(RIGHT, verdict="logprob", label_mass_floor=1.0)
 
     assert one.status == "failed"
-    assert "the labels have a probability of" in one.reason
+    assert "the total probability of the labels is" in one.reason
 
 
 def test_labels_of_several_tokens() -> None:

@@ -64,4 +64,4 @@ def test_an_image_is_refused() -> None:
     """A model that does not see fails the sample and says what to do."""
     [one] = score([Request("llm_judge_remote", RIGHT, "90", {"problem": PROBLEM, "images": [PIXEL]})])
     assert (one.status, one.value) == ("failed", 0.0)
-    assert "name a judge that sees, or set images = false" in one.reason, one.reason
+    assert "use a judge that supports images, or set images = false" in one.reason, one.reason

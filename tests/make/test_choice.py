@@ -77,7 +77,7 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
         Composed("rewardstack", ["rules"]).save(run)
     assert deployment.running(run) == deployment.choose(asked(), run)[0] == way
     other = {"compose": "native", "native": "compose"}[way]
-    with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
+    with pytest.raises(StackError, match=f"STACK={other}: the stack is already running with STACK={way}"):
         deployment.choose(asked(other), run)
 
 

@@ -215,6 +215,6 @@ def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reward_cache_url": f"redis://server:{own}@cache:6379/0",
     }
     stopped = SimpleNamespace(containers=list)
-    monkeypatch.setattr(commands, "_recall", lambda run: (Composed("mine", []), stopped))
+    monkeypatch.setattr(commands, "_load", lambda run: (Composed("mine", []), stopped))
     commands.down(run)
     assert not folder.exists()

@@ -57,13 +57,30 @@ def test_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateway is told of each path and of each service, by the balancing that is set; without names of none."""
     monkeypatch.setattr(machine, "gpus", list)
     variables = described(tmp_path, JUDGE_BALANCING="affinity")[0]["gateway"]["environment"]
-    rows = [line.strip() for line in variables["NAMED_JUDGES"].splitlines()]
+    rows = [line.strip() for line in variables["MODEL_PATHS"].splitlines()]
     assert rows == ["/judges/exact judge;", "/judges/small judge.small;", "/judges/small-2 judge.small-2;"]
-    assert "upstream judge.small {" in variables["NAMED_JUDGE_UPSTREAMS"]
-    assert "server judge.small:8000 resolve max_conns=1024" in variables["NAMED_JUDGE_UPSTREAMS"]
-    assert "hash $http_x_prompt_affinity;" in variables["NAMED_JUDGE_UPSTREAMS"]
+    assert "upstream judge.small {" in variables["MODEL_UPSTREAMS"]
+    assert "server judge.small:8000 resolve max_conns=1024" in variables["MODEL_UPSTREAMS"]
+    assert "hash $http_x_prompt_affinity;" in variables["MODEL_UPSTREAMS"]
     plain = described(tmp_path, "[routes]")[0]["gateway"]["environment"]
-    assert (plain["NAMED_JUDGES"], plain["NAMED_JUDGE_UPSTREAMS"]) == ("", "")
+    assert (plain["MODEL_PATHS"], plain["MODEL_UPSTREAMS"]) == ("", "")
+
+
+@pytest.mark.usefixtures("needs_compose")
+def test_reward_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reward model is a service as confined as the judge; reward server and gateway know its path."""
+    monkeypatch.setattr(machine, "gpus", list)
+    values = {"REWARD_MODEL_ID": "org/rm", "LLM_JUDGE_SERVER_API_KEY": "sesame-of-the-port"}
+    found, _ = described(tmp_path, "[routes]", gpus=False, **values)
+    own, judge = found["reward-model"], found["judge"]
+    assert own["command"][:5] == ["org/rm", "--config", "/etc/vllm.yaml", "--runner", "pooling"]
+    for part in ("image", "cap_drop", "security_opt", "healthcheck", "volumes", "secrets", "networks", "restart"):
+        assert own[part] == judge[part], part
+    assert found["gateway"]["environment"]["MODEL_PATHS"] == "/reward_models/reward_model reward-model;"
+    url = "http://gateway:8000/reward_models/reward_model"
+    assert {found[name]["environment"]["REWARD_MODEL_SERVER_URL"] for name in ("rules", "worker")} == {url}
+    assert (tmp_path / "run/secrets/reward_model_server_api_key").read_text() == values["LLM_JUDGE_SERVER_API_KEY"]
+    assert "reward-model" not in described(tmp_path, "[routes]")[0]
 
 
 @pytest.mark.usefixtures("needs_compose")

@@ -51,7 +51,7 @@ def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "RUN_BYTES", 2**60)
     monkeypatch.setattr(venv, "disk_bytes", dict)
     monkeypatch.setattr(space, "free", lambda path: 5 * GIB)
-    monkeypatch.setattr(environment, "unsupported_reason", lambda models: "vLLM needs a processor with AVX2")
+    monkeypatch.setattr(environment, "unsupported_reason", lambda models: "vLLM needs a CPU with AVX2")
     monkeypatch.setenv("EMBEDDING", "on")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setenv("REWARD_PORT", str(taken.getsockname()[1]))

@@ -123,7 +123,7 @@ def test_logs(stack: Containers) -> None:
 def test_the_other_way_is_refused(stack: Containers) -> None:
     """STACK=native does not start a second stack beside the containers."""
     result = stack.run("up", STACK="native")
-    assert (result.returncode, "STACK=native: the stack runs already, with STACK=compose" in result.stdout) == (1, True)
+    assert (result.returncode, "the stack is already running with STACK=compose" in result.stdout) == (1, True)
 
 
 def test_another_tree(stack: Containers, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_service_that_does_not_come_up(stack: Containers) -> None:
     broken.write_text("raise RuntimeError('these functions are broken')\n")
     result = stack.run("up", REWARD_FUNCTIONS="broken.py")
     assert result.returncode == 1
-    assert "these functions are broken" in result.stdout and "it ends while it is starting" in result.stdout
+    assert "these functions are broken" in result.stdout and "exited during startup" in result.stdout
     assert (again := stack.run("up")).returncode == 0, again.stdout
 
 
@@ -206,10 +206,10 @@ def test_named_judges(stack: Containers) -> None:
 def test_judge_that_does_not_come_up(stack: Containers) -> None:
     """A judge that ends while it starts is left out with its cause and remedy where it may be, and is an error else."""
     insisted = stack.run("up", JUDGE="on", VLLM_CPU_KVCACHE_SPACE="9")
-    assert (insisted.returncode, "ERROR: judge: it ends while it is starting" in insisted.stdout) == (1, True)
+    assert (insisted.returncode, "ERROR: judge: exited during startup" in insisted.stdout) == (1, True)
     result = stack.run("up", JUDGE="auto", VLLM_CPU_KVCACHE_SPACE="9")
     assert result.returncode == 0, result.stdout
-    assert "no judge: it ends while it is starting: RuntimeError: no memory for the cache" in result.stdout
+    assert "no judge: exited during startup: RuntimeError: no memory for the cache" in result.stdout
     assert "JUDGE=off leaves the judge out" in result.stdout
     assert tuple(sorted(stack.ids())) == SERVICES
     assert stack.run("status").returncode == 0

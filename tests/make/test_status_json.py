@@ -43,7 +43,7 @@ def test_killed_supervisor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     """Services that outlive their supervisord are not taken for nothing."""
     supervision = SimpleNamespace(states=list, members=lambda: [4711])
     monkeypatch.setattr(native, "Supervisor", lambda run: supervision)
-    with pytest.raises(StackError, match="services run here, and their supervisord does not answer — make up"):
+    with pytest.raises(StackError, match="services run here, but their supervisord does not answer — make up"):
         native.status(RunDir(str(tmp_path)))
 
 
@@ -51,7 +51,7 @@ def test_containers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pyt
     """Each container has its service, state, health and ports, and nothing else is printed."""
     one = Container("rewardstack-rules-1", "rules", "0a", "running", "healthy", "Up 2 minutes (healthy)", (6000,))
     project = SimpleNamespace(containers=lambda: [one])
-    monkeypatch.setattr(compose, "_recall", lambda run: (SimpleNamespace(services=["rules"]), project))
+    monkeypatch.setattr(compose, "_load", lambda run: (SimpleNamespace(services=["rules"]), project))
     compose.status(RunDir(str(tmp_path)), True)
     [service] = json.loads(capsys.readouterr().out)["services"]
     expected = {"service": "rules", "container": "rewardstack-rules-1", "state": "running", "health": "ok"}

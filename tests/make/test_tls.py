@@ -81,7 +81,7 @@ def test_both_or_none(own: Certificate, alone: str) -> None:
 def test_files(own: Certificate, other: Certificate, tmp_path: Path) -> None:
     """A file that is not there, a key of another certificate, and what is no PEM are refused."""
     assert "TLS_KEY: there is no file" in explain_os_error(**{**own.settings, "TLS_KEY": tmp_path / "gone"})
-    assert "belong together" in explain_os_error(**{**own.settings, "TLS_KEY": other.key})
+    assert "matching pair" in explain_os_error(**{**own.settings, "TLS_KEY": other.key})
     assert "TLS_KEY" in explain_os_error(**{**own.settings, "TLS_KEY": own.certificate})
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff")

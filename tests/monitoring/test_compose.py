@@ -32,7 +32,7 @@ def test_gateway_has_its_metrics_beside_all_else() -> None:
 
 def test_who_is_asked() -> None:
     """Prometheus asks services that there are, in networks that it shares, at the ports that they are given."""
-    found = services(*FILES)
+    found = services(*FILES, COMPOSE_PROFILES="judge,reward-model,embedding")
     jobs = yaml.safe_load(PROMETHEUS.read_text())["scrape_configs"]
     asked = {job["job_name"]: job["dns_sd_configs"][0] for job in jobs if "dns_sd_configs" in job}
     for name, by_dns in asked.items():

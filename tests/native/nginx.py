@@ -24,7 +24,7 @@ class Gateway:
         folder: its prefix.
         servers: addresses of those behind it, by service.
         configured: settings that the templates are filled in with.
-        judges: the service that each named judge is.
+        paths: the service behind each path at the judge's port, but for the default judge's own.
     """
 
     def __init__(
@@ -32,15 +32,15 @@ class Gateway:
         folder: Path,
         servers: Mapping[str, Sequence[str]],
         configured: settings.Settings,
-        judges: Mapping[str, str] = gateway.NO_JUDGES,
+        paths: Mapping[str, str] = gateway.NO_PATHS,
     ) -> None:
         run = RunDir(str(folder))
         run.make()
-        # Named judges have no ports of their own.
-        services = [service for service in servers if "." not in service]
+        # Other models have no ports of their own.
+        services = [service for service in servers if service not in paths.values() or service == "judge"]
         self.ports = {name: free_port() for name in (*services, *(["page"] if "rules" in services else []))}
         listen = {service: f"127.0.0.1:{port}" for service, port in self.ports.items()}
-        template.write(gateway.files(servers, configured, listen, judges=judges), folder)
+        template.write(gateway.files(servers, configured, listen, paths=paths), folder)
         self.log = folder / "gateway.log"
         # nginx opens its standard output again for the access log: messages that are not appended would overwrite it.
         with self.log.open("ab") as log:

@@ -47,5 +47,5 @@ def test_of_this_start(tmp_path: Path) -> None:
 )
 def test_remedy(cause: str, helps: str) -> None:
     """A service that was refused a process is helped by a higher limit, and not by its settings."""
-    said = str(StartupTimeout("worker-2", f"it ends while it is starting: {cause}", [])).partition(" — ")[2]
+    said = str(StartupTimeout("worker-2", f"exited during startup: {cause}", [])).partition(" — ")[2]
     assert helps in said

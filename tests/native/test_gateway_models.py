@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.config import NO_JUDGES
+from services.gateway.config import NO_PATHS
+from services.up.model_servers import REWARD_MODEL_PATH
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, wait_for_port
 from tests.support.waiting import eventually
@@ -41,7 +42,7 @@ UNLISTED = {
     ],
     "embedding": ["/", "/docs", "/rerank", "/predict", "/embed_all", "/embed_sparse", "/decode", "/ping", "/_stats"],
 }
-JUDGES = {"small": "judge.small", "exact": "judge"}
+JUDGES = {"/judges/small": "judge.small", "/judges/exact": "judge"}
 """A judge with servers of its own, and one that is the default judge."""
 PATHS = {
     "judge": "the judge: /v1/models, /v1/chat/completions, /v1/completions, /health; docs/judge.md",
@@ -84,6 +85,11 @@ def named(addresses: list[str]) -> dict[str, list[str]]:
     return {"judge": addresses[:1], "judge.small": addresses[1:3], "embedding": addresses[3:]}
 
 
+def with_reward_model(addresses: list[str]) -> dict[str, list[str]]:
+    """The default judge, the reward model and an embedding server."""
+    return {"judge": addresses[:1], "reward-model": addresses[1:2], "embedding": addresses[3:]}
+
+
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
     """Starts a scene with settings of the test's; gone after it."""
@@ -91,7 +97,7 @@ def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
 
         def start(
             divide: Callable[[list[str]], dict[str, list[str]]] = by_default,
-            judges: Mapping[str, str] = NO_JUDGES,
+            paths: Mapping[str, str] = NO_PATHS,
             **values: object,
         ) -> Scene:
             with ThreadPoolExecutor(4) as pool:
@@ -100,7 +106,7 @@ def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
                 stack.callback(server.kill)
             configured = load(**{"JUDGE_TIMEOUT": 1, "GATEWAY_TIMEOUT": 1, **values})
             addresses = [f"127.0.0.1:{server.port}" for server in servers]
-            started = Gateway(tmp_path, divide(addresses), configured, judges)
+            started = Gateway(tmp_path, divide(addresses), configured, paths)
             stack.callback(started.stop)
             return Scene(started, servers[:3], servers[3])
 
@@ -275,6 +281,24 @@ def test_named_judges(scene: Callable[..., Scene]) -> None:
     for name in ("other", "default", "judge", "Small", "", "small/..", "judge.small"):
         assert (name, started.gateway.ask(f"/judges/{name}/v1/models", service="judge")[0]) == (name, 404)
     assert "REWARDSTACK_ROUTES" in started.gateway.ask("/judges/other/v1/models", service="judge")[1]
+
+
+def test_reward_model(scene: Callable[..., Scene]) -> None:
+    """Below its path the reward model has a pooling server's paths and no others, with the key of the port."""
+    started = scene(with_reward_model, {REWARD_MODEL_PATH: "reward-model"}, LLM_JUDGE_SERVER_API_KEY="right-key")
+    right = {"Authorization": "Bearer right-key"}
+    for server in started.judges:
+        server.set(key="Bearer right-key")
+    for path in ("/classify", "/pooling", "/tokenize", "/v1/models", "/version"):
+        status, body = started.gateway.ask(f"{REWARD_MODEL_PATH}{path}", b"{}", "judge", right)
+        assert (status, json.loads(body)["path"]) == (200, path)
+        assert started.asked(path)[0] == 0, path
+        assert started.gateway.ask(f"{REWARD_MODEL_PATH}{path}", b"{}", "judge")[0] == 401, path
+    assert started.gateway.ask(f"{REWARD_MODEL_PATH}/health", service="judge")[0] == 200
+    for path in ("/classify", "/pooling", f"{REWARD_MODEL_PATH}{CHAT}", "/reward_models/other/classify"):
+        assert started.gateway.ask(path, b"{}", "judge", right) == (404, no_such_path(path, "judge")), path
+    without = scene().gateway.ask(f"{REWARD_MODEL_PATH}/classify", b"{}", "judge")
+    assert without[0] == 404 and "REWARD_MODEL_ID" in without[1]
 
 
 @pytest.mark.parametrize("balancing", ["least_conn", "affinity"])

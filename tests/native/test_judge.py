@@ -182,7 +182,7 @@ def test_never_well(stack: Tree) -> None:
     """A judge that is `auto` and dies is left out with its cause and a remedy and started no more; the rest is up."""
     behave(stack, "die")
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
-    ended = "it ends while it is starting: RuntimeError: the stub is out of memory"
+    ended = "exited during startup: RuntimeError: the stub is out of memory"
     assert f"no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
     assert "export LLM_JUDGE_SERVER_URL" not in said
     assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
@@ -198,7 +198,7 @@ def test_never_well_and_asked_for(stack: Tree) -> None:
     behave(stack, "die")
     result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9", JUDGE_REPLICAS="2")
     assert result.returncode == 1
-    assert re.search(r"ERROR: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
+    assert re.search(r"ERROR: judge(-2)?: exited during startup: RuntimeError", result.stdout), result.stdout
     states = {state.name: state.state for state in Supervisor(RunDir(str(stack.path / ".run"))).states()}
     assert (states["judge"], states["judge-2"]) == ("STOPPED", "STOPPED")
     behave(stack, "well")
@@ -215,5 +215,5 @@ def test_interrupted_while_it_dies(stack: Tree) -> None:
         process.communicate(timeout=60)
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10")
     behave(stack, "well")
-    assert "no judge: it ends while it is starting" in said
+    assert "no judge: exited during startup" in said
     assert "judge" not in pids(stack, (*SERVICES, "judge"))

@@ -172,7 +172,7 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
     settings = load(REWARDSTACK_ROUTES=routes(tmp_path, ELSEWHERE.replace("template_path", "# ")))
     for environ in ({"HOSTED_KEY": KEY}, {"HOSTED_KEY_FILE": str(tmp_path / "key")}):
         assert named_judges.keys(settings, environ) == {"HOSTED_KEY": KEY}
-    with pytest.raises(StackError, match="HOSTED_KEY holds what is no key"):
+    with pytest.raises(StackError, match="HOSTED_KEY is not a valid key"):
         named_judges.keys(settings, {"HOSTED_KEY": "a\nb"})
     text = ELSEWHERE.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY")
     ours = load(REWARDSTACK_ROUTES=routes(tmp_path, text), EMBEDDING_SERVER_API_KEY=KEY)

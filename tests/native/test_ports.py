@@ -77,7 +77,7 @@ def test_suggested_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {"REWARD_PORT": ("127.0.0.1", 6000), "JUDGE_PORT": ("127.0.0.1", 7002)}
     with pytest.raises(StackError, match=r"choose other ports:\n +.*REWARD_PORT=7003 make up") as caught:
         ports.require_free(wanted)
-    assert "Debian's own services end by: systemctl disable --now redis-server; or" in str(caught.value)
+    assert "stop Debian's own services: systemctl disable --now redis-server; or" in str(caught.value)
 
 
 def test_holder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,14 +116,14 @@ def test_one_port_twice(one: str, other: str) -> None:
 
 def test_address_of_another_machine() -> None:
     """An address that this machine does not have is blamed on BIND_ADDRESS."""
-    with pytest.raises(StackError, match=r"BIND_ADDRESS: 192\.0\.2\.1 is no address of this machine"):
+    with pytest.raises(StackError, match=r"BIND_ADDRESS: 192\.0\.2\.1 is not an address of this machine"):
         ports.require_free(stack(BIND_ADDRESS="192.0.2.1"))
 
 
 def test_address_of_another_machine_while_it_runs() -> None:
     """Its ports are held already, but not at that address."""
     ports_of = stack(BIND_ADDRESS="192.0.2.1")
-    with pytest.raises(StackError, match="BIND_ADDRESS: 192.0.2.1 is no address of this machine"):
+    with pytest.raises(StackError, match="BIND_ADDRESS: 192.0.2.1 is not an address of this machine"):
         ports.require_free(ports_of, [port for _, port in ports_of.values()])
 
 
@@ -134,7 +134,7 @@ def test_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
 
     monkeypatch.setattr(ports, "socket", SimpleNamespace(**{**vars(socket), "socket": refused}))
-    with pytest.raises(StackError, match="BIND_ADDRESS: ::1 is no address of this machine"):
+    with pytest.raises(StackError, match="BIND_ADDRESS: ::1 is not an address of this machine"):
         ports.require_free({"REWARD_PORT": ("::1", 6000)})
 
 

@@ -202,7 +202,7 @@ def test_a_plan_beside_it(stack: Tree) -> None:
         "restarting rules (changed: REWARD_THREADS)",
         "starting worker-3",
     ]
-    assert "warning: JUDGE_REPLICA is no setting and has no effect; did you mean JUDGE_REPLICAS?" in shown
+    assert "warning: unknown setting JUDGE_REPLICA has no effect; did you mean JUDGE_REPLICAS?" in shown
     assert pids(stack) == before
 
 
@@ -285,7 +285,7 @@ def test_service_that_does_not_come_up(stack: Tree) -> None:
     broken.write_text("no JSON\n")
     result = stack.run("up", DATASET_PATH=str(broken))
     assert result.returncode == 1
-    ended = r"ERROR: (rules|worker): it ends while it is starting: .*DATASET_PATH: (.|\n)* — .*REWARD_FUNCTIONS"
+    ended = r"ERROR: (rules|worker): exited during startup: .*DATASET_PATH: (.|\n)* — .*REWARD_FUNCTIONS"
     assert re.search(ended, result.stdout) and "--- last lines of " in result.stdout
 
 

@@ -104,4 +104,4 @@ def test_a_python_that_cannot_be_used(
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     taken = named if named == sys.executable else f"{Path(sys.executable).parent}/python3"
     assert done.stdout == f"{taken}\n"
-    assert ("warning: PYTHON: /nowhere/my python is no Python" in done.stderr) == warned, done.stderr
+    assert ("warning: PYTHON: /nowhere/my python is not a Python" in done.stderr) == warned, done.stderr

@@ -231,7 +231,7 @@ def test_keyboard(browser: Browser, stack: Stack) -> None:
     opened(browser, stack)
 
     focused = [tab(browser) for _ in range(3)]
-    assert focused == ["Skip to the figures", "Pause", "As a table"]
+    assert focused == ["Skip to content", "Pause", "As a table"]
     ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
     refreshed(browser)
     assert browser.run("return document.querySelector('#samples details').open")
@@ -249,7 +249,7 @@ def test_names_for_screen_readers(browser: Browser, stack: Stack) -> None:
     assert {("table", "Services"), ("table", "Routes over the last hour")} <= named
     assert {"main", "banner", "contentinfo"} <= {role for role, _ in named}
     images = [name for role, name in named if role in ("img", "image")]
-    assert any(name.startswith("Samples a minute over the last hour: ") for name in images)
+    assert any(name.startswith("Samples per minute over the last hour: ") for name in images)
 
 
 def tab(browser: Browser) -> str:

@@ -121,5 +121,5 @@ async def test_deadline() -> None:
     engine.may_answer.clear()
     client = FrozenRewardInferenceClient([engine])
     answer = await client.request(*CHAT, 0.05)
-    assert answer[0] == 504 and "engine 1 has not answered" in reason(answer)
+    assert answer[0] == 504 and "no answer from engine 1" in reason(answer)
     assert client.state() == [{"name": "engine 1", "in_flight": 0, "lost": ""}]

@@ -46,7 +46,7 @@ def test_reward_functions(start: Start, tmp_path: Path) -> None:
     assert value(server) == 0.5
     mine.write_text(SOURCE.format("VALUE / 2"))
     eventually(lambda: value(server) == 0.25, server.log.read_text)
-    assert server.log.read_text().count("stay in force") == 1
+    assert server.log.read_text().count("stay active") == 1
 
 
 def test_routes(start: Start, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
             "no answer in time; last: http://j:1: connection refused, nothing listens there",
             "a server cannot be reached",
         ),
-        ("no answer in time; last: nothing is on its way to it", "a server did not answer in time"),
+        ("no answer in time; last: no request is in flight", "a server did not answer in time"),
         ("slow: the sample took longer than 5 s", "the reward function took too long"),
         (f"something of {SCRIPT}", OTHER),
     ],

@@ -90,8 +90,7 @@ def test_what_is_said_has_no_room() -> None:
         done = saying(full)
     assert (done.returncode, done.stderr) == (
         1,
-        "ERROR: cannot write the output: No space left on device — make room where it goes, "
-        "or send it somewhere else\n",
+        "ERROR: cannot write the output: No space left on device — free space on its disk, or redirect it\n",
     )
 
 

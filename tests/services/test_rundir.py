@@ -16,9 +16,9 @@ def test_a_folder_of_others(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/mine.txt").touch()
     run = RunDir(str(tmp_path))
-    with pytest.raises(StackError, match="RUN_DIR: .* holds files of others"):
+    with pytest.raises(StackError, match="RUN_DIR: .* contains files that no stack has created"):
         run.make()
-    with pytest.raises(StackError, match="holds files of others"), run.lock():
+    with pytest.raises(StackError, match="contains files that no stack has created"), run.lock():
         pass
     assert [path.name for path in tmp_path.rglob("*")] == ["logs", "mine.txt"]
 
@@ -41,7 +41,7 @@ def test_what_is_left(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.rglob("*")] == (["run", "mine.txt"] if others else [])
 
 
-@pytest.mark.parametrize(("path", "why"), [("~/run", "only a shell reads"), (__file__, "is no folder")])
+@pytest.mark.parametrize(("path", "why"), [("~/run", "only a shell expands"), (__file__, "is not a folder")])
 def test_no_folder(path: str, why: str) -> None:
     """A file, and a path that a shell would have read otherwise, are refused by the setting's name."""
     with pytest.raises(StackError, match=f"RUN_DIR: .*{why}"):

@@ -86,7 +86,7 @@ def test_settings_that_uv_does_not_support(fake: Fake, capsys: pytest.CaptureFix
     environment = fake("global.no-binary=':all:'")
     venv.install(environment, "anything")
     assert log(environment) == ["pip PIP_USER=0"]
-    assert capsys.readouterr().out == "    uv cannot do it here; trying pip\n"
+    assert capsys.readouterr().out == "    uv failed; trying pip\n"
 
 
 def test_uv_fails(fake: Fake, table: Table) -> None:

@@ -38,11 +38,11 @@ def test_order(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("REWARD_PROT=1\n", r"^\.env\.local: REWARD_PROT is no setting; did you mean REWARD_PORT\?"),
+        ("REWARD_PROT=1\n", r"^\.env\.local: unknown setting REWARD_PROT; did you mean REWARD_PORT\?"),
         ("REWARD_PORT=six\n", r"^\.env\.local: REWARD_PORT: 'six' is not"),
         ("export A=1\n", r"^\.env\.local, line 1: "),
-        ("JUDGE=on\nJUDGE=off\n", r"^\.env\.local, line 2: JUDGE stands there twice"),
-        ("PORT=1\n", r"^\.env\.local: PORT is no setting; it is called REWARD_PORT here"),
+        ("JUDGE=on\nJUDGE=off\n", r"^\.env\.local, line 2: JUDGE is set twice"),
+        ("PORT=1\n", r"^\.env\.local: unknown setting PORT; it is called REWARD_PORT here"),
     ],
 )
 def test_checks(tree: Path, text: str, words: str) -> None:

@@ -51,7 +51,7 @@ def test_renamed(tmp_path: Path, table: Table) -> None:
     for old, new in settings.RENAMED.items():
         with (
             table.case(old),
-            pytest.raises(StackError, match=rf"\.env: {old} is no setting; it is called {new} here"),
+            pytest.raises(StackError, match=rf"\.env: unknown setting {old}; it is called {new} here"),
         ):
             load(tmp_path, f"{SHIPPED}{old}=1\n")
 
@@ -59,7 +59,7 @@ def test_renamed(tmp_path: Path, table: Table) -> None:
 def test_renamed_in_the_environment(tmp_path: Path) -> None:
     """So is one in the environment, but for those that Kubernetes or other software sets."""
     with pytest.raises(
-        StackError, match="environment: REWARD_SERVER_PORT is no setting; it is called REWARD_PORT here"
+        StackError, match="environment: unknown setting REWARD_SERVER_PORT; it is called REWARD_PORT here"
     ):
         load(tmp_path, REWARD_SERVER_PORT="7000")
     links = dict.fromkeys(("REWARD_SERVER_PORT", "JUDGE_PORT", "EMBEDDING_PORT"), "tcp://10.0.0.1:80")
@@ -69,7 +69,7 @@ def test_renamed_in_the_environment(tmp_path: Path) -> None:
 
 def test_unknown(tmp_path: Path) -> None:
     """A name that resembles a setting is refused with the setting it resembles."""
-    with pytest.raises(StackError, match="REWARD_PROT is no setting; did you mean REWARD_PORT"):
+    with pytest.raises(StackError, match="unknown setting REWARD_PROT; did you mean REWARD_PORT"):
         load(tmp_path, f"{SHIPPED}REWARD_PROT=7000\n")
 
 

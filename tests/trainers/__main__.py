@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.judge_load import slow_judge
+from services.judge.model import Model
 from services.stack import venv
 from services.stack.console import exit_status, say, step
 from services.stack.errors import StackError
@@ -31,8 +32,11 @@ from services.stack.rundir import ROOT
 from tests.pythons import find
 from tests.rules.conftest import running
 from tests.support import vllm
+from tests.support.servers import FaultServer
 
 HERE = Path(__file__).parent
+POOLING = ROOT / "tests/client/reward_model/fake_pooling.py"
+TINY = ROOT / "tests/reward_model_vllm/tiny_models.py"
 ENVIRONMENTS = ROOT / ".trainers"
 PRETENDED_SECONDS = 0.05
 """That the judge takes which only pretends."""
@@ -95,10 +99,24 @@ def _services(folder: Path, *, smoke: bool) -> Iterator[dict[str, str]]:
     with ExitStack() as stack:
         if smoke:
             url, _ = stack.enter_context(slow_judge(PRETENDED_SECONDS))
+            model = FaultServer(script=POOLING)
+            stack.callback(model.kill)
+            model_url = model.url
         else:
             url = stack.enter_context(vllm.running(folder / "judge.log")).url
+            model_url = stack.enter_context(_reward_model(folder)).url
         server = stack.enter_context(running(folder, LLM_JUDGE_SERVER_URL=url, CODE="on"))
-        yield {"LLM_JUDGE_SERVER_URL": url, "REWARD_SERVER_URL": server.url}
+        yield {"LLM_JUDGE_SERVER_URL": url, "REWARD_SERVER_URL": server.url, "REWARD_MODEL_SERVER_URL": model_url}
+
+
+@contextmanager
+def _reward_model(folder: Path) -> Iterator[vllm.VllmServer]:
+    """A vLLM that serves a tiny reward model."""
+    here, made = vllm.models(), folder / "reward_models"
+    subprocess.run([here.python, str(TINY), str(here.small_judge), str(made)], check=True, capture_output=True)
+    served = Model(str(made / "one-label"), "rm", local=True)
+    with vllm.running(folder / "reward_model.log", "--runner", "pooling", model=served) as server:
+        yield server
 
 
 def _try(trainer: Trainer, addresses: Mapping[str, str], *, newest: bool) -> str:

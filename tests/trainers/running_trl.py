@@ -16,6 +16,7 @@ import pytest
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
+from rewardstack import register_reward_model, register_route
 from rewardstack.errors import RequestError
 from rewardstack.trainers.trl import reward_func
 from tests.support.servers import FaultServer, fault_server, free_port
@@ -91,6 +92,20 @@ def test_the_page(train: Train, report: Report, tmp_path: Path) -> None:
         assert BATCH == line["rewards/gsm8k/ok"] + line["rewards/gsm8k/unscored"]
     assert 0 < sum(line["rewards/gsm8k/unscored"] for line in log) < STEPS * BATCH
     report(STEPS * BATCH * 3, "GRPO on rules and judge, None left out, counts in its log")
+
+
+def test_rule_judge_and_reward_model(train: Train, report: Report) -> None:
+    """A sum of a rule, the judge and a shaped reward model is the reward of GRPO steps, within its bounds."""
+    register_reward_model("shaped", {"scale": 0.1, "clip": [-1, 1]})
+    parts = ["gsm8k", {"route": "llm_judge_remote", "weight": 0.5}, {"route": "shaped", "weight": 0.25}]
+    register_route("blend", {"sum": parts})
+
+    log = train([reward_func("blend", on_error="raise")], [row for row in ROWS if row["answer"]])
+
+    assert [line["rewards/blend/ok"] for line in log] == [BATCH] * STEPS
+    assert all(-0.25 <= line["rewards/blend/mean"] <= 1.75 for line in log)
+    assert all(line["rewards/blend/mean"] != 0 for line in log)
+    report(STEPS * BATCH, "GRPO on a sum of rule, judge and reward model")
 
 
 def test_columns(train: Train, report: Report) -> None:

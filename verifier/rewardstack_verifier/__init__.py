@@ -1,12 +1,12 @@
 """Final answers: extract, parse and compare them. Pure functions: no server, no network, no clock.
 
-The public functions are in `api`; `math_verify` has those of that library. An answer is found in the response
-(`extraction`), its text becomes tokens and a tree (`reading`), and trees are compared by their types (`comparison`)
-down to numbers (`numbers`). `lexicon` is data. `bounds` refuses what no parser should see. Flint is loaded at the first
-comparison by value.
+The public functions are in `api`; `math_verify` has the functions of that library. An answer is found in the response
+(`extraction`), its text becomes tokens and a tree (`reading`), and trees are compared by type (`comparison`) and
+finally as numbers (`numbers`). `lexicon` is data. `bounds` refuses texts that are too large to parse. Flint is loaded
+at the first comparison by value.
 
-A server asks in two steps, because comparing may take long: `question.ask` and `shortcut.decide_fast_path` read text in
-linear time, `verification.decide` compares and belongs in a process that can be killed.
+A server works in two steps, because a comparison can be slow: `question.ask` and `shortcut.decide_fast_path` read text
+in linear time, `verification.decide` compares and belongs in a process that can be killed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Late, because a trainer imports `transcript` alone.
+    # Imported late, because a trainer imports only `transcript`.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rewardstack_verifier import api

@@ -23,17 +23,17 @@ from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.trail import traced
 
 TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
-"""How an answer was compared: as normalized text, as a plain number, by value, or up to a bound without a result."""
+"""How an answer was compared: as normalized text, as a plain number, by value, or without a result."""
 NOT_COMPARED = ""
 Reference = str | int | float
-"""A right answer: text, or a number (NumPy's, too), which counts as `str` writes it."""
+"""A right answer: text, or a number (also a NumPy number), which is converted with `str`."""
 
 
 class Answer(NamedTuple):
     """A final answer.
 
     Args:
-        text: as it is written in the response.
+        text: the answer as it is written in the response.
         place: where it was found, for example `\\boxed` or `the answer is ...`.
     """
 
@@ -42,11 +42,11 @@ class Answer(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What a text means.
+    """The meaning of a text.
 
     Args:
-        text: that was parsed.
-        readings: a tree for each meaning that the text has; empty where the parser cannot read it.
+        text: the text that was parsed.
+        readings: a tree for each possible meaning; empty if the text cannot be parsed.
     """
 
     text: str
@@ -54,17 +54,17 @@ class Value(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The type of the first reading, for example `Number` or `Interval`; empty without one."""
+        """The type of the first reading, for example `Number` or `Interval`; empty if there is none."""
         return type(self.readings[0]).__name__ if self.readings else ""
 
 
 class Comparison(NamedTuple):
-    """Whether an answer equals a reference.
+    """The result of comparing an answer with a reference.
 
     Args:
-        equal: None where the reference cannot be read and its text differs.
-        reason: why it is not equal, or not known; empty where it is equal.
-        how: `text`, `number`, `value` or `undecided`; empty where nothing was compared.
+        equal: whether they are equal; None if the reference cannot be parsed and its text differs.
+        reason: why they are not equal, or why this is unknown; empty if they are equal.
+        how: `text`, `number`, `value` or `undecided`; empty if nothing was compared.
     """
 
     equal: bool | None
@@ -73,12 +73,12 @@ class Comparison(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a response earns.
+    """The verdict on a response.
 
     Args:
-        value: 1.0 for a right answer, 0.0 for a wrong or missing one, None where no reference can be read.
-        reason: why the answer is wrong or has no verdict; empty where it is right.
-        answer: the extracted text; None where the response has no answer.
+        value: 1.0 for a right answer, 0.0 for a wrong or missing one, None if no reference can be parsed.
+        reason: why the answer is wrong or has no verdict; empty if it is right.
+        answer: the extracted text; None if the response has no answer.
         how: how it was compared, as in `Comparison`.
     """
 
@@ -94,16 +94,16 @@ class Verdict(NamedTuple):
 
 
 def extract(response: str, mode: str = STANDARD) -> Answer | None:
-    """Return the final answer of a response; None where it has none.
+    """Return the final answer of a response; None if it has none.
 
     Args:
-        response: what the policy wrote, up to 1,000,000 characters; a longer one has no answer.
+        response: text of the response, up to 1,000,000 characters; a longer one has no answer.
         mode: `strict` (the last box, answer tag or `####` line), `standard` (also an announced answer, and a response
-            that is nothing but an answer) or `flexible` (also the last formula or number).
+            that is only an answer) or `flexible` (also the last formula or number).
 
     Raises:
         ValueError: `mode` is none of these.
-        TypeError: the response is no string.
+        TypeError: the response is not a string.
     """
     check_mode(mode)
     check_text("response", response)
@@ -114,13 +114,13 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
 
 
 def parse(text: str) -> Value:
-    """Return what an answer means, with every meaning that it may have.
+    """Parse an answer and return all its possible meanings.
 
     Args:
-        text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the bounds has no reading.
+        text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the limits has no reading.
 
     Raises:
-        TypeError: the text is no string.
+        TypeError: the text is not a string.
     """
     check_text("text", text)
     from rewardstack_verifier.reading.readings import readings  # loads the parser
@@ -129,18 +129,18 @@ def parse(text: str) -> Value:
 
 
 def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) -> Comparison:
-    """Compare an answer with a reference by value, and as normalized text where one of them cannot be read.
+    """Compare an answer with a reference by value, or as normalized text if one of them cannot be parsed.
 
-    The result depends on the arguments alone: never on time, load, the hash seed or earlier calls.
+    The result depends only on the arguments, never on time, load, the hash seed or earlier calls.
 
     Args:
         answer: as `extract` returns it.
-        reference: an answer, a number, or a solution with its answer in a box, behind `####` or announced.
+        reference: an answer, a number, or a solution with its answer in a box, after `####` or announced.
         options: `tolerance` and `simplified`; `extraction` is not used.
 
     Raises:
-        ValueError: an option is unknown or out of its range.
-        TypeError: the answer is no string, or the reference neither a string nor a finite number.
+        ValueError: an option is unknown or out of range.
+        TypeError: the answer is not a string, or the reference is neither a string nor a finite number.
     """
     _check_options(options)
     check_text("answer", answer)
@@ -154,18 +154,18 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
 def verify(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> Verdict:
     """Verify the final answer of a response.
 
-    It may take long for an answer within the bounds. Call it where it can be killed, as `rewardstack-rules` does.
+    This can be slow even within the limits. Run it in a process that can be killed, as `rewardstack-rules` does.
 
     Args:
-        response: what the policy wrote.
-        reference: the right answer, or several of which any is right; each as it is, in a box, behind `####`, or a
-            number.
+        response: text of the response.
+        reference: the right answer, or a list of which any is right; each as plain text, in a box, after `####`, or as
+            a number.
         options: where the answer may be (`extraction`), how far a number may be off (`tolerance`), and whether
-            arithmetic must be carried out (`simplified`).
+            arithmetic must be finished (`simplified`).
 
     Raises:
-        ValueError: an option is unknown or out of its range.
-        TypeError: the response is no string, or a reference neither a string nor a finite number.
+        ValueError: an option is unknown or out of range.
+        TypeError: the response is not a string, or a reference is neither a string nor a finite number.
     """
     _check_options(options)
     check_text("response", response)
@@ -177,7 +177,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
 
 
 def explain(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return how `verify` comes to its verdict, in plain JSON types.
+    """Return how `verify` gets to its verdict, as JSON types.
 
     Args:
         response: as in `verify`.
@@ -193,10 +193,10 @@ def _decided(question: Question | Ruling) -> tuple[Ruling, str]:
     """Return the ruling on a question, and how it was found."""
     if isinstance(question, Ruling):
         return question, NOT_COMPARED if question.right is None else TEXT
-    plainly = decide_fast_path(question)
-    if plainly is not None:
+    ruling = decide_fast_path(question)
+    if ruling is not None:
         as_text = question.fault or any(is_same_text(question.answer, one) for one in question.expected)
-        return plainly, TEXT if as_text else NUMBER
+        return ruling, TEXT if as_text else NUMBER
     from rewardstack_verifier.verification import decide_with_trace  # loads Flint
 
     ruling, compared = decide_with_trace(question)

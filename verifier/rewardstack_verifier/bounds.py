@@ -1,7 +1,7 @@
-"""Which answers no parser may see: those that are too long or too deep (`refusal`).
+"""Limits on the answers that are parsed: `refusal` says whether one is too long or too deeply nested.
 
-A bound decides by the text alone, so the same answer is refused everywhere and always, unlike by a clock. Values are
-computed within bounds of their own (`numbers`).
+The limits depend only on the text, not on a clock, so that the same answer is refused every time. The numeric code has
+limits of its own (`numbers`).
 """
 
 from __future__ import annotations
@@ -10,51 +10,51 @@ import re
 from functools import lru_cache
 
 MAX_RESPONSE = 1_000_000
-"""Characters of a response."""
+"""Maximum characters of a response."""
 
 MAX_ANSWER = 1_000
-"""Characters of an answer."""
+"""Maximum characters of an answer."""
 
 MAX_NESTING = 20
-"""Brackets and braces within one another."""
+"""Maximum nesting of brackets and braces."""
 
 MAX_DIGITS = 100
-"""Digits in a row."""
+"""Maximum consecutive digits."""
 
 MAX_BARS = 20
-"""Bars of absolute values, which may open as well as close: a parser tries both for each."""
+"""Maximum bars of absolute values: each can open or close, so the parser tries both."""
 
 MAX_ITEMS = 50
-"""Members of a list, set or tuple."""
+"""Maximum members of a list, set or tuple."""
 
-REMEMBERED = 1024
-"""Texts whose verdict is remembered: a reference meets several answers, and an answer is asked about more than once."""
+CACHED_TEXTS = 1024
+"""Texts whose refusal is cached: a reference is compared with several answers, and an answer is checked repeatedly."""
 
 _BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _BRACKET = re.compile(r"\\(?:[A-Za-z]+|[^{}])|(?P<open>\\?\{|[(\[])|(?P<close>\\?\}|[)\]])", re.DOTALL)
 
 
 def refusal(answer: str) -> str:
-    """Why this answer may not be parsed; empty if it may.
+    """Return why an answer must not be parsed; empty if it may be.
 
     Args:
-        answer: as it stands in the response.
+        answer: text of the answer in the response.
     """
     if len(answer) > MAX_ANSWER:
         return "too long"
     return "" if len(answer) <= MAX_DIGITS and answer.isdecimal() else _refusal(answer)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_TEXTS)
 def _refusal(answer: str) -> str:
-    """Why a text that is not too long may not be parsed."""
+    """Return why a text that is not too long must not be parsed."""
     if ("|" in answer or "ert" in answer) and len(_BAR.findall(answer)) > MAX_BARS:
         return "too many bars"
     return "too deeply nested" if _nesting(answer) > MAX_NESTING else ""
 
 
 def _nesting(text: str) -> int:
-    """Return how many brackets and braces stand within one another at most."""
+    """Return the maximum nesting of brackets and braces."""
     deepest = depth = 0
     for match in _BRACKET.finditer(text):
         if match["open"]:

@@ -1,4 +1,4 @@
-"""A verdict in its steps: the answer and where it stood, the references as they are read, and what decided."""
+"""Explain a verdict: the answer and where it was found, the parsed references, and what decided."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ DECIDED = {
     "plainly": "a shortcut: texts that are the same, or plain numbers",
     "isolated": "an isolated process",
 }
-"""What decides a verdict."""
+"""Descriptions of what decides a verdict."""
 
 
 def read_out(solution: str, references: Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
-    """What `ask` reads in a response and its references, and what decides; in plain JSON types.
+    """Return what `ask` reads in a response and its references, and what decides, as JSON types.
 
     Args:
-        solution: as of `ask`; of a bounded length.
-        references: likewise.
-        options: likewise.
+        solution: as for `ask`; of bounded length.
+        references: as for `ask`.
+        options: as for `ask`.
     """
     mode = options.extraction
     answer, places = traced(lambda: extract_answer(solution, mode)) if len(solution) <= MAX_RESPONSE else (None, [])
@@ -35,10 +35,10 @@ def read_out(solution: str, references: Sequence[str], options: Options = DEFAUL
     if isinstance(asked, Ruling):
         return {**facts, "decided by": DECIDED["text"]}
     refused = {one: why for one in asked.expected if (why := refusal(one))}
-    plainly = decide_fast_path(asked) is not None
+    is_fast = decide_fast_path(asked) is not None
     return {
         **facts,
         **({"fault": asked.fault} if asked.fault else {}),
         **({"references refused": refused} if refused else {}),
-        "decided by": DECIDED["plainly" if plainly else "isolated"],
+        "decided by": DECIDED["plainly" if is_fast else "isolated"],
     }

@@ -1,4 +1,4 @@
-"""What a response leaves to be decided: `ask`. It reads text alone, in linear time, and loads no library of algebra."""
+"""Read a response and return what must be compared: `ask`. It takes linear time and loads no algebra library."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rewardstack_verifier.extraction.extract import MODES, STRICT, extract_answe
 from rewardstack_verifier.reading.lexer import is_same_text
 
 SHORT = 200
-"""Characters of a reference whose answer is remembered: several responses are compared with one."""
+"""Maximum characters of a reference whose answer is cached: several responses are compared with one reference."""
 LONGER = 4
-"""Times the length of a reference, and `SHORT` characters more, that a refused answer with its tokens may have."""
-REMEMBERED = 2048
-"""Such references."""
+"""A refused answer is compared as text up to this multiple of the reference's length, plus `SHORT` characters."""
+CACHED_REFERENCES = 2048
+"""Number of such references."""
 
 
 class Ruling(NamedTuple):
-    """What became of a response.
+    """The verdict on a response.
 
     Args:
-        right: whether it is right; None where the references do not allow to say so.
-        reason: why it is wrong or has no verdict; empty where it is right.
-        by: `undecided` where a comparison reached a bound, so that the answer is wrong; else empty.
+        right: whether it is right; None if the references do not allow a verdict.
+        reason: why it is wrong or has no verdict; empty if it is right.
+        by: `undecided` if a comparison reached a limit, so that the answer is wrong; else empty.
     """
 
     right: bool | None
@@ -33,16 +33,16 @@ class Ruling(NamedTuple):
 
 
 EXTRACTIONS = MODES
-"""What counts as an answer, the default first: see `extraction.extract`."""
+"""Extraction modes, the default first: see `extraction.extract`."""
 
 
 class Options(NamedTuple):
-    """What a caller asks for beside equality.
+    """Options of a verification.
 
     Args:
-        extraction: one of `EXTRACTIONS`.
-        tolerance: how far a number may be from the reference's, in proportion to that; None for what decimals allow.
-        simplified: whether arithmetic that is left undone makes an answer wrong.
+        extraction: where the answer may be: one of `EXTRACTIONS`.
+        tolerance: maximum relative error of a number; None for the precision of the decimals.
+        simplified: whether unfinished arithmetic makes an answer wrong.
     """
 
     extraction: str = EXTRACTIONS[0]
@@ -54,14 +54,14 @@ DEFAULT = Options()
 
 
 class Question(NamedTuple):
-    """Whether an answer equals one of the references; all that a verdict depends on.
+    """An answer to compare with the references; a verdict depends on nothing else.
 
     Args:
-        answer: as it stands in the response, within the bounds; empty where there is none that may be compared.
+        answer: text of the answer, within the limits; empty if there is none that may be compared.
         expected: the answers in the references, at least one.
-        fault: why the answer cannot be right, so that the references alone decide the verdict; empty where it can.
+        fault: why the answer cannot be right, so that only the references decide the verdict; empty if it can.
         tolerance: as in `Options`.
-        simplified: likewise.
+        simplified: as in `Options`.
     """
 
     answer: str
@@ -72,12 +72,12 @@ class Question(NamedTuple):
 
 
 def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Ruling:
-    """What is to be decided about a response, or the verdict where the text alone decides it.
+    """Return what must be compared for a response, or the verdict if the text alone decides it.
 
     Args:
-        solution: what the policy wrote.
-        references: right answers, each as it is, in a box, or behind `####`.
-        options: what is asked for beside equality.
+        solution: text of the response.
+        references: right answers, each as plain text, in a box, or after `####`.
+        options: options of the verification.
     """
     return answer_and_question(solution, references, options)[1]
 
@@ -85,7 +85,7 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
 def answer_and_question(
     solution: str, references: Sequence[str], options: Options = DEFAULT
 ) -> tuple[str | None, Question | Ruling]:
-    """Return the answer of a response, None where none is found or looked for, and what `ask` returns."""
+    """Return the answer of a response (None if none is found or searched), and what `ask` returns."""
     expected = tuple(answer for answer in map(_expected, references) if answer)
     is_long = len(solution) > MAX_RESPONSE
     if expected and options.extraction != STRICT and not is_long:
@@ -101,7 +101,7 @@ def answer_and_question(
 
 
 def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Question | Ruling:
-    """Return what is to be decided about an answer, or the ruling where the text alone decides it.
+    """Return what must be compared for an answer, or the ruling if the text alone decides it.
 
     Args:
         answer: as it is written in a response.
@@ -119,9 +119,9 @@ def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Quest
 
 
 def _expected(reference: str) -> str:
-    return _remembered(reference) if len(reference) <= SHORT else reference_answer(reference)
+    return _cached(reference) if len(reference) <= SHORT else reference_answer(reference)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _remembered(reference: str) -> str:
+@lru_cache(maxsize=CACHED_REFERENCES)
+def _cached(reference: str) -> str:
     return reference_answer(reference)

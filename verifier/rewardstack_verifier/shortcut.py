@@ -1,6 +1,6 @@
-"""Verdicts beyond doubt, in microseconds and without any library: equal texts, and plain numbers.
+"""Decide certain verdicts in microseconds without any library: equal texts, and plain numbers.
 
-What this decides is what `verification.decide` would decide; it leaves alone whatever it is not sure of.
+Each verdict is the same as that of `verification.decide`; uncertain cases are left to it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rewardstack_verifier.question import Question, Ruling
 from rewardstack_verifier.reading.lexer import is_same_text
 
 MAX_ANSWER = 200
-"""Characters of an answer or reference that are looked at."""
-REMEMBERED = 4096
-"""Texts whose number is remembered."""
+"""Maximum characters of an answer or reference that are compared here."""
+CACHED_TEXTS = 4096
+"""Texts whose number is cached."""
 
 _NUMBER = re.compile(
     r"(?P<sign>-?)(?:(?P<whole>[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.(?P<decimals>\d+))?"
@@ -32,9 +32,9 @@ class Number(NamedTuple):
     """A plain number.
 
     Args:
-        value: exactly what is written.
-        decimal: the same as a decimal that others round to; None where it is none.
-        is_certain: whether it can be read in no other way, as `1,234` can be.
+        value: the exact value.
+        decimal: the value as a decimal that others can round to; None if it is not a decimal.
+        is_certain: whether there is no other reading, unlike for `1,234`.
     """
 
     value: Fraction
@@ -43,10 +43,10 @@ class Number(NamedTuple):
 
 
 def decide_fast_path(question: Question) -> Ruling | None:
-    """The verdict, None where this cannot tell.
+    """Return the verdict; None if this cannot decide it.
 
     Args:
-        question: about a response.
+        question: the answer and its references.
     """
     numbers = [number for reference in question.expected if (number := _number(reference)) is not None]
     if question.fault:
@@ -62,9 +62,9 @@ def decide_fast_path(question: Question) -> Ruling | None:
     return Ruling(False, "wrong answer") if certain else None
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_TEXTS)
 def _number(text: str) -> Number | None:
-    """The plain number that a text is; None where it is anything else, too long to be looked at here, or refused."""
+    """Parse a plain number; None if the text is anything else, too long, or refused."""
     match = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS and text.isascii() else None
     if match is None:
         return None
@@ -78,13 +78,13 @@ def _number(text: str) -> Number | None:
 
 
 def _same(answer: Number, reference: Number) -> bool:
-    """Whether two numbers are equal, or one rounds to the other as `decimals` allow."""
+    """Return whether two numbers are equal, or one rounds to the other as `decimals` allow."""
     distance = abs(answer.value - reference.value)
     return distance == 0 or distance < reach(answer.decimal, reference.decimal)
 
 
 def _same_text(answer: str, reference: str) -> bool:
-    """Whether two texts have the same tokens; False as well where one is not looked at."""
+    """Return whether two texts have the same tokens; False if one is too long or refused."""
     if max(len(answer), len(reference)) > MAX_ANSWER or _NO_DIGIT.sub("", answer) != _NO_DIGIT.sub("", reference):
         return False
     return not (refusal(answer) or refusal(reference)) and is_same_text(answer, reference)

@@ -1,4 +1,4 @@
-"""Recursion that does not depend on how deep in the stack it begins."""
+"""Recursion that works at any depth of the stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def on_any_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function so that it runs again in a new thread where the caller leaves too little of the stack.
+    """Decorate a function so that it runs again in a new thread if the caller leaves too little of the stack.
 
     Args:
         function: recursive to a bounded depth, and safe to run again.

@@ -1,4 +1,4 @@
-"""Where an answer was found and which comparisons decided, told to whoever explains a verdict; else to nobody."""
+"""Trace where an answer was found and which comparisons decided, for explanations; without a listener, do nothing."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
-MOST = 64
-"""Of what is told at most: an answer of many parts takes many comparisons."""
+MAX_STEPS = 64
+"""Maximum number of traced steps: an answer with many parts needs many comparisons."""
 UNDECIDED = "undecided"
-"""What is told where it could not be found out within the bounds whether two are equal."""
+"""Traced if the limits did not allow to decide whether two expressions are equal."""
 
-_told: ContextVar[list[str] | None] = ContextVar("told", default=None)
+_steps: ContextVar[list[str] | None] = ContextVar("steps", default=None)
 
 
-def tell(what: str) -> None:
-    """Says what was done."""
-    told = _told.get()
-    if told is not None and len(told) < MOST and what not in told:
-        told.append(what)
+def trace(step: str) -> None:
+    """Record a step, once."""
+    steps = _steps.get()
+    if steps is not None and len(steps) < MAX_STEPS and step not in steps:
+        steps.append(step)
 
 
 def found(answer: str | None, where: str) -> str | None:
-    """`answer`; where there is one, says where it stood."""
+    """Return `answer`; if there is one, trace where it was found."""
     if answer:
-        tell(where)
+        trace(where)
     return answer
 
 
 def traced(work: Callable[[], T]) -> tuple[T, list[str]]:
-    """What `work` gives, and what was told meanwhile, in order."""
-    told: list[str] = []
-    token = _told.set(told)
+    """Return what `work` returns, and the steps that were traced, in order."""
+    steps: list[str] = []
+    token = _steps.set(steps)
     try:
-        return work(), told
+        return work(), steps
     finally:
-        _told.reset(token)
+        _steps.reset(token)

@@ -2,7 +2,7 @@
 
 A response starts inside an assistant turn, because the prompt ends with its header. With the special tokens kept, it
 has end tokens and, when tools or users take part, the turns of others. `all_turns` returns every turn with its role,
-`last_turn` what the policy said last:
+`last_turn` the last message of the policy:
 
 - A header (`<|im_start|>user`) starts a turn of its role. The last assistant turn counts. An empty one right after
   another assistant turn (the generation prompt that some templates append) does not count.
@@ -27,14 +27,14 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 MAX_CHARACTERS = 2_000_000
-"""Longer responses are not read: no policy writes them, and a hostile one would hold the event loop for seconds."""
+"""Longer responses are not parsed: no policy writes them, and a hostile one would block the event loop for seconds."""
 
 _ALWAYS_TOOL_OUTPUT = (
     "tool_responses?|tool_results?|tool_outputs?|function_responses?|function_results?|information|interpreter"
     "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
 )
 _AFTER_CALLS = "outputs?|observation|execution"
-"""Tags that tools use, and prompts as well (`put your answer in <output>`): tool output only right after a call."""
+"""Tags of tools that prompts also use (`put your answer in <output>`): tool output only right after a call."""
 _CALL = re.compile(
     r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
 )
@@ -97,7 +97,7 @@ _MARKER = re.compile(
     """,
     re.VERBOSE,
 )
-"""What delimits turns, messages and tool output. The name of the group that matches starts with the kind of marker."""
+"""Delimiters of turns, messages and tool output. The name of the group that matches starts with the kind of marker."""
 
 _TRAILING_TOKEN = re.compile(r"<\|[A-Za-z]\w{2,40}\|>\s{0,8}\Z")
 _TRAILING_LENGTH = 64
@@ -113,7 +113,7 @@ _REASONING_ENDS = {
     "<|END_THINKING|>": "<|START_THINKING|>",
     "\u25c1/think\u25b7": "\u25c1think\u25b7",
 }
-"""What ends reasoning, with what begins it."""
+"""End markers of reasoning, with their start markers."""
 
 _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 
@@ -121,7 +121,7 @@ _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 _REASONING = re.compile("|".join(map(re.escape, sorted({*_REASONING_ENDS, *_REASONING_ENDS.values()}, key=len)[::-1])))
 
 ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
-"""Roles that `all_turns` gives beside those of headers: the policy, what a tool printed, and harmony's analysis."""
+"""Roles that `all_turns` returns in addition to those of headers: the policy, tool output, and harmony's analysis."""
 
 
 class RoleTurn(NamedTuple):
@@ -132,13 +132,13 @@ class RoleTurn(NamedTuple):
 
 
 class Turn(str):
-    """The text of one turn. `last_turn` returns it as it is: a text is read once, however many readers it has."""
+    """The text of one turn. `last_turn` returns it unchanged, so that a text is parsed only once."""
 
     __slots__ = ()
 
 
 def last_turn(response: str) -> Turn:
-    """Return what the policy said in its last turn.
+    """Return the text of the policy's last turn.
 
     The result has no end tokens, headers or tool output. Each tool output is replaced by a line break.
 
@@ -192,9 +192,9 @@ def split_reasoning(text: str) -> tuple[str, str]:
         text: the text of one turn.
 
     Returns:
-        What precedes the last end of reasoning (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's
-        `<channel|>` …) from its beginning on, if that is marked, and what follows it. Without an end of reasoning, the
-        empty string and the text.
+        The text before the last end of reasoning (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's
+        `<channel|>` …), from the start of that reasoning if it is marked, and the text after it. Without an end of
+        reasoning, the empty string and the text.
     """
     ends = [(text.rfind(end), end) for end in _REASONING_ENDS if end in text]
     if not ends:
@@ -204,14 +204,14 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def without_reasoning(text: str) -> str:
-    """Return a turn without its reasoning, wherever it stands.
+    """Return a turn without its reasoning, wherever it is.
 
     Args:
         text: the text of one turn.
 
     Returns:
-        The text without each marked reasoning; what precedes an end without a beginning is reasoning, too. A reasoning
-        that does not end hides the rest.
+        The text without each marked reasoning. Text before an end without a start is reasoning, too. Reasoning that
+        does not end hides the rest.
     """
     pieces: list[str] = []
     start, begun = 0, ""
@@ -245,7 +245,7 @@ class _State(Enum):
     HIDDEN = auto()
     """The assistant's analysis or commentary, and headers of its messages."""
     IN_TOOL_OUTPUT = auto()
-    """Behind the opening tag of a tool's output that is never closed, in an assistant turn."""
+    """After the opening tag of tool output that is never closed, in an assistant turn."""
     ENDED = auto()
     """Between the end of an assistant turn and what comes next."""
     OTHER = auto()
@@ -264,17 +264,17 @@ class _Reader:
         self._state = _State.SPEAKING
         self._pieces: list[str] = []
         self._is_blank = True
-        self._previous = ""  # counts if the turn stays empty
+        self._previous = ""  # used if the turn stays empty
         self._channel = ""
         self._is_start = True  # no other marker yet
         self._is_instruction = False  # in Mistral's `[INST]`
         self._open = ""
-        self._role = ""  # of another's turn
+        self._role = ""  # of a turn that is not the assistant's
         self._is_new = True  # the next text starts a turn
         self._turns: list[tuple[str, list[str]]] = []
 
     def last_turn(self) -> str:
-        """Return the text of the last turn, or the one that counts in its place."""
+        """Return the text of the last turn, or of the previous one if it is blank."""
         return self._previous if self._is_blank else "".join(self._pieces)
 
     def read(self, text: str) -> None:
@@ -286,7 +286,7 @@ class _Reader:
             self._is_blank = self._is_blank and not text.strip()
 
     def _speaker(self) -> str:
-        """Return whose words are read, as `all_turns` names them."""
+        """Return the role of the current text, as `all_turns` names it."""
         if self._state is _State.HIDDEN:
             return REASONING if self._channel == "analysis" else ASSISTANT
         return {_State.OTHER: self._role or "user", _State.IN_TOOL_OUTPUT: TOOL}.get(self._state, ASSISTANT)
@@ -298,7 +298,7 @@ class _Reader:
         self._is_new = False
 
     def turns(self) -> list[RoleTurn]:
-        """Return all turns, blank ones too."""
+        """Return all turns, including blank ones."""
         return [RoleTurn(role, "".join(pieces)) for role, pieces in self._turns]
 
     def handle(self, marker: re.Match[str]) -> int:
@@ -361,12 +361,12 @@ class _Reader:
             self._state = _State.ENDED
 
     def _keep_unless_blank(self, token: str) -> None:
-        """Drop a token that begins a text where a turn begins; elsewhere it is text (`<s>` of HTML)."""
+        """Drop a token that begins a text at the start of a turn; at other places it is text (`<s>` of HTML)."""
         if not self._is_blank:
             self.read(token)
 
     def _end_reasoning(self, tag: str) -> None:
-        """Read on after reasoning that mentions a tag of tool output: tool output does not end reasoning."""
+        """Continue after reasoning that mentions a tag of tool output: tool output does not end reasoning."""
         if self._state is _State.IN_TOOL_OUTPUT:
             self._state = _State.SPEAKING
         self.read(tag)
@@ -438,14 +438,14 @@ def _tool_outputs(text: str, start: int) -> dict[int, int]:
 
 
 def _name(template: str, marker: re.Match[str]) -> str:
-    """Return what the opening and the closing marker of a tool's output have in common."""
+    """Return the key that the opening and the closing marker of tool output share."""
     if template == "fence":
         return template
     return f"{'tag' if template in ('result', 'after_call') else template} {marker[marker.lastgroup or 0]}"
 
 
 def _is_quoted(marker: re.Match[str]) -> bool:
-    """Return whether the same quotation mark or backtick is on both sides: the text is about the token."""
+    """Return whether the same quotation mark or backtick is on both sides, so that the text is about the token."""
     before = marker.string[max(0, marker.start() - 1) : marker.start()]
     return before in ('"', "'", "`") and marker.string.startswith(before, marker.end())
 
@@ -456,7 +456,7 @@ def _is_after_call(tag: re.Match[str]) -> bool:
 
 
 def _without_trailing_tokens(text: str) -> str:
-    """Return the text without tokens of templates that are not known, such as `<|end_of_solution|>`, at its end."""
+    """Return the text without trailing tokens of unknown templates, such as `<|end_of_solution|>`."""
     end = len(text)
     while token := _TRAILING_TOKEN.search(text, max(0, end - _TRAILING_LENGTH), end):
         end = token.start()

@@ -1,1 +1,1 @@
-"""Data files of the command line: rows in from JSONL or parquet, the same rows with their scores out."""
+"""Data files of the command line: read rows from JSONL or parquet, write the same rows with their scores."""

@@ -1,7 +1,7 @@
-"""The file that scores are appended to, a row a line; after an interruption it is taken up where it ends.
+"""The file that scores are appended to, one row a line; an interrupted run continues at its end.
 
-A line is its row of IN followed by the four fields of the score, so whether a line belongs to a row is seen from its
-beginning alone. For parquet the row's digest stands in place of the row.
+A line is the row of IN followed by the four fields of the score, so the beginning of a line shows whether it belongs
+to a row. For parquet, the digest of the row replaces the row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardstack_cli.data.rows import Row, added_fields, own_fields, to_json
 from rewardstack_cli.progress import Tally
 
 SYNC_INTERVAL = 1.0
-"""Seconds after which what was written is forced to the disk: what a crash of the machine can cost."""
+"""Seconds between two syncs to disk: the most that a machine crash can lose."""
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ Identity = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def digest_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """The row's digest, to stand for it."""
+    """Return the row's digest as the field `row`, which replaces the row in a score file."""
     return {"row": blake2b(to_json(own_fields(fields)), digest_size=16).hexdigest()}
 
 
@@ -42,9 +42,9 @@ class ScoreFile:
     """Scored rows, in order.
 
     Args:
-        path: JSONL; created where it is absent.
-        identity: what of a row of IN begins its line.
-        start_over: forget what it has.
+        path: JSONL; created if it does not exist.
+        identity: returns the fields of a row of IN that its line begins with.
+        start_over: whether to discard what the file has.
 
     Raises:
         RequestError: another run is writing it, or it cannot be opened.
@@ -73,10 +73,10 @@ class ScoreFile:
             file.close()
 
     def compare(self, row: Row) -> None:
-        """Takes the next line, where there is one, for the score of `row`, the next row of IN.
+        """Read the next line, if there is one, as the score of `row`, which is the next row of IN.
 
         Raises:
-            RequestError: it is not.
+            RequestError: the line belongs to another row.
         """
         line = self._file.readline()
         if not line:
@@ -107,10 +107,10 @@ class ScoreFile:
         )
 
     def resume(self) -> None:
-        """After all of IN was compared: cuts off the incomplete last line, and failed rows at the end.
+        """Cut off an incomplete last line and failed rows at the end; call this after `compare` has seen all of IN.
 
         Raises:
-            RequestError: there are more lines than rows.
+            RequestError: the file has more lines than IN has rows.
         """
         if self._file.readline():
             raise RequestError(f"{self.path} has more rows than IN; name another OUT, or start over with --force", "-o")
@@ -118,7 +118,7 @@ class ScoreFile:
         self._file.truncate()
 
     def append(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Writes the rows that have a score; once this returns, they survive the end of the process."""
+        """Write the rows that have a score; they survive the end of the process once this returns."""
         lines = []
         for row, score in zip(rows, scores, strict=False):
             added = added_fields(score)
@@ -131,7 +131,7 @@ class ScoreFile:
             self._synced_at = time.monotonic()
 
     def failed_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield those of IN's rows whose line says that they failed."""
+        """Yield the rows of IN whose line has the status `failed`."""
         with self.path.open("rb") as lines:
             for row, line in zip(rows, lines, strict=False):
                 if _has_failed(line):
@@ -139,7 +139,7 @@ class ScoreFile:
 
     @contextmanager
     def rewriting(self) -> Iterator[Rewriter]:
-        """Give failed rows new scores: the file is replaced at the end, however that comes."""
+        """Give failed rows new scores; the file is replaced on exit, also after an exception."""
         path = self.path.with_name(self.path.name + ".retry")
         with self.path.open("rb") as old:
             rewriter = Rewriter(old, _open(path), self._identity, self.tally)
@@ -151,7 +151,7 @@ class ScoreFile:
                 path.replace(self.path)
 
     def added(self) -> Iterator[dict[str, Any]]:
-        """What the scores add to their rows, from the first on."""
+        """Yield the fields that the scores add to their rows, from the first row on."""
         self._file.seek(0)
         for line in self._file:
             fields = json.loads(line)
@@ -165,8 +165,8 @@ class Rewriter:
     Args:
         old: the lines as they are.
         new: the file that they are written to.
-        identity: what of a row of IN begins its line.
-        tally: of all lines.
+        identity: returns the fields of a row of IN that its line begins with.
+        tally: counts of all lines.
     """
 
     def __init__(self, old: BinaryIO, new: BufferedRandom, identity: Identity, tally: Tally) -> None:
@@ -174,7 +174,7 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write the next failed rows with their scores, after the lines before them."""
+        """Write the next failed rows with their new scores, after copying the lines before them."""
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
                 if _has_failed(line):
@@ -186,7 +186,7 @@ class Rewriter:
             self._tally.add(**added)
 
     def finish(self) -> BufferedRandom:
-        """Write the lines that are left, and return the file, which is on the disk then."""
+        """Copy the remaining lines and return the file after syncing it to disk."""
         shutil.copyfileobj(self._old, self._new)
         self._new.flush()
         os.fsync(self._new.fileno())
@@ -199,7 +199,7 @@ def _has_failed(line: bytes) -> bool:
 
 def _open(path: Path) -> BufferedRandom:
     if path.exists() and not path.is_file():
-        raise RequestError(f"{path} is no file", "-o")
+        raise RequestError(f"{path} is not a file", "-o")
     try:
         path.touch()
         file = path.open("r+b")
@@ -210,12 +210,12 @@ def _open(path: Path) -> BufferedRandom:
     except BlockingIOError as error:
         raise RequestError(f"{path}: another run is writing it", "-o") from error
     except OSError:
-        log.warning("%s: its file system has no locks; see to it that no other run writes it", path)
+        log.warning("%s: its file system has no locks; make sure that no other run writes to it", path)
     return file
 
 
 def _added(line: bytes, start: bytes) -> dict[str, Any] | None:
-    """The fields of the score in a line that begins with `start`; None where it does not, or is damaged."""
+    """Return the score fields of a line that begins with `start`; None if it does not, or is damaged."""
     if not line.startswith(start):
         return None
     try:

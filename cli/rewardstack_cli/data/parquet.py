@@ -1,4 +1,4 @@
-"""Parquet in and out, by pyarrow (extra `data`), which is imported only where a parquet file is named."""
+"""Read and write parquet with pyarrow (extra `data`), which is imported only when a parquet file is named."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BATCH = 1024
-"""Rows in memory at a time at most."""
+"""Maximum number of rows in memory at a time."""
 BATCH_BYTES = 16 << 20
-"""Bytes that they take at most, unless a single row takes more."""
+"""Maximum bytes of these rows, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
-"""Bytes that one row may take: a dictionary lets a small file hold many rows of any size."""
+"""Maximum bytes of one row: with a dictionary, a small file can hold many large rows."""
 MAX_DEPTH = 100
-"""Of a column, as of a sample's fields; not every release of pyarrow has a bound."""
+"""Maximum nesting of a column, as of a sample's fields; not every release of pyarrow has a limit."""
 VALUE_BYTES = 64
-"""Bytes that Python needs for one value beside its data, about."""
+"""Approximate bytes that Python needs for one value besides its data."""
 INPUT_DIGEST = b"rewardstack.input"
-"""Metadata of OUT: the digest of the rows it was made from."""
+"""Metadata of OUT: the digest of the rows that it was made from."""
 PROVENANCE = b"rewardstack.provenance"
 """Metadata of OUT: what its scores depended on, as JSON."""
 
 
 def require() -> None:
-    """Raises `SettingsError` where pyarrow is absent."""
+    """Raise `SettingsError` if pyarrow is not installed."""
     if find_spec("pyarrow") is None:
         raise SettingsError("parquet needs pyarrow; install it with: pip install pyarrow")
 
 
 def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a parquet file from number `start` (from 0) on, as Python's own types.
+    """Yield the rows of a parquet file as Python values, from row number `start` (from 0) on.
 
     Args:
         path: of the file.
         start: the first row.
-        columns: that are read, where the file has them; None for all.
+        columns: columns to read, if the file has them; None for all.
 
     Raises:
-        RequestError: it is no readable parquet file, has a column twice, or a row is larger than `MAX_ROW_BYTES`.
+        RequestError: the file is not readable, a column is duplicated, or a row is larger than `MAX_ROW_BYTES`.
     """
     with _readable(path):
         for batch in _batches(path, columns, start):
@@ -59,15 +59,15 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
 
 
 def read_added(path: Path) -> Iterator[dict[str, Any]]:
-    """What the scores added to the rows of a file written by `write`."""
+    """Yield the fields that the scores added to the rows of a file written by `write`."""
     for batch in _batches(path, ADDED):
         yield from batch.to_pylist()
 
 
 def made_from(path: Path) -> tuple[str, Provenance | None]:
-    """The digest of the rows that a parquet file written by `write` was made from, and what its scores depended on.
+    """Return the input digest and the provenance that `write` stored in a parquet file.
 
-    For any other they are empty and None.
+    For a file that `write` did not write, they are empty and None.
     """
     import pyarrow.parquet as pq
 
@@ -77,13 +77,13 @@ def made_from(path: Path) -> tuple[str, Provenance | None]:
 
 
 def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
-    """The columns that hold all of `rows`, what a score adds left out.
+    """Return the schema that holds all of `rows`, without the fields that a score adds.
 
     Args:
         rows: the parquet file they are in, or the rows themselves.
 
     Raises:
-        RequestError: parquet has no type for a field, or its values have several; the message names it.
+        RequestError: parquet has no type for a field, or its values have several types; the message names it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -111,15 +111,15 @@ def write(
     digest: str,
     provenance: Provenance | None,
 ) -> None:
-    """Writes OUT whole: under another name first, so that it is never seen half written.
+    """Write OUT under a temporary name, then rename it, so that a partial file is never visible.
 
     Args:
         path: of OUT.
         rows: the parquet file they are in, or the rows themselves.
-        added: what the scores add, one a row.
+        added: the fields that the scores add, one object for each row.
         schema: from `schema_of(rows)`.
-        digest: of the rows, kept in OUT.
-        provenance: what the scores depended on, kept there as well; None where nobody knows.
+        digest: digest of the rows, stored in OUT.
+        provenance: what the scores depended on, also stored in OUT; None if unknown.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -165,7 +165,7 @@ def _without_added(schema: pa.Schema) -> pa.Schema:
 
 
 def _batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from number `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES` or one row."""
+    """Yield the rows from number `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES`, or one row."""
     import pyarrow.parquet as pq
 
     with _readable(path):
@@ -173,7 +173,7 @@ def _batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -
         schema = _schema(path, metadata)
         leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
         names = None if columns is None else [name for name in schema.names if name in columns]
-        # Dictionaries stay dictionaries until it is known what their values take.
+        # Keep dictionaries encoded until their decoded size is known.
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts, buffer_size=1 << 20) as file:
             row = 0
@@ -193,7 +193,7 @@ def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     """Return the columns of a file.
 
     Raises:
-        RequestError: it has a column twice, or one that is nested too deep.
+        RequestError: a column is duplicated or nested too deep.
     """
     for at in range(metadata.num_columns):
         parts = metadata.schema.column(at).path.split(".")
@@ -202,12 +202,12 @@ def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     schema = metadata.schema.to_arrow_schema()
     twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
     if twice is not None:
-        raise RequestError(f"{path}: the column {twice} is there twice; rename or drop one", twice)
+        raise RequestError(f"{path}: the column {twice} is duplicated; rename or drop one", twice)
     return schema
 
 
 def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
-    """Return how many rows of a row group to decode at a time, by what the file says of their size."""
+    """Return how many rows of a row group to decode at a time, from the sizes that the file declares."""
     columns = [group.column(number) for number in range(group.num_columns)]
     declared = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
     average = declared // max(1, group.num_rows)
@@ -217,7 +217,7 @@ def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
 
 
 def _bounded(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield a batch, whose first row is number `start` in parts of bounded size, of the types of `schema`."""
+    """Split a batch that starts at row `start` until each part fits the size limits; cast it to `schema`."""
     import pyarrow as pa
 
     size = sum(map(_size, batch.columns))
@@ -234,7 +234,7 @@ def _bounded(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -
 
 
 def _size(array: pa.Array) -> int:
-    """Return about how many bytes the values of an array take as Python's, each as often as it occurs."""
+    """Estimate the bytes that the values of an array take in Python, with repeated values counted each time."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
@@ -263,7 +263,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column that was read as a dictionary, or has one inside, as the type that the file gives it."""
+    """Return a column with the type that the file declares, decoding dictionaries."""
     import pyarrow.types as types
 
     if types.is_dictionary(array.type) and not types.is_dictionary(kind):
@@ -283,7 +283,7 @@ def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raise what pyarrow says of a damaged file as an error of that file; one of the disk stays what it is."""
+    """Raise a pyarrow error of a damaged file as `RequestError` for that file; OS errors pass through."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""What a row of a data file means: the sample in it, and what its score adds."""
+"""Rows of a data file: the sample in a row, and the fields that its score adds."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 
 ADDED = ("value", "status", "reason", "cached")
-"""What a row of OUT has beside the row of IN; fields of these names in IN are replaced."""
+"""Fields that a row of OUT has in addition to the row of IN; fields of these names in IN are replaced."""
 
 SAMPLE = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
-"""What is read of a row that is shown and not written: the fields of `to_request`, and the row's name."""
+"""Fields that are read if rows are only shown: those of `to_request`, and the row's name."""
 
 
 class Row(NamedTuple):
     """One row of a data file.
 
     Args:
-        file: that it stands in.
-        spot: where in it, such as `line 3`.
+        file: the file that it is in.
+        spot: position in the file, such as `line 3`.
         fields: its fields, in order.
     """
 
@@ -39,13 +39,13 @@ class Row(NamedTuple):
 
 
 def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Request:
-    """The sample that a row holds.
+    """Return the sample in a row of a data file.
 
     Args:
         fields: `data_source`, `solution_str` (or `response`; a string or chat messages), `ground_truth` (or verl's
             `reward_model.ground_truth`; null where the route needs none) and, where wanted, `extra_info`, whose null
             fields count as absent: a parquet file has one for every field that any row has.
-        data_source: for rows that have none.
+        data_source: used for rows that have none.
 
     Raises:
         RequestError: a field is missing or has the wrong type; the message names it.
@@ -82,12 +82,12 @@ def _expect(value: Any, kind: type | tuple[type, ...], field: str, what: str) ->
 
 
 def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without what a score adds."""
+    """Return the row without the fields that a score adds."""
     return {name: value for name, value in fields.items() if name not in ADDED}
 
 
 def size_of(fields: Mapping[str, Any]) -> int:
-    """Return the characters and bytes in a row, at any depth."""
+    """Return the number of characters and bytes in a row, at any depth."""
     total = 0
     values: list[Any] = [fields]
     while values:
@@ -102,17 +102,17 @@ def size_of(fields: Mapping[str, Any]) -> int:
 
 
 def added_fields(score: Score) -> dict[str, Any]:
-    """What `score` adds to its row."""
+    """Return the fields that `score` adds to its row."""
     return {"value": score.value, "status": score.status, "reason": score.reason, "cached": score.cached}
 
 
 def to_json(fields: Mapping[str, Any]) -> bytes:
-    """A row as one line of UTF-8 without its end: the same bytes for the same row.
+    """Return a row as one line of UTF-8 without a line end; equal rows give equal bytes.
 
-    What JSON has no type for (a parquet file's dates, decimals, bytes) is written as text, bytes in base64.
+    Types that JSON lacks (a parquet file's dates, decimals, bytes) are written as text, bytes in base64.
     """
     text = json.dumps(fields, ensure_ascii=False, default=_as_text)
-    # Only lone surrogates cannot be encoded, and Python's \udXXX for them is JSON's own.
+    # Only lone surrogates cannot be encoded; Python's \udXXX escape for them is valid JSON.
     return text.encode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""Reading a data file, row by row: however large it is, one row (JSONL) or one batch (parquet) is in memory."""
+"""Read a data file row by row: only one row (JSONL) or one batch (parquet) is in memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ BOM = b"\xef\xbb\xbf"
 
 
 def is_parquet(path: Path, argument: str) -> bool:
-    """Whether `path` names a parquet file rather than a JSONL file.
+    """Return whether `path` names a parquet file rather than a JSONL file.
 
     Args:
         path: of a data file.
-        argument: the name of the argument it comes from, for the error.
+        argument: name of the command-line argument, for the error message.
 
     Raises:
         RequestError: its suffix is neither.
-        SettingsError: it does, and the extra `data` is not installed.
+        SettingsError: it names a parquet file, and the extra `data` is not installed.
     """
     if path.suffix == PARQUET:
         parquet.require()
@@ -40,10 +40,10 @@ class Source:
 
     Args:
         path: ends in `.jsonl` or `.parquet`.
-        columns: of parquet that are read, where it has them; None for all.
+        columns: columns of a parquet file to read, if it has them; None for all.
 
     Raises:
-        RequestError: it is no file, or of another kind.
+        RequestError: there is no such file, or its suffix is unknown.
         SettingsError: it is parquet, and the extra `data` is not installed.
     """
 
@@ -55,7 +55,7 @@ class Source:
             raise RequestError(f"IN: there is no file {path}", "IN")
 
     def rows(self, start: int = 0) -> Iterator[Row]:
-        """The rows from number `start` (from 0) on; blank lines of JSONL are none.
+        """Return the rows from number `start` (from 0) on; blank lines of JSONL are skipped.
 
         Raises:
             RequestError: a row is malformed; the message names file and line.

@@ -1,5 +1,5 @@
-"""`rewardstack check --deep`: what must hold of a whole stack, checked from outside, however it was started.
+"""`rewardstack check --deep`: checks of a whole stack from outside, however it was started.
 
-`checks` is the table of all that is checked; each check is a function of a `Stack`, and each module holds those of one
+`checks` is the table of all checks; each check is a function of a `Stack`, and each module holds the checks of one
 concern.
 """

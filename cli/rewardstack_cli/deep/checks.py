@@ -1,4 +1,4 @@
-"""Every deep check by its name, in the order in which they are run, and what became of each."""
+"""The table of deep checks, in the order in which they run, and the result of each."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import NamedTuple
 from rewardstack.errors import RewardstackError
 from rewardstack_cli.deep.gateway import keys, paths
 from rewardstack_cli.deep.jobs import job
-from rewardstack_cli.deep.outage import Switch, judge_down, untold
+from rewardstack_cli.deep.outage import Switch, judge_down, no_outage
 from rewardstack_cli.deep.protocols import PROTOCOLS
 from rewardstack_cli.deep.scores import (
-    both_ways_agree,
+    both_paths_agree,
     cache,
-    cache_of_a_trainer,
     code,
     directly,
     through_the_reward_server,
+    trainer_cache,
 )
 from rewardstack_cli.deep.stack import LeftOut, Stack, Unmet
-from rewardstack_cli.probes.finding import Trouble
+from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import LOGS
 
 OUTAGE = "outage"
 
 
 class Check(NamedTuple):
-    """Something that must hold.
+    """A property that a stack must have.
 
     Args:
-        run: says what it found, in words; raises `Unmet` where it does not hold, `LeftOut` where the stack lacks it.
-        remedy: what to do where it does not hold.
+        run: returns what it found; raises `Unmet` if the check fails, `LeftOut` if the stack lacks the service.
+        remedy: what to do if the check fails.
     """
 
     run: Callable[[Stack], Awaitable[str]]
@@ -40,25 +40,25 @@ class Check(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """What became of a check.
+    """The result of a check.
 
     Args:
-        check: its name.
+        check: name of the check.
         result: `ok`, `left out` or `FAILED`.
-        seconds: that it took.
-        found: in words.
-        trouble: what is wrong; None where nothing is.
+        seconds: duration.
+        found: what the check found.
+        trouble: what is wrong; None if nothing is.
     """
 
     check: str
     result: str
     seconds: float
     found: str
-    trouble: Trouble | None = None
+    trouble: ProbeError | None = None
 
 
 CHECKS: Mapping[str, Check] = {
-    "paths": Check(paths, "it is another gateway, or an old configuration of it: `make up` writes it anew"),
+    "paths": Check(paths, "another gateway answers, or its configuration is old: run `make up` to rewrite it"),
     "keys": Check(keys, "the server was started without this key: set it where the stack is started, then `make up`"),
     **{name: Check(run) for name, run in PROTOCOLS.items()},
     "rules": Check(partial(through_the_reward_server, "rules")),
@@ -71,29 +71,34 @@ CHECKS: Mapping[str, Check] = {
         partial(through_the_reward_server, "embedding"),
         f"does the reward server know the embedding server (its own EMBEDDING_SERVER_URL)? {LOGS}",
     ),
+    "reward-model": Check(
+        partial(through_the_reward_server, "reward-model"),
+        f"does the reward server know the reward model (its own REWARD_MODEL_SERVER_URL)? {LOGS}",
+    ),
     "judge-directly": Check(partial(directly, "judge")),
     "embedding-directly": Check(partial(directly, "embedding")),
-    "ways-agree": Check(both_ways_agree, "the reward server asks other model servers than this machine does"),
-    "cache": Check(cache, "is the reward server's cache up (`make status`), and has it room (`make logs s=rules`)?"),
-    "cache-directly": Check(cache_of_a_trainer, "does REWARD_CACHE_URL name the stack's cache, and has it room?"),
+    "reward-model-directly": Check(partial(directly, "reward-model")),
+    "ways-agree": Check(both_paths_agree, "the reward server uses other model servers than this machine"),
+    "cache": Check(cache, "is the reward server's cache up (`make status`), and not full (`make logs s=rules`)?"),
+    "cache-directly": Check(trainer_cache, "does REWARD_CACHE_URL name the stack's cache, and is it not full?"),
     "jobs": Check(job, "are the workers up (`make status`)? look at their log (`make logs s=worker`)"),
-    OUTAGE: Check(untold),
+    OUTAGE: Check(no_outage),
 }
 
 
 def with_outage(stop: Switch, start: Switch) -> Mapping[str, Check]:
-    """All checks, an outage of the judge among them, which these commands bring about and end."""
+    """Return all checks, with an outage of the judge that these switches start and end."""
     return {**CHECKS, OUTAGE: Check(partial(judge_down, stop, start))}
 
 
 async def run_check(name: str, check: Check, stack: Stack, required: Collection[str]) -> CheckResult:
-    """What becomes of a check.
+    """Run a check and return its result.
 
     Args:
-        name: of it.
-        check: that is run.
-        stack: that is checked.
-        required: names of those that the stack must not lack.
+        name: name of the check.
+        check: the check to run.
+        stack: the stack to check.
+        required: names of checks that must not be left out.
     """
     started = time.monotonic()
     result, found, trouble = "ok", "", None
@@ -102,11 +107,11 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
     except LeftOut as reason:
         result, found = "left out", str(reason)
         if name in required:
-            trouble = Trouble(f"it is left out: {reason}", "add it to the stack, or take it off --require")
-    except Trouble as error:
+            trouble = ProbeError(f"it is left out: {reason}", "add it to the stack, or remove it from --require")
+    except ProbeError as error:
         trouble = error
     except (Unmet, RewardstackError) as error:
-        trouble = Trouble(str(error), check.remedy)
+        trouble = ProbeError(str(error), check.remedy)
     except (LookupError, TypeError, ValueError) as error:
-        trouble = Trouble(f"an unreadable answer: {error!r}", f"it is another service, or a faulty one; {LOGS}")
+        trouble = ProbeError(f"an unreadable answer: {error!r}", f"another service answers, or it is broken; {LOGS}")
     return CheckResult(name, "FAILED" if trouble else result, time.monotonic() - started, found, trouble)

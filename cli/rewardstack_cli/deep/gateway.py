@@ -1,4 +1,4 @@
-"""What the gateway keeps from those outside: paths that it does not list, and services without their key."""
+"""Checks of the gateway: it refuses paths that it does not list, and requests without the service's key."""
 
 from __future__ import annotations
 
@@ -9,27 +9,33 @@ from rewardstack_cli.deep.samples import ServiceName
 from rewardstack_cli.deep.stack import NAMES, PATIENCE, LeftOut, Stack, require
 from rewardstack_cli.probes.http import Probed
 
-HIDDEN: dict[ServiceName, str] = {"rules": "/unlisted", "judge": "/invocations", "embedding": "/decode"}
-"""A path that the gateway does not list; judges and embedding servers have theirs."""
+HIDDEN: dict[ServiceName, str] = {
+    "rules": "/unlisted",
+    "judge": "/invocations",
+    "embedding": "/decode",
+    "reward-model": "/rerank",
+}
+"""A path that the gateway does not list; judges and embedding servers do have theirs."""
 BY_GATEWAY = b"at the gateway"
-"""In the gateway's words for such a path; a service has others."""
+"""Text of the gateway's own 404 page; the services' pages do not contain it."""
 GUARDED: dict[ServiceName, tuple[str, Any]] = {
     "rules": ("/v1/score", {"items": []}),
     "judge": ("/v1/chat/completions", {"messages": []}),
     "embedding": ("/embed", {"inputs": "text"}),
+    "reward-model": ("/classify", {"messages": []}),
 }
-"""What each service does for those with its key alone."""
+"""A request to each service that needs its key."""
 
 
 async def paths(stack: Stack) -> str:
-    """What is not listed at the gateway is 404, also where a service behind it has that path."""
+    """Check that the gateway answers 404 for paths that it does not list, even if a service behind it has them."""
     servers = [(service, server) for service in stack.services for server in stack.servers(service)]
     guarded = [(service, server) for service, server in servers if await _is_gateway(server)]
     if not guarded:
         raise LeftOut("the servers are reached without a gateway")
     for service, server in guarded:
         reply = await server.reply(HIDDEN[service], patience=PATIENCE)
-        fault = f"{service}: {HIDDEN[service]} answers {reply.status} where the gateway's own 404 is right"
+        fault = f"{service}: {HIDDEN[service]} answers {reply.status}, expected the gateway's own 404"
         require(reply.status == 404 and BY_GATEWAY in reply.data, fault)
     return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in guarded))
 
@@ -39,7 +45,7 @@ async def _is_gateway(server: Probed) -> bool:
 
 
 async def keys(stack: Stack) -> str:
-    """Where a service has a key, nobody without it is served."""
+    """Check that a service with a key answers 401 to a wrong key."""
     guarded = [service for service in stack.services if any(server.has_key for server in stack.servers(service))]
     if not guarded:
         raise LeftOut("no key is set: " + ", ".join(NAMES[service].api_key for service in stack.services))
@@ -47,5 +53,5 @@ async def keys(stack: Stack) -> str:
         path, body = GUARDED[service]
         for server in stack.servers(service):
             reply = await server.reply(path, json.dumps(body).encode(), PATIENCE, Authorization="Bearer not-the-key")
-            require(reply.status == 401, f"{service}: {path} answers {reply.status} to a wrong key, where 401 is right")
+            require(reply.status == 401, f"{service}: {path} answers {reply.status} to a wrong key, expected 401")
     return "401 to a wrong key: " + ", ".join(guarded)

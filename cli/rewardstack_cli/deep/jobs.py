@@ -1,4 +1,4 @@
-"""Jobs: what is handed to the workers comes back once, in order and right."""
+"""Check of jobs: the workers return each sample once, in order and with the right score."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rewardstack_cli.probes.http import Probed
 
 JOB_SECONDS = 600.0
 COPIES = 5
-"""Of each rule's sample in a job."""
+"""Number of copies of each rule's sample in a job."""
 ENDED = ("finished", "failed", "canceled")
 NO_QUEUE = 503
 
 
 async def job(stack: Stack) -> str:
-    """A job of every service's samples comes to its end, with each sample once, in order, and right."""
+    """Check that a job with samples of every service finishes with each sample once, in order, and right."""
     some = [sample for sample in samples(*stack.services) for _ in range(COPIES if sample.service == "rules" else 1)]
     started = time.monotonic()
     server = stack.servers("rules")[0]
@@ -45,7 +45,7 @@ def _require_right(some: list[Sample], results: bytes) -> None:
 
 
 async def _submit(server: Probed, some: list[Sample]) -> str:
-    """The id of their job; submitted twice, as by a client that lost the first answer."""
+    """Submit a job twice with the same key, as a client that lost the first answer would, and return its id."""
     body = json.dumps({"items": [_item(sample) for sample in some]}).encode()
     key = uuid.uuid4().hex
     replies = [await server.reply("/jobs", body, PATIENCE, Idempotency_Key=key) for _ in range(2)]

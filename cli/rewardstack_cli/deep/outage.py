@@ -1,4 +1,4 @@
-"""What must hold while the judge is down, and once it is back: no failure of it is ever a score."""
+"""Check of an outage: no failure of the judge becomes a score, while it is down or after it is back."""
 
 from __future__ import annotations
 
@@ -12,62 +12,62 @@ from typing import Any
 
 from rewardstack.score import Score
 from rewardstack_cli.deep.samples import PROBLEM, TIMEOUT, Sample, samples
-from rewardstack_cli.deep.scores import until_remembered
+from rewardstack_cli.deep.scores import wait_until_cached
 from rewardstack_cli.deep.stack import PATIENCE, LeftOut, Stack, require, require_right, wait_until
-from rewardstack_cli.probes.finding import Trouble
+from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import Probed
 
 STOPPED_SECONDS = 120.0
 GIVEN_UP = 5.0
-"""Seconds that a sample is waited for while the judge is down."""
+"""Timeout in seconds of a sample while the judge is down."""
 COMMAND_SECONDS = 300.0
 
 Switch = Callable[[], Coroutine[Any, Any, None]]
-"""Stops or starts the judge; returns when that is under way."""
+"""Stops or starts the judge; returns when the command has ended."""
 
 
 def command(line: str) -> Switch:
-    """A switch that runs a command, without a shell.
+    """Return a switch that runs a command without a shell.
 
     Args:
-        line: as one would type it, such as `docker compose stop judge`.
+        line: the command line, such as `docker compose stop judge`.
     """
 
     async def switch() -> None:
         try:
             process = await asyncio.create_subprocess_exec(*shlex.split(line), stdout=PIPE, stderr=STDOUT)
         except OSError as error:
-            raise Trouble(f"{line}: {error}", "correct the command; it is run without a shell") from error
+            raise ProbeError(f"{line}: {error}", "correct the command; it is run without a shell") from error
         try:
-            said, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
+            output, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
         except asyncio.TimeoutError:
             process.kill()
-            raise Trouble(f"{line}: not done after {COMMAND_SECONDS:g} s", "give a command that ends") from None
-        require(process.returncode == 0, f"{line}: {said.decode(errors='replace').strip()[-500:]}")
+            raise ProbeError(f"{line}: still running after {COMMAND_SECONDS:g} s", "use a command that exits") from None
+        require(process.returncode == 0, f"{line}: {output.decode(errors='replace').strip()[-500:]}")
 
     return switch
 
 
-async def untold(_: Stack) -> str:
-    """In place of an outage that nobody told how to bring about."""
-    raise LeftOut("--stop-judge and --start-judge do not say how to bring one about")
+async def no_outage(_: Stack) -> str:
+    """Leave the outage check out: no commands that stop and start the judge were given."""
+    raise LeftOut("--stop-judge and --start-judge are not set")
 
 
 async def judge_down(stop: Switch, start: Switch, stack: Stack) -> str:
-    """While the judge is down its samples are failed, others are scored; when it is back, so are they.
+    """Check that judge samples fail while the judge is down, others are scored, and all are scored afterwards.
 
     Args:
-        stop: stops every replica of it.
+        stop: stops every replica of the judge.
         start: starts them again.
-        stack: with a judge.
+        stack: a stack with a judge.
 
     Raises:
-        Unmet: something is not so; the judge is started again all the same.
+        Unmet: a condition does not hold; the judge is started again first.
     """
     known = samples("judge")
     scores = await stack.score(known)
     require_right(known, scores)
-    await until_remembered(stack, known, scores)
+    await wait_until_cached(stack, known, scores)
     new = samples("judge")
     async with _stopped(stack, stop, start):
         await _require_failed(stack, [sample.within(GIVEN_UP) for sample in new])
@@ -79,9 +79,9 @@ async def judge_down(stop: Switch, start: Switch, stack: Stack) -> str:
 
 
 async def _require_failed(stack: Stack, new: list[Sample]) -> None:
-    """New samples fail, and fail again: no failure is remembered as a score.
+    """Raise `Unmet` unless new samples fail each time: a failure must not be cached as a score.
 
-    Once the judge is back, `cached` does not show that: a request that was sent twice finds what the first one scored.
+    This is checked while the judge is down: once it is back, a second request gets the cached score of the first one.
     """
     for direct in (False, True):
         for one in await stack.score(new, direct=direct):
@@ -94,7 +94,7 @@ async def _require_failed(stack: Stack, new: list[Sample]) -> None:
 
 
 async def _require_refused(stack: Stack, response: str) -> None:
-    """A trainer's own protocol has no word for a failure, so the answer is one that the trainer tries again."""
+    """Raise `Unmet` unless `/get_reward`, which cannot report a failure, answers 503 so that the trainer retries."""
     body = {"prompts": [PROBLEM], "responses": [response], "golden_responses": ["90"]}
     path, deadline = "/get_reward?reward_type=llm_judge_remote", str(int(GIVEN_UP * 1000))
     for server in stack.servers("rules"):
@@ -104,17 +104,17 @@ async def _require_refused(stack: Stack, response: str) -> None:
 
 
 async def _require_others(stack: Stack, known: list[Sample], scores: list[Score]) -> None:
-    """What the cache has, and what needs no judge, is scored as ever."""
+    """Raise `Unmet` unless cached scores, and samples that need no judge, are still returned."""
     others = samples(*(service for service in stack.services if service != "judge"))
     require_right(others, await stack.score(others))
-    await until_remembered(stack, [sample.within(GIVEN_UP) for sample in known], scores)
+    await wait_until_cached(stack, [sample.within(GIVEN_UP) for sample in known], scores)
 
 
 @asynccontextmanager
 async def _stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIterator[None]:
-    """The judge is down; afterwards it is started again, whatever happened, and waited for where all went well."""
+    """Keep the judge stopped within the context; start it again in any case, and wait for it if all went well."""
 
-    async def is_well() -> bool:
+    async def is_healthy() -> bool:
         return all(await _health(stack))
 
     async def is_down() -> bool:
@@ -126,16 +126,16 @@ async def _stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIterator[N
         yield
     finally:
         await start()
-    await wait_until(is_well, stack.loading_seconds, "the judge answers again")
+    await wait_until(is_healthy, stack.loading_seconds, "the judge answers again")
 
 
 async def _health(stack: Stack) -> list[bool]:
-    """Of each address of the judge, whether it answers."""
+    """Return for each URL of the judge whether it answers."""
     return [await _answers(server) for server in stack.servers("judge")]
 
 
 async def _answers(server: Probed) -> bool:
     try:
         return (await server.reply("/health")).status == 200
-    except Trouble:
+    except ProbeError:
         return False

@@ -1,4 +1,4 @@
-"""The reward server's protocols, each with an answer that is right and one that is wrong."""
+"""Checks of the reward server's protocols, each with a right and a wrong response."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PROMPT, RIGHT, WRONG, REFERENCE = "What is 6 * 7?", "It is $42$.", "It is $41$."
 BY_MATH = "?reward_type=math"
 
 Ask = Callable[[Probed, str], Awaitable[Any]]
-"""Asks a reward server for what a response is worth."""
+"""Sends a response to a reward server and returns its reward."""
 
 
 async def speaks(ask: Ask, stack: Stack) -> str:
-    """Every reward server tells right from wrong by one protocol."""
+    """Check that every reward server scores a right and a wrong response correctly by one protocol."""
     for server in stack.servers("rules"):
         for response, value in ((RIGHT, 1.0), (WRONG, 0.0)):
             found = await ask(server, response)
-            require(found == value, f"{response!r} is worth {found} where {value:g} is right")
+            require(found == value, f"{response!r} scores {found}, expected {value:g}")
     return "1 for the right answer, 0 for the wrong one"
 
 
@@ -71,4 +71,4 @@ PROTOCOLS = {
     "nemo-gym": partial(speaks, _nemo_gym),
     "roll": partial(speaks, _roll),
 }
-"""A check for each, by its name."""
+"""A check for each protocol, by its name."""

@@ -1,60 +1,61 @@
-"""Samples whose right score is known beforehand, new ones at each call, so that no cache has met them."""
+"""Samples whose right score is known in advance. Each call makes new ones, so that no cache has them."""
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from rewardstack.score import Request, Score
 
-ServiceName = Literal["rules", "judge", "embedding"]
+ServiceName = Literal["rules", "judge", "embedding", "reward-model"]
 
 CLOSE = 0.05
-"""How far two scores of one sample may be apart where model servers compute them in batches of other sizes."""
+"""Maximum difference of two scores of one sample that model servers compute in batches of different sizes."""
 TIMEOUT = 120.0
-"""Seconds that a model server may take for a sample; one on a processor has not much to give."""
+"""Seconds that a model server may take for a sample; one on the CPU is slow."""
 PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"
 REFERENCE = "5 * 12 = 60 and 60 + 30 = 90. The answer is 90."
 
 
 class Sample(NamedTuple):
-    """One sample, and what its score must be.
+    """A sample and the range of its right score.
 
     Args:
         request: the sample.
-        low: the least value that is right.
-        high: the greatest.
-        service: that scores it.
-        kept: whether its score is worth keeping: what a rule decides at once need not come from a cache.
-        exact: whether it is worth the same in a batch of any size; a judge's written verdict is not, at temperature 0
-            neither.
+        low: lowest right value.
+        high: highest right value.
+        service: service that scores it.
+        cacheable: whether its score is cached; scores of rules that run inline are not.
+        exact: whether its score is the same in a batch of any size; that of a judge's written verdict is not, even at
+            temperature 0.
     """
 
     request: Request
     low: float
     high: float
     service: ServiceName
-    kept: bool = True
+    cacheable: bool = True
     exact: bool = True
 
     def fault(self, score: Score) -> str:
-        """What is wrong with a score, in words; empty for nothing."""
+        """Return what is wrong with a score; empty if nothing is."""
         if score.status != "ok" or score.value is None:
             return f"{self.request.data_source}: {score.status}: {score.reason}"
         if not self.low <= score.value <= self.high:
-            return f"{self.request.data_source}: {score.value} where {self.low:g} to {self.high:g} is right"
+            return f"{self.request.data_source}: {score.value}, expected {self.low:g} to {self.high:g}"
         return ""
 
     def within(self, seconds: float) -> Sample:
-        """The same sample, given up after `seconds`."""
+        """Return the same sample with a timeout of `seconds`."""
         request = self.request
         extra = {**(request.extra_info or {}), "timeout": seconds}
         return self._replace(request=Request(request.data_source, request.solution_str, request.ground_truth, extra))
 
 
 def rules() -> list[Sample]:
-    """Samples of several reward functions, right and wrong ones; the last runs in a process of its own."""
+    """Return right and wrong samples of several reward functions; the last one runs in an isolated process."""
     run = uuid.uuid4().hex
     return [
         _rule("gsm8k", f"Run {run}: 5 * 12 + 30 = 90.\n#### 90", "90", 1.0),
@@ -68,13 +69,13 @@ def rules() -> list[Sample]:
 
 
 def _rule(source: str, response: str, reference: str, value: float) -> Sample:
-    return Sample(Request(source, response, reference), value, value, "rules", kept=False)
+    return Sample(Request(source, response, reference), value, value, "rules", cacheable=False)
 
 
 def judge() -> list[Sample]:
-    """A sample whose verdict is a text, and one whose verdict is read from probabilities.
+    """Return a sample with a written verdict, and one whose verdict is read from token probabilities.
 
-    How good the judge is does not matter here: every verdict from 0 to 1 is right.
+    The quality of the judge does not matter here: every verdict from 0 to 1 is right.
     """
     response = f"Run {uuid.uuid4().hex}: five days of 12 loaves are 60, with Saturday 60 + 30 = 90. The answer is 90."
     text = {"problem": PROBLEM, "temperature": 0, "timeout": TIMEOUT}
@@ -84,7 +85,7 @@ def judge() -> list[Sample]:
 
 
 def embedding() -> list[Sample]:
-    """A text and itself, and a text and another one."""
+    """Return a pair of equal texts and a pair of different texts."""
     text = f"Run {uuid.uuid4().hex}: air scatters the blue part of sunlight more than the red."
     extra = {"timeout": TIMEOUT}
     return [
@@ -97,9 +98,17 @@ def _pair(response: str, reference: str, extra: Mapping[str, Any], low: float, h
     return Sample(Request("embedding_remote_check", response, reference, extra), low, high, "embedding")
 
 
-MAKERS = {"rules": rules, "judge": judge, "embedding": embedding}
+def reward_model() -> list[Sample]:
+    """Return a right and a wrong answer; any number is the right score."""
+    run = uuid.uuid4().hex
+    extra = {"problem": PROBLEM, "timeout": TIMEOUT}
+    requests = [Request("reward_model", f"Run {run}: the answer is {one}.", None, extra) for one in (90, 42)]
+    return [Sample(request, -math.inf, math.inf, "reward-model") for request in requests]
+
+
+MAKERS = {"rules": rules, "judge": judge, "embedding": embedding, "reward-model": reward_model}
 
 
 def samples(*services: ServiceName) -> list[Sample]:
-    """New ones of these services."""
+    """Return new samples of these services."""
     return [sample for service in services for sample in MAKERS[service]()]

@@ -1,4 +1,4 @@
-"""What samples are worth: by either way, and once more from the cache."""
+"""Checks of scores: directly, through the reward server, and from the cache."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rewardstack_cli.deep.samples import CLOSE, Sample, ServiceName, samples
 from rewardstack_cli.deep.stack import LeftOut, Stack, require, require_right, wait_until
 
 CACHE_SECONDS = 60.0
-"""Until a score is in the cache: what is new is stored in the background, and a Redis that failed rests for 10."""
+"""Seconds until a score is in the cache: writes run in the background, and a failed Redis is retried after 10."""
 
 
 async def through_the_reward_server(service: ServiceName, stack: Stack) -> str:
-    """With nothing but REWARD_SERVER_URL set, a service scores."""
+    """Check that a service scores with only REWARD_SERVER_URL set."""
     return await _right(stack, service, direct=False)
 
 
 async def code(stack: Stack) -> str:
-    """Programs are run, and a wrong one is told from a right one."""
+    """Check that programs are run, and that a right and a wrong one get different scores."""
     mark = uuid.uuid4().hex
     tests = {"inputs": ["6 7\n"], "outputs": ["42\n"]}
     answers = [f"```python\na, b = map(int, input().split())\nprint(a {sign} b)  # {mark}\n```" for sign in "*+"]
@@ -36,11 +36,11 @@ async def code(stack: Stack) -> str:
             raise
         raise LeftOut("the reward server runs no programs (CODE)") from None
     require_right(some, scores)
-    return "worth " + ", ".join(f"{one.value:g}" for one in scores)
+    return "scores: " + ", ".join(f"{one.value:g}" for one in scores)
 
 
 async def directly(service: ServiceName, stack: Stack) -> str:
-    """With its own address set, a service scores as well."""
+    """Check that a service scores with its own URL set."""
     return await _right(stack, service, direct=True)
 
 
@@ -49,36 +49,36 @@ async def _right(stack: Stack, service: ServiceName, *, direct: bool) -> str:
     some = samples(service)
     scores = await stack.score(some, direct=direct)
     require_right(some, scores)
-    return "worth " + ", ".join(f"{one.value:g}" for one in scores)
+    return "scores: " + ", ".join(f"{one.value:g}" for one in scores)
 
 
-async def both_ways_agree(stack: Stack) -> str:
-    """A sample is worth the same asked directly and through the reward server."""
+async def both_paths_agree(stack: Stack) -> str:
+    """Check that a sample has the same score directly and through the reward server."""
     if stack.services == ["rules"]:
-        raise LeftOut("there is one way only: neither LLM_JUDGE_SERVER_URL nor EMBEDDING_SERVER_URL is set")
+        raise LeftOut("there is only one path: no URL of a model server is set")
     some = [sample for sample in samples(*stack.services) if sample.exact]
-    # One way must not read from the cache what the other has put there.
+    # Without the cache, so that one path does not read the other's scores.
     uncached = replace(stack, settings=replace(stack.settings, cache_url=""))
-    ways = [await uncached.score(some, direct=direct) for direct in (True, False)]
-    for scores in ways:
+    paths = [await uncached.score(some, direct=direct) for direct in (True, False)]
+    for scores in paths:
         require_right(some, scores)
-    apart = max(abs((one.value or 0) - (other.value or 0)) for one, other in zip(*ways, strict=True))
-    require(apart <= CLOSE, f"apart by {apart:g}")
+    apart = max(abs((one.value or 0) - (other.value or 0)) for one, other in zip(*paths, strict=True))
+    require(apart <= CLOSE, f"the scores differ by {apart:g}")
     return f"at most {apart:.1g} apart"
 
 
 async def cache(stack: Stack) -> str:
-    """What was scored once is read from the stack's cache afterwards, with the same values."""
+    """Check that a score is read from the stack's cache afterwards, with the same value."""
     _require_cache(stack)
-    return await _remembered(stack, direct=False)
+    return await _check_cached(stack, direct=False)
 
 
-async def cache_of_a_trainer(stack: Stack) -> str:
-    """A trainer that scores directly and may reach the cache (REWARD_CACHE_URL) has it as well."""
+async def trainer_cache(stack: Stack) -> str:
+    """Check that a trainer that scores directly reads the stack's cache (REWARD_CACHE_URL)."""
     _require_cache(stack)
     if not stack.settings.cache_url:
         raise LeftOut("REWARD_CACHE_URL is not set")
-    return await _remembered(stack, direct=True)
+    return await _check_cached(stack, direct=True)
 
 
 def _require_cache(stack: Stack) -> None:
@@ -86,26 +86,26 @@ def _require_cache(stack: Stack) -> None:
         raise LeftOut("REWARD_CACHE is off")
 
 
-async def _remembered(stack: Stack, *, direct: bool) -> str:
-    some = [sample for sample in samples(*stack.services) if sample.kept]
+async def _check_cached(stack: Stack, *, direct: bool) -> str:
+    some = [sample for sample in samples(*stack.services) if sample.cacheable]
     first = await stack.score(some, direct=direct)
     require_right(some, first)
-    require(not any(one.cached for one in first), "new samples are said to come from the cache")
-    await until_remembered(stack, some, first, direct=direct)
+    require(not any(one.cached for one in first), "new samples are reported as cached")
+    await wait_until_cached(stack, some, first, direct=direct)
     return f"{len(some)} of {len(some)} read from it"
 
 
-async def until_remembered(stack: Stack, some: Sequence[Sample], last: list[Score], *, direct: bool = False) -> None:
-    """Returns when samples come from the cache, worth what they were worth before.
+async def wait_until_cached(stack: Stack, some: Sequence[Sample], last: list[Score], *, direct: bool = False) -> None:
+    """Wait until all samples come from the cache, with the same scores as before.
 
     Args:
-        stack: that scores them.
+        stack: stack that scores them.
         some: the samples.
         last: their scores.
-        direct: as `Stack.score` has it.
+        direct: as for `Stack.score`.
 
     Raises:
-        Unmet: they do not.
+        Unmet: they do not within `CACHE_SECONDS`, or with other scores.
     """
     before = last
 

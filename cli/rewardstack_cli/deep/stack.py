@@ -1,4 +1,4 @@
-"""The stack that is checked: how its services are asked, how samples are scored there, and what a check can find."""
+"""The stack under test: its services, how samples are scored there, and the outcomes of a check."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from rewardstack.score import OnError, Score
 from rewardstack.scorers.judge.api import query_of
 from rewardstack.settings import Settings
 from rewardstack_cli.deep.samples import Sample, ServiceName
-from rewardstack_cli.probes import embedding, judge, reward_server
+from rewardstack_cli.probes import embedding, judge, reward_model, reward_server
 from rewardstack_cli.probes.http import Probed
 
 PATIENCE = 60.0
-"""Seconds for an answer over HTTP: a busy machine takes its time."""
+"""Timeout in seconds of an HTTP request: a busy machine is slow."""
 PAUSE = 0.5
-NAMES = {"rules": reward_server.NAMES, "judge": judge.NAMES, "embedding": embedding.NAMES}
+NAMES = {
+    "rules": reward_server.NAMES,
+    "judge": judge.NAMES,
+    "embedding": embedding.NAMES,
+    "reward-model": reward_model.NAMES,
+}
 
 
 class Unmet(Exception):
-    """Something that must hold does not; says what."""
+    """A check failed; the message says why."""
 
 
 class LeftOut(Exception):
-    """The stack lacks what would be checked; says why."""
+    """The stack lacks what would be checked; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,9 @@ class Stack:
     """A running stack.
 
     Args:
-        settings: where its services are, and their keys.
-        session: that carries questions over HTTP.
-        loading_seconds: that a stopped model server may take until it answers again.
+        settings: URLs and keys of its services.
+        session: HTTP session for the requests.
+        loading_seconds: time for a stopped model server until it answers again.
     """
 
     settings: Settings
@@ -49,19 +54,20 @@ class Stack:
 
     @property
     def services(self) -> list[ServiceName]:
-        """Those that it has."""
+        """The services that the stack has."""
         return [service for service in get_args(ServiceName) if self._urls(service)]
 
     def servers(self, service: ServiceName) -> list[Probed]:
-        """Each address of a service.
+        """Return a probe for each URL of a service.
 
         Raises:
-            LeftOut: it has none.
+            LeftOut: it has no URL.
         """
         keys = {
             "rules": self.settings.reward_server_api_key,
             "judge": self.settings.judge_api_key,
             "embedding": self.settings.embedding_api_key,
+            "reward-model": self.settings.reward_model_api_key,
         }
         urls = self._urls(service)
         if not urls:
@@ -74,32 +80,33 @@ class Stack:
             "rules": self.settings.reward_server_urls,
             "judge": self.settings.judge_urls,
             "embedding": self.settings.embedding_urls,
+            "reward-model": self.settings.reward_model_urls,
         }[service]
 
     async def score(
         self, some: Sequence[Sample], *, direct: bool = False, on_error: OnError | None = None
     ) -> list[Score]:
-        """One score for each sample, in order.
+        """Return one score for each sample, in order.
 
         Args:
             some: the samples.
-            direct: whether judge and embedding server are asked themselves, with the cache where one is named; else
-                everything goes through the reward server, as from a trainer that knows no other address.
-            on_error: what a sample without a score is worth; None for its route's own policy.
+            direct: whether to send requests to the model servers themselves, with the cache if it is
+                set; else everything goes through the reward server, as from a trainer that has no other URL.
+            on_error: what to do with a sample without a score; None for the policy of its route.
         """
-        # This process remembers nothing itself, and has no routes but the built-in ones.
+        # No cache in this process, and only the built-in routes.
         settings = replace(self.settings, cache_items=0, routes_files=())
         if not direct:
-            settings = replace(settings, judge_urls=(), embedding_urls=(), cache_url="")
+            settings = replace(settings, judge_urls=(), embedding_urls=(), reward_model_urls=(), cache_url="")
         requests = [sample.request for sample in some]
         return await run_async(score_on_loop(requests, settings, on_error, None))
 
 
 async def wait_until(holds: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
-    """Returns when something holds.
+    """Wait until a condition holds.
 
     Raises:
-        Unmet: it does not within `seconds`; says `what` was waited for.
+        Unmet: it does not hold within `seconds`; the message has `what`.
     """
     end = time.monotonic() + seconds
     while not await holds():
@@ -109,20 +116,20 @@ async def wait_until(holds: Callable[[], Awaitable[bool]], seconds: float, what:
 
 
 def require(fact: bool, otherwise: str) -> None:
-    """Returns where `fact` holds.
+    """Raise `Unmet` if `fact` is false.
 
     Raises:
-        Unmet: it does not; `otherwise` says what is so instead.
+        Unmet: `fact` is false; `otherwise` is the message.
     """
     if not fact:
         raise Unmet(otherwise)
 
 
 def require_right(some: Sequence[Sample], scores: Sequence[Score]) -> None:
-    """Returns where every sample has a right score.
+    """Raise `Unmet` if a sample has a wrong score.
 
     Raises:
-        Unmet: one has not; says which and why.
+        Unmet: a score is wrong; the message says which and why.
     """
     require(len(some) == len(scores), f"{len(scores)} scores for {len(some)} samples")
     faults = [fault for sample, one in zip(some, scores, strict=True) if (fault := sample.fault(one))]

@@ -1,4 +1,4 @@
-"""Scores against labels, for `rewardstack evaluate`: rows with labels, figures, the report and its page.
+"""Compare scores with labels, for `rewardstack evaluate`: labeled rows, figures, the report and its page.
 
-No way of scoring enters: rows are scored by what `rewardstack score` calls, or read with their scores from its OUT.
+Nothing is scored here: `rewardstack score` functions score the rows, or the scores are read from its OUT.
 """

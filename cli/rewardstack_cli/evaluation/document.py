@@ -1,4 +1,4 @@
-"""A page that stands alone: no script, nothing fetched, dark or light as its reader's machine is."""
+"""A self-contained HTML page: no script, no external resources, dark or light as the reader's system."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from html import escape
 from typing import Any
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-COLOURS = """
+COLORS = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d0d7; --mark: #0b62c4;
   --bar: #9cc4ee }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e6e9ec; --soft: #a3adb8; --line: #3a434d;
   --mark: #6cb0ff; --bar: #2c5a8c } }
 """
-"""The colours of pages and plots, as variables of CSS."""
+"""The colors of pages and plots, as CSS variables."""
 STYLE = """
 body { margin: 0 auto; max-width: 76rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 16px/1.45 system-ui, sans-serif }
@@ -29,22 +29,22 @@ p { max-width: 60rem; overflow-wrap: anywhere }
 
 
 class Html(str):
-    """A cell that is HTML already; every other one is escaped."""
+    """A cell that is already HTML; all others are escaped."""
 
 
 def document(title: str, body: str, *, style: str = "") -> str:
-    """A whole page.
+    """Return a complete HTML page.
 
     Args:
-        title: its name and its heading.
-        body: what is below the heading, as HTML.
-        style: CSS beside what every page has.
+        title: title and heading of the page.
+        body: HTML below the heading.
+        style: CSS in addition to that of every page.
     """
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{COLOURS}{STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{COLORS}{STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{escape(title)}</h1>\n{body}</main>\n</body>\n</html>\n"
     )
 
@@ -52,14 +52,14 @@ def document(title: str, body: str, *, style: str = "") -> str:
 def table(
     caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, long: Iterable[int] = (), empty: bool = False
 ) -> str:
-    """A table whose first column heads its rows; nothing where there are none, unless `empty`.
+    """Return an HTML table; without rows, return an empty string, or with `empty` only the caption.
 
     Args:
-        caption: what it is of.
-        heads: of the columns.
-        rows: their cells, texts or `Html`.
-        long: the columns of texts that may be long.
-        empty: whether it is shown without rows.
+        caption: caption of the table.
+        heads: headings of the columns.
+        rows: cells of each row, texts or `Html`; the first cell is the heading of its row.
+        long: numbers of the columns that may hold long texts.
+        empty: whether to show the caption if there are no rows.
     """
     if not rows and not empty:
         return ""

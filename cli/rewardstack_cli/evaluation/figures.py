@@ -1,6 +1,6 @@
-"""Figures of scores against labels: pure functions over arrays. What is not defined is None, never 0 or NaN.
+"""Figures of scores against labels, as pure functions over arrays. Undefined figures are None, never 0 or NaN.
 
-`values` are scores, of shape (n,); `labels` whether a response is right, of shape (n,), bool.
+`values` are the scores, of shape (n,); `labels` say whether each response is right, of shape (n,), bool.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Labels = NDArray[np.bool_]
 
 
 class Confusion(NamedTuple):
-    """How often responses that are right or wrong were taken for right or wrong.
+    """Counts of right and wrong responses by whether their score counts as right.
 
     Args:
-        true_positive: right ones taken for right.
-        false_positive: wrong ones taken for right.
-        true_negative: wrong ones taken for wrong.
-        false_negative: right ones taken for wrong.
+        true_positive: right responses scored right.
+        false_positive: wrong responses scored right.
+        true_negative: wrong responses scored wrong.
+        false_negative: right responses scored wrong.
     """
 
     true_positive: int
@@ -32,29 +32,29 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """The share of responses taken for what they are."""
+        """The share of responses whose score agrees with the label."""
         return _share(self.true_positive + self.true_negative, sum(self))
 
     @property
     def precision(self) -> float | None:
-        """Of what was taken for right, the share that is."""
+        """The share of right responses among those scored right."""
         return _share(self.true_positive, self.true_positive + self.false_positive)
 
     @property
     def recall(self) -> float | None:
-        """Of what is right, the share taken for it."""
+        """The share of right responses that are scored right."""
         return _share(self.true_positive, self.true_positive + self.false_negative)
 
 
 class Bin(NamedTuple):
-    """Scores of one interval: [low, high), the last one with its end.
+    """Scores in one interval [low, high); the last interval includes its end.
 
     Args:
-        low: where it begins.
-        high: where it ends.
-        rows: scores in it.
-        mean: theirs; None where there are none.
-        right: the share of them whose response is right; None where there are none.
+        low: lower bound.
+        high: upper bound.
+        rows: number of scores in it.
+        mean: mean score; None without rows.
+        right: share of rows whose response is right; None without rows.
     """
 
     low: float
@@ -65,16 +65,16 @@ class Bin(NamedTuple):
 
 
 def confusion(values: Values, labels: Labels, threshold: float) -> Confusion:
-    """The counts where a score of `threshold` or more takes a response for right."""
+    """Count responses by label and by whether their score is at least `threshold`."""
     taken = values >= threshold
     pairs = (taken & labels, taken & ~labels, ~taken & ~labels, ~taken & labels)
     return Confusion(*(int(np.count_nonzero(pair)) for pair in pairs))
 
 
 def auc(values: Values, labels: Labels) -> float | None:
-    """The area under the ROC curve: how often a right response scores above a wrong one, ties counted by half.
+    """Return the area under the ROC curve: how often a right response outscores a wrong one, ties as half.
 
-    That is the statistic of Mann and Whitney (1947), by ranks, over the number of pairs. None with one class alone.
+    Computed by ranks as the Mann-Whitney statistic (1947) over the number of pairs. None if one class is missing.
     """
     right = int(np.count_nonzero(labels))
     wrong = len(labels) - right
@@ -86,10 +86,10 @@ def auc(values: Values, labels: Labels) -> float | None:
 
 
 def roc(values: Values, labels: Labels) -> list[tuple[float, float]]:
-    """The points (false positive rate, true positive rate) of the ROC curve, from (0, 0) to (1, 1), one a score.
+    """Return the ROC curve from (0, 0) to (1, 1), with one point for each distinct score.
 
     Returns:
-        The points; empty with one class alone.
+        The points (false positive rate, true positive rate); empty if one class is missing.
     """
     right = int(np.count_nonzero(labels))
     wrong = len(labels) - right
@@ -102,20 +102,20 @@ def roc(values: Values, labels: Labels) -> list[tuple[float, float]]:
 
 
 def are_probabilities(values: Values) -> bool:
-    """Whether there are scores and all of them are within [0, 1]; elsewhere neither error below is defined."""
+    """Return whether there are scores and all are within [0, 1]; else Brier score and calibration are undefined."""
     return bool(len(values) and values.min() >= 0 and values.max() <= 1)
 
 
 def brier(values: Values, labels: Labels) -> float | None:
-    """The mean squared distance of score and label (Brier, 1950); None unless all scores are within [0, 1]."""
+    """Return the mean squared difference of score and label (Brier, 1950); None unless all scores are in [0, 1]."""
     return float(np.mean((values - labels) ** 2)) if are_probabilities(values) else None
 
 
 def bins(values: Values, labels: Labels, count: int) -> list[Bin]:
-    """The scores in `count` bins of equal width over [0, 1]; empty unless all of them are within it."""
+    """Sort the scores into `count` bins of equal width over [0, 1]; empty unless all scores are in [0, 1]."""
     if not are_probabilities(values):
         return []
-    edges = np.arange(count + 1) / count  # whose 0.3 is what a judge says, which that of linspace is not
+    edges = np.arange(count + 1) / count  # gives exactly the 0.3 that a judge writes, which linspace does not
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, count - 1)
     found = []
     for at in range(count):
@@ -127,9 +127,9 @@ def bins(values: Values, labels: Labels, count: int) -> list[Bin]:
 
 
 def calibration_error(found: list[Bin]) -> float | None:
-    """The expected calibration error: the bins' distance of mean score and share of right, weighted by their rows.
+    """Return the expected calibration error: |mean score - share right| of the bins, weighted by their rows.
 
-    Guo et al., On Calibration of Modern Neural Networks (2017), equation 3. None without bins.
+    Guo et al., On Calibration of Modern Neural Networks (2017), equation 3. None without rows.
     """
     rows = sum(one.rows for one in found)
     gaps = (one.rows * abs(one.mean - one.right) for one in found if one.mean is not None and one.right is not None)
@@ -137,14 +137,14 @@ def calibration_error(found: list[Bin]) -> float | None:
 
 
 def mcnemar(first_alone: int, second_alone: int) -> float | None:
-    """The exact two-sided p of McNemar's test (1947): are two settings right equally often?
+    """Return the exact two-sided p-value of McNemar's test (1947) that two settings are equally often right.
 
     Args:
-        first_alone: rows that only the first setting takes for what they are.
-        second_alone: rows that only the second does.
+        first_alone: number of rows that only the first setting scores in agreement with the label.
+        second_alone: the same for the second setting.
 
     Returns:
-        The binomial probability of a split at least so uneven; None where the settings differ in no row.
+        The binomial probability of a split at least this uneven; None if the settings differ in no row.
     """
     pairs = first_alone + second_alone
     if not pairs:
@@ -154,13 +154,13 @@ def mcnemar(first_alone: int, second_alone: int) -> float | None:
 
 
 def summary(values: Values, labels: Labels, threshold: float, count: int) -> dict[str, Any]:
-    """All figures of one set of scores, for JSON.
+    """Return all figures of one set of scores, as for JSON.
 
     Args:
         values: scores.
         labels: of the same responses.
-        threshold: from which a score takes a response for right.
-        count: of bins.
+        threshold: score from which a response counts as right.
+        count: number of bins.
     """
     counts, found = confusion(values, labels, threshold), bins(values, labels, count)
     return {

@@ -1,4 +1,4 @@
-"""Rows with labels: whether a response is right, as somebody said who knows."""
+"""Labeled rows: whether a response is right according to a trusted label."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rewardstack_cli.data.rows import Row
 KINDS = "0 or 1, true or false, or a number within [0, 1]"
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """A row with its label.
 
     Args:
-        row: of the file.
-        right: whether its response is.
-        group: the row of the table by source that it counts for.
+        row: row of the file.
+        right: whether its response is right.
+        group: group of the row in the table by source.
     """
 
     row: Row
@@ -27,36 +27,36 @@ class Labelled(NamedTuple):
     group: str
 
 
-def read(rows: Iterable[Row], field: str, by: str, threshold: float, data_source: str | None = None) -> list[Labelled]:
-    """The rows with their labels.
+def read(rows: Iterable[Row], field: str, by: str, threshold: float, data_source: str | None = None) -> list[Labeled]:
+    """Return the rows with their labels.
 
     Args:
-        rows: of a file.
-        field: that has the label.
-        by: the field that the table is by.
-        threshold: from which a label that is a number says that the response is right.
+        rows: rows of a file.
+        field: field with the label.
+        by: field to group by.
+        threshold: value from which a numeric label means that the response is right.
         data_source: for rows that have none.
 
     Raises:
-        RequestError: there are no rows, or a label or group is missing or of another kind; the message names file, row
+        RequestError: there are no rows, or a label or group is missing or invalid; the message names file, row
             and field.
     """
-    found = [Labelled(row, _is_right(row, field, threshold), _group(row, by, data_source)) for row in rows]
+    found = [Labeled(row, _is_right(row, field, threshold), _group(row, by, data_source)) for row in rows]
     if not found:
-        raise RequestError("IN: there are no rows to evaluate", "IN")
+        raise RequestError("IN: no rows to evaluate", "IN")
     return found
 
 
 def label_of(row: Row, field: str) -> float:
-    """The label of a row, within [0, 1].
+    """Return the label of a row, within [0, 1].
 
     Raises:
-        RequestError: it is missing, or none.
+        RequestError: the label is missing or invalid.
     """
     label = row.fields.get(field)
     if label is None:
         raise RequestError(
-            f"{row.place}: {field} is missing: {KINDS}; another field is named with --label FIELD", field
+            f"{row.place}: {field} is missing: expected {KINDS}; use --label FIELD for another field", field
         )
     if not isinstance(label, int | float) or not math.isfinite(label) or not 0 <= label <= 1:
         raise RequestError(f"{row.place}: {field}: expected {KINDS}, got {_shown(label)}", field)
@@ -69,15 +69,15 @@ def _is_right(row: Row, field: str, threshold: float) -> bool:
 
 
 def score_of(row: Row) -> Score:
-    """The score that a row of an OUT of `rewardstack score` has.
+    """Return the score in a row of an OUT of `rewardstack score`.
 
     Raises:
-        RequestError: it has none, or a malformed one.
+        RequestError: the row has no score, or a malformed one.
     """
     status, value, reason = (row.fields.get(name) for name in ("status", "value", "reason"))
     if status not in STATUSES:
         raise RequestError(f"{row.place}: status: expected one of {', '.join(STATUSES)}, as `score` writes it; "
-                           f"got {_shown(status)}; without --scored the rows are scored", "status")  # fmt: skip
+                           f"got {_shown(status)}; drop --scored to score the rows", "status")  # fmt: skip
     number = float(value) if _is_number(value) else None
     if number is None and (status in ("ok", "fallback") or value is not None):
         raise RequestError(f"{row.place}: value: expected a number, got {_shown(value)}", "value")
@@ -94,7 +94,7 @@ def _group(row: Row, by: str, data_source: str | None) -> str:
     if group is None and isinstance(row.fields.get("extra_info"), Mapping):
         group = row.fields["extra_info"].get(by)
     if not isinstance(group, str | int | float):
-        message = f"{row.place}: {by}: expected a text or a number to group by, got {_shown(group)}"
+        message = f"{row.place}: {by}: expected a string or a number to group by, got {_shown(group)}"
         raise RequestError(message, by)
     return str(group)
 

@@ -1,4 +1,4 @@
-"""The report as a page that stands alone: no script, nothing fetched, every text of a row escaped."""
+"""The report as a self-contained HTML page: no script, no external resources, every text of a row escaped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rewardstack_cli.evaluation.terminal import FIGURES, comparison_words, injec
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The report's HTML."""
+    """Return the report as an HTML page."""
     name = f"Scores against labels: {report['file']}"
     sections = "".join(_section(setting, report) for setting in report["settings"])
     comparison = "" if report["comparison"] is None else _comparison(report)
     words = (
-        f"{report['rows']} rows, of which {report['right']} are labelled right by {report['label']}; "
-        f"a score of {report['threshold']:g} or more takes a response for right."
+        f"{report['rows']} rows, of which {report['right']} are labeled right by {report['label']}; "
+        f"a response counts as right if its score is at least {report['threshold']:g}."
     )
     return document(name, f"<p>{escape(words)}</p>\n{comparison}{sections}")
 
@@ -49,7 +49,7 @@ def _by_group(setting: Mapping[str, Any], by: str) -> str:
         for group in (whole, *setting["groups"])
     ]  # fmt: skip
     heads = [by, "rows", "right", "no score", "fallback", *(name.replace("_", " ") for name in FIGURES)]
-    return table("Figures of the rows that have a score; the others are counted apart", heads, rows)
+    return table("Figures of the rows that have a score; rows without one are counted separately", heads, rows)
 
 
 def _confusion(found: Mapping[str, int]) -> str:
@@ -57,7 +57,7 @@ def _confusion(found: Mapping[str, int]) -> str:
         ["right", found["true_positive"], found["false_negative"]],
         ["wrong", found["false_positive"], found["true_negative"]],
     ]
-    return table("Confusion: responses by label and score", ["label", "taken for right", "taken for wrong"], rows)
+    return table("Confusion: responses by label and score", ["label", "scored right", "scored wrong"], rows)
 
 
 def _bins(found: Sequence[Mapping[str, Any]]) -> str:
@@ -66,24 +66,24 @@ def _bins(found: Sequence[Mapping[str, Any]]) -> str:
         for one in found
         if one["rows"]
     ]
-    return table("Calibration: bins that hold scores", ["scores", "rows", "mean score", "share right"], rows)
+    return table("Calibration: bins that contain scores", ["scores", "rows", "mean score", "share right"], rows)
 
 
 def _without(found: Sequence[Mapping[str, Any]]) -> str:
     rows = [[one["status"], one["rows"], one["reason"]] for one in found]
-    return table("Rows without a score of their own, the most frequent reasons", ["status", "rows", "reason"], rows)
+    return table("Rows without a score of their own: most frequent reasons", ["status", "rows", "reason"], rows)
 
 
 def _injections(found: Sequence[Mapping[str, Any]]) -> str:
-    told = [one for one in found if one["fooled"] or one["without"]]
-    rows = [[one[name] for name in ("name", "fooled", "of", "without")] for one in told]
-    columns = ["injection", "taken for right", "of", "without a score"]
+    listed = [one for one in found if one["fooled"] or one["without"]]
+    rows = [[one[name] for name in ("name", "fooled", "of", "without")] for one in listed]
+    columns = ["injection", "scored right", "of", "without a score"]
     return table(f"Injections: {injection_words(found)}", columns, rows, empty=bool(found))
 
 
 def _disagreements(setting: Mapping[str, Any]) -> str:
     rows = [_text_row(one, [f"{one['value']:.4g}"]) for one in setting["disagreements"]]
-    caption = f"Disagreements, the most confident first: {len(rows)} of {setting['all_disagreements']}"
+    caption = f"Disagreements, most confident first: {len(rows)} of {setting['all_disagreements']}"
     return table(caption, ["row", "source", "label", "score", "response", "reference"], rows, long=(4, 5))
 
 
@@ -97,9 +97,9 @@ def _comparison(report: Mapping[str, Any]) -> str:
     names = [setting["name"] for setting in report["settings"]]
     columns = ["row", "source", "label", *names, "response", "reference"]
     return (
-        f"<section>\n<h2>Two settings side by side</h2>\n<p>{escape(comparison_words(report))}</p>\n"
+        f"<section>\n<h2>Comparison of two settings</h2>\n<p>{escape(comparison_words(report))}</p>\n"
         + table("Figures of both settings", heads, rows)
-        + table("Rows that one setting takes for what they are and the other does not", columns, pairs, long=(5, 6))
+        + table("Rows where only one setting agrees with the label", columns, pairs, long=(5, 6))
         + "</section>\n"
     )
 

@@ -1,4 +1,4 @@
-"""Plots of the report, as inline SVG in the page's own colours."""
+"""Plots of the report, as inline SVG in the page's colors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 SIDE = 300
-"""Units of the square that is plotted in."""
+"""Side of the plotted square in SVG units."""
 LEFT, TOP, WIDTH, HEIGHT = 60, 12, 376, 362
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def calibration_plot(figures: Mapping[str, Any]) -> str:
-    """The share of right responses over the mean score of each bin; empty where no calibration is defined."""
+    """Plot the share of right responses over the mean score of each bin; empty if there are no bins."""
     bins = [one for one in figures["bins"] if one["rows"]]
     if not bins:
         return ""
@@ -29,12 +29,12 @@ def calibration_plot(figures: Mapping[str, Any]) -> str:
 
 
 def roc_plot(figures: Mapping[str, Any]) -> str:
-    """The ROC curve; empty where only one class is there."""
+    """Plot the ROC curve; empty if one class is missing."""
     if not figures["roc"]:
         return ""
     words = f"Area under the curve {figures['auc']:.3f}."
     line = _line(figures["roc"])
-    return _svg("ROC curve", words, "wrong taken for right (share)", "right taken for right (share)", line)
+    return _svg("ROC curve", words, "false positive rate", "true positive rate", line)
 
 
 def _x(value: float) -> float:
@@ -53,7 +53,7 @@ def _line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _svg(title: str, words: str, across: str, up: str, drawing: str) -> str:
-    """Axes from 0 to 1 with a diagonal, and a drawing over them; all texts are the program's own."""
+    """Return axes from 0 to 1 with a diagonal, and a drawing over them; its texts are not escaped."""
     name = title.replace(" ", "-").lower()
     ticks = "".join(
         f'<text x="{_x(tick):.1f}" y="{TOP + SIDE + 16}" text-anchor="middle">{tick:g}</text>'

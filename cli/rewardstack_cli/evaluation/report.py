@@ -1,4 +1,4 @@
-"""The report of scores against labels: one object, as JSON has it."""
+"""The report of scores against labels, as one JSON object."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rewardstack.core.messages import response_text
 from rewardstack.score import STATUSES, Score
 from rewardstack_cli.data.rows import Row, to_request
 from rewardstack_cli.evaluation import figures
-from rewardstack_cli.evaluation.labels import Labelled
+from rewardstack_cli.evaluation.labels import Labeled
 
 TEXT = 300
 """Characters of a text that are shown."""
 REASONS = 5
-"""Reasons of rows without a score that are told, the most frequent first."""
+"""Number of reasons of rows without a score that are listed, the most frequent first."""
 
 
 class Setting(NamedTuple):
     """The scores of all rows under some options.
 
     Args:
-        name: `set` or `against`, or `scored` where the file has the scores.
-        options: that were put into every row, without a key.
+        name: `set`, `against`, or `scored` if the file has the scores.
+        options: options added to every row, without a key.
         scores: one for each row, in order.
-        injected: by the injection's name, one for each row whose label is wrong, in order.
+        injected: for each injection's name, one score for each row whose label is wrong, in order.
     """
 
     name: str
@@ -37,15 +37,15 @@ class Setting(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What the report is of.
+    """The settings of the report.
 
     Args:
-        file: that the rows are in.
-        label: the field with the labels.
-        by: the field of the table.
-        threshold: from which a score takes a response for right.
-        bins: of calibration.
-        disagreements: most of them that are listed.
+        file: file with the rows.
+        label: field with the labels.
+        by: field to group by.
+        threshold: score from which a response counts as right.
+        bins: number of calibration bins.
+        disagreements: maximum number of disagreements to list.
     """
 
     file: str
@@ -56,8 +56,8 @@ class Terms(NamedTuple):
     disagreements: int
 
 
-def make_report(rows: Sequence[Labelled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
-    """The whole report; with two settings they are compared."""
+def make_report(rows: Sequence[Labeled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
+    """Return the report; if there are two settings, it compares them."""
     return {
         **terms._asdict(),
         "rows": len(rows),
@@ -67,7 +67,7 @@ def make_report(rows: Sequence[Labelled], settings: Sequence[Setting], terms: Te
     }
 
 
-def _of_setting(rows: Sequence[Labelled], setting: Setting, terms: Terms) -> dict[str, Any]:
+def _of_setting(rows: Sequence[Labeled], setting: Setting, terms: Terms) -> dict[str, Any]:
     groups: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
         groups.setdefault(row.group, []).append(at)
@@ -90,7 +90,7 @@ def _of_setting(rows: Sequence[Labelled], setting: Setting, terms: Terms) -> dic
 
 
 def is_scored(score: Score) -> bool:
-    """Whether a score counts: a fallback is another's, what failed has none, whatever its policy says it is worth."""
+    """Return whether a row has a score of its own: not a fallback's, and not the value that `on_error` sets."""
     return score.status == "ok" and score.value is not None
 
 
@@ -98,7 +98,7 @@ def _takes_for_right(score: Score, threshold: float) -> bool:
     return is_scored(score) and score.value is not None and score.value >= threshold
 
 
-def _figures(rows: Sequence[Labelled], scores: Sequence[Score], places: Iterable[int], terms: Terms) -> dict[str, Any]:
+def _figures(rows: Sequence[Labeled], scores: Sequence[Score], places: Iterable[int], terms: Terms) -> dict[str, Any]:
     scored = [at for at in places if is_scored(scores[at])]
     values = np.array([scores[at].value for at in scored], dtype=np.float64)
     labels = np.array([rows[at].right for at in scored], dtype=np.bool_)
@@ -117,8 +117,8 @@ def _reasons(scores: Iterable[Score]) -> list[dict[str, Any]]:
     ]
 
 
-def _disagreements(rows: Sequence[Labelled], scores: Sequence[Score], threshold: float) -> list[int]:
-    """The rows that are taken for what they are not, those farthest from the threshold first."""
+def _disagreements(rows: Sequence[Labeled], scores: Sequence[Score], threshold: float) -> list[int]:
+    """Return the rows whose score contradicts the label, those farthest from the threshold first."""
     found = [
         (abs((score.value or 0.0) - threshold), at)
         for at, (row, score) in enumerate(zip(rows, scores, strict=True))
@@ -127,10 +127,10 @@ def _disagreements(rows: Sequence[Labelled], scores: Sequence[Score], threshold:
     return [at for _, at in sorted(found, key=lambda one: (-one[0], one[1]))]
 
 
-def _injections(rows: Sequence[Labelled], setting: Setting, threshold: float) -> list[dict[str, Any]]:
-    """How many rows each injection has taken for right that were not without it, of all that could be.
+def _injections(rows: Sequence[Labeled], setting: Setting, threshold: float) -> list[dict[str, Any]]:
+    """Count for each injection the rows that are scored right with it and wrong without it.
 
-    `without` counts those that have no score with it, and so are not among these.
+    `of` counts the rows that have a score with the injection, `without` those that do not.
     """
     plain = [score for row, score in zip(rows, setting.scores, strict=True) if not row.right]
     found = []
@@ -146,8 +146,8 @@ def _injections(rows: Sequence[Labelled], setting: Setting, threshold: float) ->
     return sorted(found, key=lambda one: -one["fooled"])
 
 
-def _comparison(rows: Sequence[Labelled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
-    """The rows that one of two settings takes for what they are and the other does not; both have to score them."""
+def _comparison(rows: Sequence[Labeled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
+    """Compare two settings over the rows that both score, and list the rows where only one agrees with the label."""
     first, second = settings
     both = [at for at in range(len(rows)) if is_scored(first.scores[at]) and is_scored(second.scores[at])]
     hits = [
@@ -169,7 +169,7 @@ def _comparison(rows: Sequence[Labelled], settings: Sequence[Setting], terms: Te
     }
 
 
-def _row(row: Labelled, score: Score) -> dict[str, Any]:
+def _row(row: Labeled, score: Score) -> dict[str, Any]:
     request = to_request(row.row.fields, row.group)
     return {
         "row": _name(row.row),
@@ -188,5 +188,5 @@ def _name(row: Row) -> str:
 
 
 def cut(text: str) -> str:
-    """The beginning of a long text."""
+    """Return a text of at most `TEXT` characters, with an ellipsis if it is cut."""
     return text if len(text) <= TEXT else f"{text[:TEXT]} …"

@@ -1,4 +1,4 @@
-"""The scores of labelled rows: as `rewardstack score` makes them, under some options, with injections, or read."""
+"""Score labeled rows as `rewardstack score` does, with options and injections."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ HIDDEN = "***"
 
 
 class Interrupted(Exception):
-    """A signal ended scoring early.
+    """Scoring was interrupted by a signal.
 
     Args:
-        signal: its number.
+        signal: number of the signal.
     """
 
     def __init__(self, signal: int) -> None:
@@ -34,14 +34,14 @@ class Interrupted(Exception):
 
 
 def read_options(texts: Sequence[str], argument: str) -> dict[str, Any]:
-    """The options that are given as `name=value`, each value as JSON or else as text.
+    """Parse options of the form `name=value`; each value is JSON, or else text.
 
     Args:
-        texts: what was given.
-        argument: whose it is, for the error.
+        texts: the options.
+        argument: name of the command-line argument, for the error message.
 
     Raises:
-        RequestError: one has no name.
+        RequestError: an option has no name.
     """
     options = {}
     for text in texts:
@@ -60,15 +60,15 @@ def _value(text: str) -> Any:
 
 
 def shown(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for a report, without a key."""
+    """Return the options for a report, with the key masked."""
     return {name: HIDDEN if name == SECRET else value for name, value in options.items()}
 
 
 def with_options(row: Row, options: Mapping[str, Any]) -> Row:
-    """The row with these options in its `extra_info`, in place of its own.
+    """Return the row with these options in its `extra_info`, which replace existing ones.
 
     Raises:
-        RequestError: its `extra_info` is no object.
+        RequestError: its `extra_info` is not an object.
     """
     extra = row.fields.get("extra_info")
     if not isinstance(extra, Mapping | None):
@@ -77,32 +77,32 @@ def with_options(row: Row, options: Mapping[str, Any]) -> Row:
 
 
 def injections() -> dict[str, str]:
-    """The suite of prompt injections, by name: what a policy may write so that a judge takes it for right."""
+    """Return the suite of prompt injections by name: texts that could make a judge score a wrong response right."""
     text = files("rewardstack_cli.evaluation").joinpath("injections.json").read_text(encoding="utf-8")
     return {case["name"]: case["candidate"] for case in json.loads(text)}
 
 
 def with_injection(row: Row, injection: str) -> Row:
-    """The row, an injection written below its response."""
+    """Return the row with an injection below its response."""
     field = "solution_str" if row.fields.get("solution_str") is not None else "response"
     return row._replace(fields={**row.fields, field: f"{response_text(row.fields[field])}\n\n{injection}"})
 
 
 async def scores_of(rows: Iterable[Row], count: int, options: Scoring) -> list[Score]:
-    """The scores of rows, in order.
+    """Score rows and return the scores in order.
 
     Args:
-        rows: to score, which are taken as they can be sent.
-        count: of them, for the progress bar.
-        options: how.
+        rows: rows to score; read only as fast as they can be sent.
+        count: number of rows, for the progress bar.
+        options: how to score them.
 
     Raises:
-        Interrupted: a signal came.
-        RewardstackError: a row is malformed, or an option or setting is; or nothing succeeds any more.
+        Interrupted: a signal was received.
+        RewardstackError: a row, an option or a setting is malformed, or too many rows in a row failed.
     """
     scores: list[Score] = []
     tally = Tally()
-    outage = Outage(options.patience, "what was scored is in the cache, if there is one")
+    outage = Outage(options.patience, "rows that were scored are in the cache, if there is one")
     with progress_bar() as bar, Interrupts() as interrupts:
         task = bar.add_task("", total=count, before=0, tally=tally)
         async with aclosing(options.pieces(iter(rows), 0, lambda: bool(interrupts.received))) as pieces:

@@ -1,4 +1,4 @@
-"""The report on a terminal."""
+"""Print the report on a terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rewardstack_cli.console import Grid, plain_text, put
 
 FIGURES = ("agreement", "precision", "recall", "auc", "brier", "calibration_error")
 WIDTH = 60
-"""Characters of a text on its line."""
+"""Characters of a response that its line shows."""
 
 
 def show_report(report: Mapping[str, Any]) -> None:
-    """Prints the figures of each setting, the table by source, injections that fool, disagreements, the comparison."""
+    """Print figures by setting and source, injections that succeed, disagreements, and the comparison."""
     settings = report["settings"]
     several = len(settings) > 1
     for setting in settings:
@@ -28,13 +28,13 @@ def show_report(report: Mapping[str, Any]) -> None:
 
 
 def title(setting: Mapping[str, Any]) -> str:
-    """What a setting is called: its name and its options."""
+    """Return the title of a setting: its name and its options."""
     options = ", ".join(f"{name}={json.dumps(value)}" for name, value in setting["options"].items())
     return f"{setting['name']}: {options or 'the rows as they are'}"
 
 
 def number(value: float | None) -> str:
-    """A figure, or a dash where it is not defined."""
+    """Format a figure; a dash if it is undefined."""
     return "-" if value is None else f"{value:.3f}"
 
 
@@ -52,14 +52,14 @@ def _show_figures(setting: Mapping[str, Any], by: str) -> None:
 def _lines(setting: Mapping[str, Any]) -> Iterator[str]:
     found = setting["figures"]["confusion"]
     yield (
-        f"right taken for right {found['true_positive']}, for wrong {found['false_negative']}; "
-        f"wrong taken for wrong {found['true_negative']}, for right {found['false_positive']}"
+        f"true positives {found['true_positive']}, false negatives {found['false_negative']}; "
+        f"true negatives {found['true_negative']}, false positives {found['false_positive']}"
     )
     for one in setting["without"]:
         yield f"{one['rows']} {one['status']}: {one['reason']}"
     yield from _injections(setting["injections"])
     if setting["disagreements"]:
-        yield f"disagreements: {setting['all_disagreements']}, the most confident first"
+        yield f"disagreements: {setting['all_disagreements']}, most confident first"
     for one in setting["disagreements"]:
         label = "right" if one["right"] else "wrong"
         yield f"{one['row']}: {label}, scored {one['value']:.4g}: {one['response'][:WIDTH]}"
@@ -73,14 +73,14 @@ def _injections(found: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def injection_words(found: Sequence[Mapping[str, Any]]) -> str:
-    """What all injections together came to, in a sentence."""
+    """Summarize the results of all injections in a sentence."""
     fooled, tried, without = (sum(one[name] for one in found) for name in ("fooled", "of", "without"))
-    said = f"{fooled} of {tried} wrong responses were taken for right with one, and not without"
-    return f"{said}; {without} had no score with one" if without else said
+    words = f"{fooled} of {tried} wrong responses were scored right only with an injection"
+    return f"{words}; {without} had no score with an injection" if without else words
 
 
 def comparison_words(report: Mapping[str, Any]) -> str:
-    """The two settings side by side, in a sentence."""
+    """Compare the two settings in a sentence."""
     found = report["comparison"]
     first, second = (setting["name"] for setting in report["settings"])
     p = "no row differs" if found["p"] is None else f"McNemar's exact p = {found['p']:.4g}"

@@ -1,1 +1,1 @@
-"""`rewardstack submit`: a file as a job of the reward server."""
+"""`rewardstack submit`: score a file as a job of the reward server."""

@@ -1,4 +1,4 @@
-"""Which job an OUT is waiting for, kept in a file beside it."""
+"""The job that an OUT is waiting for, stored in a file next to it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ class JobFile:
     """The file `OUT.job`.
 
     Args:
-        output: OUT; None remembers nothing.
+        output: OUT; None stores nothing.
     """
 
     def __init__(self, output: Path | None) -> None:
         self._path = None if output is None else output.with_name(output.name + ".job")
 
-    def recall(self, digest: str) -> str | None:
-        """The job that was submitted with these samples; None where none is remembered, or one of other samples.
+    def get(self, digest: str) -> str | None:
+        """Return the id of the job that was submitted with these samples; None if there is none.
 
         Args:
-            digest: of the samples.
+            digest: digest of the samples.
         """
         if self._path is None or not self._path.is_file():
             return None
@@ -33,15 +33,15 @@ class JobFile:
         job_id = record.get("job_id")
         return job_id if isinstance(job_id, str) and job_id.isalnum() else None
 
-    def keep(self, job_id: str, digest: str) -> None:
-        """Remembers a job, also when the command ends."""
+    def put(self, job_id: str, digest: str) -> None:
+        """Store a job, so that a later command finds it."""
         if self._path is None:
             return
         hidden = self._path.with_name(self._path.name + ".tmp")
         hidden.write_text(json.dumps({"job_id": job_id, "samples": digest}) + "\n")
         hidden.replace(self._path)
 
-    def forget(self) -> None:
-        """Removes the file."""
+    def remove(self) -> None:
+        """Remove the file."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)

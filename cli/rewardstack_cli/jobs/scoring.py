@@ -26,37 +26,37 @@ from rewardstack_cli.pieces import Piece
 from rewardstack_cli.provenance import Provenance, ask_server, of_server
 
 POLL = 1.0
-"""Seconds between two looks at the job."""
+"""Seconds between two requests for the state of the job."""
 OPEN = ("queued", "running")
 
 
 class JobScoring:
-    """Has the reward server's workers score a file.
+    """Scores a file on the reward server's workers.
 
     Args:
         source: the file.
-        data_source: for rows that have none.
-        job_file: which job it was submitted as.
-        anew: submit it again, whatever is remembered.
-        cached: whether scores may be read from a cache, and kept.
+        data_source: used for rows that have none.
+        job_file: stores which job it was submitted as.
+        force: whether to submit it again even if a job of it is known.
+        cached: whether scores may be read from a cache and written to it.
 
     Raises:
-        SettingsError: no reward server is named.
+        SettingsError: no reward server is set.
     """
 
-    patience = 2**62  # a job that fails ends of itself
-    retries_failed = False  # a job is all of its rows
+    patience = 2**62  # the job itself ends if it fails
+    retries_failed = False  # a job always scores all of its rows
 
-    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool, cached: bool) -> None:
+    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, force: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
         self._source = source
         self._data_source = data_source
         self._job_file = job_file
-        self._anew = anew
+        self._force = force
         self._cached = cached
 
     def request(self, row: Row) -> Request:
-        """The sample of `row`; whether a route takes it is the server's to say.
+        """Return the sample of `row`; the server checks whether a route matches it.
 
         Raises:
             RequestError: it is malformed; the message names the place.
@@ -64,24 +64,24 @@ class JobScoring:
         return sample_of(row, self._data_source, self._cached)
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """What the scores of rows of these sources depend on, as far as the server says now."""
-        said = await ask_server(Settings.from_env())
-        return {"options": {"--data-source": self._data_source}, **of_server(said, sources)}
+        """Return what the scores of these sources depend on, as far as the server says."""
+        reported = await ask_server(Settings.from_env())
+        return {"options": {"--data-source": self._data_source}, **of_server(reported, sources)}
 
     async def submit(self) -> str:
-        """The job's id, of a new one or of that which runs already."""
+        """Submit the file and return the job's id; a job that runs already is used again."""
         async with self._server:
             return await self._job()
 
     async def pieces(
         self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
     ) -> AsyncGenerator[Piece, None]:
-        """The rows with their scores, in order, as the job goes on.
+        """Yield rows with their scores, in order, as the job produces them.
 
         Args:
-            rows: those that are wanted, up to the last.
-            start: the number of the first of them, from 0.
-            stopping: once it says so, the job is left to itself.
+            rows: the rows to score.
+            start: number of the first of them, from 0.
+            stopping: returns True to stop waiting; the job continues on the server.
         """
         async with self._server:
             job_id = await self._job()
@@ -98,7 +98,7 @@ class JobScoring:
                 else:
                     _complete(state, start)
                     return
-            say(f"the job {job_id} goes on")
+            say(f"the job {job_id} continues on the server")
 
     async def _job(self) -> str:
         sources, records = set(), []
@@ -110,10 +110,10 @@ class JobScoring:
         lines = b"".join(records)
         provenance = json.dumps(of_server(await self._server.reward_types(), sources), sort_keys=True)
         digest = blake2b(lines + provenance.encode(), digest_size=16).hexdigest()
-        job_id = None if self._anew else self._job_file.recall(digest)
+        job_id = None if self._force else self._job_file.get(digest)
         if job_id is None or not await self._is_known(job_id):
-            job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._anew else ""))
-            self._job_file.keep(job_id, digest)
+            job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._force else ""))
+            self._job_file.put(job_id, digest)
         return job_id
 
     async def _is_known(self, job_id: str) -> bool:
@@ -149,10 +149,10 @@ def _line(request: Request) -> bytes:
 
 
 def _score(line: dict[str, Any]) -> Score:
-    """A score with what its policy made of it on the server: a job has no other."""
+    """Parse a result line; its value is the one that the server's `on_error` policy set."""
     value = line.get("value")
     try:
         [score] = read_scores([line])
         return score.with_value(None if value is None else float(value))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReplyError(f"the job's result {line.get('index')} is no score") from error
+        raise ReplyError(f"the job's result {line.get('index')} is not a score") from error

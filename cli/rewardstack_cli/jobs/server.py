@@ -1,4 +1,4 @@
-"""The reward server's `/jobs`, asked until it answers."""
+"""Client of the reward server's `/jobs`; it retries until the server answers."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from rewardstack.scorers.destination import Servers
 from rewardstack.scorers.reward_server import reward_servers
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
-from rewardstack_cli.console import say, wait_aloud
+from rewardstack_cli.console import say, wait_with_notice
 
 ANSWER_SECONDS = 300.0
-"""How long one request may take."""
+"""Timeout in seconds of one request."""
 PAUSE = 1.0
-"""Seconds between two attempts, where the server asks for no more."""
+"""Seconds between two attempts, unless the server asks for more."""
 PAGE = 5000
-"""Results that are asked for at a time."""
+"""Maximum number of results in one request."""
 
 
 class JobServer:
-    """The jobs of the reward server that the environment names; an async context.
+    """The jobs of the reward server that the environment names, as an async context manager.
 
     Args:
-        settings: its URLs, of which any will do, and its key; an outage is waited out for its timeout.
+        settings: its URLs, of which any one is used, its key, and its timeout, for which an outage is waited out.
 
     Raises:
-        SettingsError: no reward server is named.
+        SettingsError: no reward server is set.
     """
 
     def __init__(self, settings: Settings) -> None:
         if not settings.reward_server_urls:
-            raise SettingsError("REWARD_SERVER_URL: unset; name the reward server that takes the job")
+            raise SettingsError("REWARD_SERVER_URL is not set: set it to the reward server that runs the job")
         self._settings = settings
         self._patience = settings.reward_server_timeout
 
@@ -50,43 +50,43 @@ class JobServer:
         await self._session.close()
 
     async def reward_types(self) -> dict[str, Any]:
-        """What scores of this server depend on; empty where it does not say."""
+        """Return what the scores of this server depend on; empty if it does not say."""
         try:
             return _object(await self._ask("GET", "/v1/reward_types"))
         except RejectedError:
             return {}
 
     async def submit(self, lines: bytes, key: str) -> str:
-        """The id of the job of these samples.
+        """Submit samples as a job and return its id.
 
         Args:
-            lines: a sample a line.
-            key: by which the same job is recognised when it is submitted again.
+            lines: the samples, one on each line.
+            key: identifies the job if it is submitted again.
 
         Raises:
-            RejectedError: the server does not take it, and says why.
+            RejectedError: the server refuses the job, and says why.
         """
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
         return str(_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
 
     async def state(self, job_id: str) -> dict[str, Any]:
-        """How a job stands.
+        """Return the state of a job.
 
         Raises:
-            RejectedError: the server knows none of that name.
+            RejectedError: the server has no such job.
         """
         return _object(await self._ask("GET", f"/jobs/{job_id}"))
 
     async def results(self, job_id: str, start: int) -> list[dict[str, Any]]:
-        """What there is of the results from number `start` on, at most `PAGE`."""
+        """Return the results that exist from number `start` on, at most `PAGE`."""
         path = f"/jobs/{job_id}/results?partial=1&start={start}&count={PAGE}"
         lines = [_object(line) for line in (await self._ask("GET", path)).splitlines()]
         if [line.get("index") for line in lines] != list(range(start, start + len(lines))):
-            raise ReplyError(f"job {job_id}: its results are not those that were asked for")
+            raise ReplyError(f"job {job_id}: the server returned results that were not asked for")
         return lines
 
     def _servers(self) -> Servers:
-        """The reward servers of this moment; those of before where a file of servers names none any more."""
+        """Return the current reward servers; the previous ones if service discovery returns none."""
         now = self._settings.follow()
         self._settings = now if now.reward_server_urls else self._settings
         return reward_servers(self._settings)
@@ -101,7 +101,7 @@ class JobServer:
             url = urls[attempt % len(urls)]
             call = exchange(self._session, method, url + path, body, {**authorization(api_key), **(headers or {})})
             try:
-                return await wait_aloud(call, ANSWER_SECONDS, f"{url}{path}")
+                return await wait_with_notice(call, ANSWER_SECONDS, f"{url}{path}")
             except RejectedError as error:
                 raise servers.explained(error, servers.own) from error
             except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
@@ -122,5 +122,5 @@ def _object(data: bytes) -> dict[str, Any]:
     except ValueError:
         record = None
     if not isinstance(record, dict):
-        raise ReplyError("the reward server's answer is not the JSON that was expected")
+        raise ReplyError("the reward server's answer is not a JSON object")
     return record

@@ -1,1 +1,1 @@
-"""`rewardstack check`: one module a service that tries it and knows the remedies for what may be wrong."""
+"""`rewardstack check`: one module for each service, which probes it and knows the remedies."""

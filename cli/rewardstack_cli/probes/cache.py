@@ -1,4 +1,4 @@
-"""Tries the result cache: can one log in, write and read, and can the values there be read with this secret."""
+"""Probe the result cache: log in, write, read, and verify the signatures of stored values."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import fits
 from rewardstack.core.addresses import shown_url
 from rewardstack.settings import Settings
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.finding import Finding, ProbeError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 PATIENCE = 5.0
-"""Seconds for each question."""
+"""Timeout in seconds of each request."""
 KEPT = 60
-"""Seconds the probe's entry stays if it cannot be deleted."""
-LOOKED_AT = 100
-"""Values whose seals are looked at, at most."""
+"""Expiry in seconds of the probe's entry, in case it cannot be deleted."""
+MAX_CHECKED = 100
+"""Maximum number of values whose signatures are checked."""
 SCANNED = 10_000
-"""Keys among which they are looked for: other things may stand there too."""
+"""Number of keys among which they are searched; the database may have other keys."""
 
 FULL = "it is full; give it `maxmemory-policy allkeys-lru`, or more `maxmemory`"
 ANOTHER = "another service answers there; correct host and port in REWARD_CACHE_URL"
 HANGS = "it hangs (`make status`), a firewall drops the connection, or it speaks plain redis:// rather than rediss://"
-SEALS = (
-    "set REWARD_CACHE_SECRET to the one that the others have, the reward server among them, or unset it where they "
-    "have none; where it was changed for all just now, values from before go by themselves"
+SIGNATURES = (
+    "set REWARD_CACHE_SECRET to the same value as the other users of the cache, including the reward server; unset it "
+    "if they have none. If it was just changed for all of them, the old values are replaced over time"
 )
 START = "nothing listens there; start it with `make up`, or correct REWARD_CACHE_URL"
 
 
 async def probe_cache(url: str, settings: Settings) -> Finding:
-    """Tries the Redis at `url`.
+    """Probe the Redis at `url`.
 
     Args:
         url: with scheme, credentials and database.
-        settings: with the secret of the values.
+        settings: has the secret for the signatures.
     """
     finding = Finding(shown_url(url))
     try:
         if find_spec("redis") is None:
-            raise Trouble("the package redis is not installed", 'pip install "redis[hiredis]"')
+            raise ProbeError("the package redis is not installed", 'pip install "redis[hiredis]"')
         await _probe(url, finding, settings.cache_secret)
-    except Trouble as trouble:
+    except ProbeError as trouble:
         finding.trouble = trouble
     return finding
 
@@ -61,12 +61,12 @@ async def _probe(url: str, finding: Finding, secret: str) -> None:
     try:
         redis = Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
     except ValueError as error:
-        raise Trouble(str(error), "correct REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/DATABASE") from error
+        raise ProbeError(str(error), "correct REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/DATABASE") from error
     try:
         await _use(redis, finding)
-        await _look_at_seals(redis, finding, secret)
+        await _check_signatures(redis, finding, secret)
     except (RedisError, OSError, asyncio.TimeoutError) as error:
-        raise Trouble(str(error) or type(error).__name__, _remedy(error)) from error
+        raise ProbeError(str(error) or type(error).__name__, _remedy(error)) from error
     finally:
         await redis.aclose()
 
@@ -77,24 +77,24 @@ async def _use(redis: Redis, finding: Finding) -> None:
     started = time.monotonic()
     await redis.set(key, value, ex=KEPT)
     if await redis.get(key) != value:
-        raise Trouble("what was written does not come back", FULL)
+        raise ProbeError("a value that was written cannot be read back", FULL)
     finding.sample = f"written and read in {(time.monotonic() - started) * 1000:.1f} ms"
     await redis.delete(key)
 
 
-async def _look_at_seals(redis: Redis, finding: Finding, secret: str) -> None:
-    """Whether the values there are sealed as this process would seal them: some of them at least."""
+async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None:
+    """Verify the signatures of some stored values; raise `ProbeError` if none of them fits the secret."""
     found: list[Any] = (await redis.scan(match=f"{PREFIX}*", count=SCANNED))[1]
-    keys = found[:LOOKED_AT]
+    keys = found[:MAX_CHECKED]
     values: list[Any] = await redis.mget(keys) if keys else []
     there = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
     foreign = sum(not fits(secret, key, one) for key, one in there)
     if not foreign:
         return
-    what = "not sealed with this REWARD_CACHE_SECRET" if secret else "sealed, and REWARD_CACHE_SECRET is not set"
-    what = f"{foreign} of {len(there)} values there are {what}, so they are made anew"
+    what = "not signed with this REWARD_CACHE_SECRET" if secret else "signed, and REWARD_CACHE_SECRET is not set"
+    what = f"{foreign} of {len(there)} values are {what}, so they are computed again"
     if foreign == len(there):
-        raise Trouble(what, SEALS)
+        raise ProbeError(what, SIGNATURES)
     finding.sample += f"; {what}"
 
 
@@ -106,12 +106,12 @@ def _remedy(error: Exception) -> str:
         (exceptions.AuthenticationError, "put its password into REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/0"),
         (
             exceptions.NoPermissionError,
-            "its user may not do this; give it +@read +@write +@scripting +info on the keys rewardstack:*",
+            "its user may not do this; grant it +@read +@write +@scripting +info on the keys rewardstack:*",
         ),
         (exceptions.OutOfMemoryError, FULL),
         (exceptions.ReadOnlyError, "this is a replica; put the primary's address into REWARD_CACHE_URL"),
         (exceptions.BusyLoadingError, "it is still loading its data; try again in a moment"),
-        (exceptions.MaxConnectionsError, "it has no connection left; raise its `maxclients`"),
+        (exceptions.MaxConnectionsError, "it has no connections left; raise its `maxclients`"),
         (exceptions.InvalidResponse, ANOTHER),
         (
             (exceptions.TimeoutError, asyncio.TimeoutError),

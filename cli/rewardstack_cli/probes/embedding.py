@@ -1,4 +1,4 @@
-"""Tries an embedding server: does it live, which model is it, are its vectors vectors."""
+"""Probe an embedding server: is it up, which model does it serve, and are its vectors valid."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from rewardstack.scorers.embedding.protocol import (
 )
 from rewardstack.scorers.embedding.similarity import Vector, similarities
 from rewardstack.settings import Settings
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
 
 TEXTS = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
-"""A text, one that means the same, and one that does not."""
+"""A text, one with the same meaning, and one with a different meaning."""
 
 NAMES = Names("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "keys (API_KEY of TEI)")
 
 
 async def probe_embedding(url: str, settings: Settings) -> Finding:
-    """Tries the embedding server at `url`.
+    """Probe the embedding server at `url`.
 
     Args:
         url: its base URL.
@@ -48,13 +48,13 @@ async def _probe(server: Probed, finding: Finding) -> None:
     elapsed = (time.monotonic() - started) * 1000
     alike, unlike = similarities([(first, same), (first, other)])
     if not alike > unlike:
-        message = f"two texts that mean the same are worth {alike:.3f}, two that do not {unlike:.3f}"
-        raise Trouble(message, f"is it a model for sentence embeddings, with its own pooling? {LOGS}")
+        message = f"similarity {alike:.3f} for two texts of the same meaning, {unlike:.3f} for two of different meaning"
+        raise ProbeError(message, f"is it a model for sentence embeddings, with the right pooling? {LOGS}")
     finding.sample = f"similarity {alike:.3f} / {unlike:.3f} in {elapsed:.0f} ms"
 
 
 async def _identify(server: Probed) -> tuple[Path, About]:
-    """The path for vectors, and what the server says of itself."""
+    """Return the path for vectors, and the model information that the server gives."""
     for path, source, read in ((EMBED, INFO, read_info), (OPENAI, "/v1/models", read_models)):
         about = read(await _there(server, source) or b"")
         if about is not None:
@@ -70,18 +70,18 @@ async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
     try:
         found = read_vectors(path, reply, len(TEXTS))
     except ServiceError as error:
-        raise Trouble(str(error), f"it is no embedding server, or a faulty one; {LOGS}") from error
+        raise ProbeError(str(error), f"it is not an embedding server, or it is broken; {LOGS}") from error
     vectors = [one for one in found if not isinstance(one, ServiceError)]
     if len(vectors) < len(TEXTS):
-        raise Trouble(f"{path}: a vector holds what is no number", f"its model is broken; {LOGS}")
+        raise ProbeError(f"{path}: a vector contains a value that is not a number", f"its model is broken; {LOGS}")
     return vectors
 
 
 async def _there(server: Probed, path: Path, body: bytes | None = None) -> bytes | None:
-    """What the server answers, None where it has no such path."""
+    """Return the server's answer; None if it does not have the path."""
     try:
         return await server.ask(path, body)
-    except Trouble as trouble:
+    except ProbeError as trouble:
         cause = trouble.__cause__
         if isinstance(cause, RejectedError) and cause.status in (404, 405):
             return None

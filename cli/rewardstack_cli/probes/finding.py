@@ -1,15 +1,15 @@
-"""What a probe has to say of one address."""
+"""The result of probing one address."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 
-class Trouble(Exception):
-    """Raised within a probe: the service does not do what it should.
+class ProbeError(Exception):
+    """A probe failed: the service does not do what it should.
 
     Args:
-        what: is wrong.
+        what: what is wrong.
         remedy: what to do about it.
     """
 
@@ -20,16 +20,16 @@ class Trouble(Exception):
 
 @dataclass
 class Finding:
-    """What was found out about one address, as far as the probe came.
+    """What a probe found at one address; incomplete if it failed.
 
     Args:
-        address: for people's eyes.
-        version: of the service.
-        sample: what it made of a sample.
-        trouble: what is wrong; None where nothing is.
+        address: the URL as it is shown, without secrets.
+        version: version of the service, or its model.
+        sample: result for a sample.
+        trouble: what is wrong; None if nothing is.
     """
 
     address: str
     version: str = ""
     sample: str = ""
-    trouble: Trouble | None = None
+    trouble: ProbeError | None = None

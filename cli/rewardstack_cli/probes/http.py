@@ -1,4 +1,4 @@
-"""Questions to a service over HTTP, and the remedies for the ways in which they go wrong."""
+"""Requests to a service over HTTP, and the remedies for their failures."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from rewardstack.core.addresses import shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
 from rewardstack.transport.http import authorization, open_session, proxy_of, send
 from rewardstack.transport.reply import Reply, body_of
-from rewardstack_cli.console import wait_aloud
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.console import wait_with_notice
+from rewardstack_cli.probes.finding import Finding, ProbeError
 
 PATIENCE = 10.0
-"""Seconds for each question."""
+"""Timeout in seconds of each request."""
 LOGS = "look at its log (`make logs`)"
 
 
 class Names(NamedTuple):
-    """What the remedies speak of.
+    """Names that the remedies use.
 
     Args:
-        url: the variable that holds the service's addresses.
-        api_key: the variable that holds its key.
-        server_key: what holds the keys that the server takes.
-        by: what starts the service; empty where that is not ours to say.
+        url: setting with the service's URLs.
+        api_key: setting with its key.
+        server_key: setting of the server with the keys that it accepts.
+        by: how the service is started; empty for an external service.
     """
 
     url: str
@@ -40,20 +40,20 @@ class Names(NamedTuple):
 
     @property
     def another(self) -> str:
-        """The remedy where another service answers."""
+        """The remedy if another service answers."""
         return f"another service answers there; correct host and port in {self.url}"
 
 
 class Probed:
-    """A service that is asked, and its troubles.
+    """A service that is probed over HTTP.
 
     Args:
-        url: its base URL.
-        api_key: to send.
-        session: that carries the questions.
-        names: for the remedies.
-        headers: sent beside the key.
-        query: of every request, with its question mark; empty for none.
+        api_key: key to send.
+        session: HTTP session for the requests.
+        names: names for the remedies.
+        headers: headers in addition to the key.
+        headers: headers in addition to the key.
+        query: query string of every request, with its question mark; empty for none.
     """
 
     def __init__(
@@ -73,35 +73,35 @@ class Probed:
         self._session = session
 
     async def reply(self, path: str, body: bytes | None = None, patience: float = PATIENCE, **headers: str) -> Reply:
-        """What it answers within `patience` seconds, whatever the status.
+        """Send a request and return the reply, whatever its status.
 
         Args:
-            path: behind the base URL.
-            body: JSON to be posted; None for a GET.
-            patience: seconds.
-            headers: with `_` for `-`; `Authorization` in place of the key.
+            path: path below the base URL.
+            body: JSON to post; None for a GET.
+            patience: timeout in seconds.
+            headers: further headers, with `_` for `-`; `Authorization` replaces the key.
 
         Raises:
-            Trouble: nothing comes.
+            ProbeError: there is no reply.
         """
-        given = {name.replace("_", "-"): text for name, text in headers.items()}
+        added = {name.replace("_", "-"): text for name, text in headers.items()}
         method = "GET" if body is None else "POST"
-        sent = send(self._session, method, self._url + path + self._query, body, {**self._headers, **given})
+        sent = send(self._session, method, self._url + path + self._query, body, {**self._headers, **added})
         try:
-            return await wait_aloud(sent, patience, f"{shown_url(self._url)}{path}")
+            return await wait_with_notice(sent, patience, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:
-            what = f"{path}: it takes the connection, and no answer comes within {patience:g} s"
-            raise Trouble(what, f"it is overloaded or hangs; {LOGS}") from None
+            what = f"{path}: it accepts the connection, but sends no answer within {patience:g} s"
+            raise ProbeError(what, f"it is overloaded or hangs; {LOGS}") from None
         except SettingsError as error:
-            raise Trouble(f"{path}: {error}", f"correct {error.field}") from error
+            raise ProbeError(f"{path}: {error}", f"correct {error.field}") from error
         except ServiceError as error:
             raise self.trouble(error) from error
 
     async def ask(self, path: str, body: bytes | None = None, patience: float = PATIENCE) -> bytes:
-        """What it answers within `patience` seconds.
+        """Send a request and return the body of a successful reply.
 
         Raises:
-            Trouble: nothing, or an error.
+            ProbeError: there is no reply, or it is an error.
         """
         reply = await self.reply(path, body, patience)
         try:
@@ -110,34 +110,34 @@ class Probed:
             raise self.trouble(error) from error
 
     async def ask_json(self, path: str, body: Mapping[str, Any] | None = None, patience: float = PATIENCE) -> Any:
-        """The JSON that it answers; raises as `ask` does, and where it is none."""
+        """Return the JSON of a successful reply; raise as `ask` does, and if the body is not JSON."""
         try:
             return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode(), patience))
         except ValueError:
-            raise Trouble(f"{path}: the answer is not JSON", self.names.another) from None
+            raise ProbeError(f"{path}: the answer is not JSON", self.names.another) from None
 
-    def trouble(self, error: ServiceError) -> Trouble:
-        """What is wrong, without what the address may hold of secrets, and the remedy."""
+    def trouble(self, error: ServiceError) -> ProbeError:
+        """Return the problem and its remedy, with the secrets of the URL removed."""
         what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
         remedy = self._remedy(error)
         if proxy_of(self._url):
             host = urlsplit(self._url).hostname
             remedy = f"if {host} is reached without the proxy, name it in NO_PROXY; else {remedy}"
-        return Trouble(what, remedy)
+        return ProbeError(what, remedy)
 
     def _remedy(self, error: ServiceError) -> str:
         if isinstance(error, UnreachableError):
             return self._connection_remedy(error.__cause__)
         if isinstance(error, OverloadError):
-            return f"it is there and not ready, or a gateway finds nothing behind it; `make status`, and {LOGS}"
+            return f"it is not ready, or a gateway has no server behind it; `make status`, and {LOGS}"
         if isinstance(error, RejectedError):
             return self._rejection_remedy(error.status)
-        return f"a fault of the server's own, or another service; {LOGS}"
+        return f"the server failed, or another service answers; {LOGS}"
 
     def _rejection_remedy(self, status: int) -> str:
         url, api_key, server_key = self.names[:3]
         if status in (401, 403) and self.has_key:
-            return f"{api_key} is none of the server's {server_key}; correct it"
+            return f"{api_key} is not one of the server's {server_key}; correct it"
         if status in (401, 403):
             return f"set {api_key} to one of the server's {server_key}"
         if status < 400:
@@ -152,10 +152,10 @@ class Probed:
         if isinstance(cause, aiohttp.ClientSSLError):
             return "TLS failed: is the server's certificate trusted here (SSL_CERT_FILE), or does it speak plain http?"
         if isinstance(cause, asyncio.TimeoutError):
-            return f"nothing answers at this address; correct {url}, or let the port through the firewall"
+            return f"nothing answers at this address; correct {url}, or open the port in the firewall"
         if isinstance(cause, aiohttp.ClientConnectorError):
             return start
-        return f"the connection ends without an answer in HTTP: does it speak https, or is it another service? {start}"
+        return f"the connection closed without an HTTP answer: does it speak https, or is it another service? {start}"
 
 
 async def probe(
@@ -166,20 +166,20 @@ async def probe(
     headers: Mapping[str, str] = MappingProxyType({}),
     query: str = "",
 ) -> Finding:
-    """Tries a service in a session of its own.
+    """Probe a service with its own HTTP session.
 
     Args:
         url: its base URL.
-        api_key: to send.
-        names: for the remedies.
-        look: asks it and writes down what it finds; raises Trouble.
-        headers: to send beside the key.
-        query: to send with every request.
+        api_key: key to send.
+        names: names for the remedies.
+        look: sends requests and records what it finds; raises ProbeError.
+        headers: headers in addition to the key.
+        query: query string of every request.
     """
     finding = Finding(shown_url(url))
     try:
         async with open_session() as session:
             await look(Probed(url, api_key, session, names, headers, query), finding)
-    except Trouble as trouble:
+    except ProbeError as trouble:
         finding.trouble = trouble
     return finding

@@ -1,4 +1,4 @@
-"""Tries an LLM judge: what does it serve, does it judge, and do its flags let it."""
+"""Probe an LLM judge: which models does it serve, does it judge, and do its flags allow it."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
 from rewardstack.transport.reply import body_of
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import Names, Probed, probe
 
 NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
 PATIENCE = 60.0
-"""Seconds for a verdict: the first one after a start takes long, on a CPU above all."""
+"""Timeout in seconds of a verdict: the first one after a start is slow, above all on a CPU."""
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
 UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
-FREE = "it does not hold replies to a form, and the model keeps to none of its own; take a stronger model"
+FREE = "it does not enforce structured output, and the model does not keep to the format; use a stronger model"
 NO_LABELS = "no verdict 'logprob'"
 NO_SUCH_PATH = (404, 405, 501)
 SILENT_TEMPLATE = (
-    "start it without --reasoning-parser: its chat template does not heed `enable_thinking`, so the parser takes the "
+    "start it without --reasoning-parser: its chat template does not honor `enable_thinking`, so the parser takes the "
     "whole reply for reasoning and no structure is enforced"
 )
 STUBBORN_TEMPLATE = (
-    "its chat template makes it think whatever `enable_thinking` says; take another model or template, or set "
+    "its chat template makes it think whatever `enable_thinking` says; use another model or template, or set "
     "enable_thinking to true in extra_info and start it with its --reasoning-parser"
 )
 
 RUNS = "<|im_end|> </s> <think> <AI> <用户> <tool_call> <minimax:tool_call> <turn|> <unused7> <[begin_of_image]>"
 MORE_RUNS = "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
-"""A control token of each form that is known."""
+"""One control token of each known form."""
 CONTROL = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
-"""How a control token looks among a text's tokens, bytes in the form <0x0A> left aside."""
+"""Matches a control token among a text's tokens, but not bytes in the form <0x0A>."""
 
 
 async def probe_judge(url: str, settings: Settings) -> Finding:
-    """Tries the judge at `url`.
+    """Probe the judge at `url`.
 
     Args:
         url: its base URL.
@@ -64,17 +64,17 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
 
 
 async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
-    """Tries a judge that a routes file names, as `probe_judge` does; the settings are the environment's."""
+    """Probe a judge of the routes file, as `probe_judge` does, with the environment's settings."""
     try:
         own = named.settings(settings)
     except SettingsError as error:
-        trouble = Trouble(str(error), f"set {named.key} to the judge's key")
+        trouble = ProbeError(str(error), f"set {named.key} to the judge's key")
         return Finding(shown_url(url), trouble=trouble)
     return await _probe_as(url, own, _names(named), named)
 
 
 def _names(named: Named) -> Names:
-    """What remedies speak of: a judge with an address of its own is somebody else's to start."""
+    """Return the names for the remedies; a judge with its own URL is not started by the stack."""
     if named.address == NAMES.url:
         return NAMES
     return Names(named.address, named.key, "keys", by="")
@@ -86,12 +86,12 @@ async def _probe_as(url: str, settings: Settings, names: Names, named: Named | N
 
 
 class Asked(NamedTuple):
-    """How the judge is asked.
+    """How requests to the judge are made.
 
     Args:
-        path: of the chat interface.
-        model: that judges.
-        dialect: of the server, as far as it is known.
+        path: path of the chat API.
+        model: the model that judges.
+        dialect: dialect of the server, as far as it is known.
     """
 
     path: str
@@ -111,16 +111,16 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings,
     try:
         value = read_text_verdict(reply, UNIT, thinking=False, structured=is_json(options, asked.dialect))
     except UnreadableError as error:
-        raise Trouble(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
+        raise ProbeError(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
     notes += await (_notes(server, asked) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
     lacking = [note for note in notes if note.startswith(NO_LABELS)]
     if lacking and named is not None and named.is_labelled:
-        raise Trouble(lacking[0], f"leave `verdict` out of judges.{named.name}.options")
+        raise ProbeError(lacking[0], f"leave `verdict` out of judges.{named.name}.options")
     finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
 
 
 async def _served(server: Probed, url: str) -> Served:
-    """What it says of itself; a server that knows no list of models says nothing."""
+    """Return the models and dialect that the server reports; `NOTHING` if it has no list of models."""
     if name := deployment(url):
         return Served({name: name})
     path = below((url,), MODELS)
@@ -133,7 +133,7 @@ async def _served(server: Probed, url: str) -> Served:
         raise server.trouble(error) from error
     roots = read_models(data)
     if roots is None:
-        raise Trouble(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
+        raise ProbeError(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
     dialect = dialect_of(data)
     if dialect is VLLM:
         version = await server.reply(VERSION)
@@ -142,18 +142,18 @@ async def _served(server: Probed, url: str) -> Served:
 
 
 def _model(served: Served, wanted: str, model_name: str) -> str:
-    """The model that a sample would be judged by; `model_name` is where it is set."""
+    """Return the model that would judge a sample; raise `ProbeError` if the server does not serve it."""
     model = wanted or (next(iter(served.roots)) if len(served.roots) == 1 else DEFAULT)
     if served is not NOTHING and model not in served.roots and not (served.dialect.guessed and wanted):
         known = ", ".join(served.roots) or "none"
-        raise Trouble(f"it does not serve {model!r}", f"set {model_name} to one that it serves: {known}")
+        raise ProbeError(f"it does not serve {model!r}", f"set {model_name} to one that it serves: {known}")
     return model
 
 
 async def _reply(
     server: Probed, asked: Asked, options: Options, label_ids: tuple[int, ...] = ()
 ) -> tuple[bytes, Asked]:
-    """Its reply to a sample, and how it was asked in the end: what it refuses, it is not sent again."""
+    """Return the reply to a sample and how it was requested in the end, without the fields that it refused."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
         request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
@@ -175,48 +175,48 @@ def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
     except (ValueError, KeyError, IndexError, TypeError):
         message = None
     if not isinstance(message, dict):
-        raise Trouble(f"{asked.path}: not the answer of an OpenAI-compatible server", server.names.another)
+        raise ProbeError(f"{asked.path}: not the answer of an OpenAI-compatible server", server.names.another)
     return message
 
 
 def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
-    """Whether a request without thinking and with a structure was heeded in both; notes on what is no trouble."""
+    """Check that thinking is off and the reply is not empty; return notes on deviations that are no errors."""
     content, reasons = message.get("content"), reasoning_of(message)
     if dialect.guessed and content:
         return ["it reasons, asked or not"] if reasons else []
     if reasons:
         remedy = SILENT_TEMPLATE if not content else STUBBORN_TEMPLATE
-        raise Trouble("it reasons although `enable_thinking` is false", remedy)
+        raise ProbeError("it reasons although `enable_thinking` is false", remedy)
     if not isinstance(content, str) or not content.strip():
-        raise Trouble("its reply is empty", SILENT_TEMPLATE)
+        raise ProbeError("its reply is empty", SILENT_TEMPLATE)
     if "<think>" in content or "</think>" in content:
-        raise Trouble("it reasons although `enable_thinking` is false", STUBBORN_TEMPLATE)
+        raise ProbeError("it reasons although `enable_thinking` is false", STUBBORN_TEMPLATE)
     return []
 
 
 async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
-    """What a judge cannot do that has a dialect of its own."""
+    """Return notes on what a judge that is not vLLM does not support, and its label mass."""
     dialect = asked.dialect
-    notes = [] if dialect.form else ["it holds no reply to a form"]
-    notes += [] if dialect.thinking else ["it does not heed enable_thinking"]
+    notes = [] if dialect.form else ["it does not support structured output"]
+    notes += [] if dialect.thinking else ["it does not honor enable_thinking"]
     return [*notes, await _label_mass(server, asked)]
 
 
 async def _notes(server: Probed, asked: Asked) -> list[str]:
-    """What this judge cannot do that not everybody needs, and how it takes to labels."""
+    """Return notes on what a vLLM judge does not support, and its label mass."""
     try:
         quiet, thinking = [await _prompt_tokens(server, asked.model, thinks) for thinks in (False, True)]
         unbroken = await _unbroken(server, asked.model)
-    except Trouble:
+    except ProbeError:
         return [f"{NO_LABELS}: {TOKENIZE} does not answer"]
     if unbroken:
-        raise Trouble(f"candidates can write its control tokens: {', '.join(unbroken)}", "judge by another model")
-    notes = ["its template does not heed enable_thinking"] if quiet == thinking else []
+        raise ProbeError(f"candidates can write its control tokens: {', '.join(unbroken)}", "judge by another model")
+    notes = ["its template does not honor enable_thinking"] if quiet == thinking else []
     return [*notes, await _label_mass(server, asked)]
 
 
 async def _label_mass(server: Probed, asked: Asked) -> str:
-    """The probability that it puts on the labels of `default` together, or why it gives no verdict by them."""
+    """Return the total probability of the labels of `default`, or why there is no verdict by labels."""
     options = read_options({"verdict": "logprob", "label_mass_floor": 0})
     labels, values = zip(*options.labels, strict=True)
     try:
@@ -228,24 +228,24 @@ async def _label_mass(server: Probed, asked: Asked) -> str:
             _, mass = read_top_verdict(reply, labels, values, 0.0)
     except UnreadableError as error:
         return f"verdict 'logprob': {error}"
-    except (Trouble, ReplyError):
-        return f"{NO_LABELS}: it gives no probabilities"
+    except (ProbeError, ReplyError):
+        return f"{NO_LABELS}: it returns no probabilities"
     low = "" if mass >= LABEL_MASS_FLOOR else f", which is below label_mass_floor {LABEL_MASS_FLOOR:g}"
     return f"label mass {mass:.2f}{low}"
 
 
 async def _label_ids(server: Probed, model: str, labels: Sequence[str]) -> tuple[int, ...]:
-    """The tokens of labels; Trouble where one is not a single token."""
+    """Return the token of each label; raise `ProbeError` if a label is not a single token."""
     replies = [await server.ask_json(TOKENIZE, label_request(label, model)) for label in labels]
     try:
         [ids] = zip(*(map(int, reply["tokens"]) for reply in replies), strict=True)
     except (ValueError, KeyError, TypeError) as error:
-        raise Trouble(f"{TOKENIZE} does not tell a token for each label", server.names.another) from error
+        raise ProbeError(f"{TOKENIZE} does not return one token for each label", server.names.another) from error
     return ids
 
 
 async def _unbroken(server: Probed, model: str) -> list[str]:
-    """The control tokens that a sample's text can hold: of the known forms, and of the model's own chat template."""
+    """Return the control tokens that a sample's text can contain, of known forms and of the model's chat template."""
     messages = [{"role": "user", "content": PROBLEM}]
     own = filter(CONTROL.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
     text = neutral(" ".join([RUNS, MORE_RUNS, *own]))

@@ -1,9 +1,10 @@
-"""Tries a reward model: what does it serve, and does it give raw logits, or a probability for each step."""
+"""Probe a reward model: which model does it serve, and does it return raw logits or step probabilities."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,30 +12,36 @@ from rewardstack.errors import ReplyError
 from rewardstack.routing.reward_models import RewardModel
 from rewardstack.scorers.judge.api import MODELS, below
 from rewardstack.scorers.judge.models import read_models
+from rewardstack.scorers.reward_apis import APIS, TextApi, render
 from rewardstack.scorers.reward_model import RAW, TRIAL, VARIABLE, key_of_model, read_numbers
 from rewardstack.settings import Settings
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
+
+NAMES = Names(VARIABLE, "REWARD_MODEL_SERVER_API_KEY", "--api-key")
 
 
 async def probe_reward_model(model: RewardModel, url: str, settings: Settings) -> Finding:
-    """Try the reward model at `url`.
+    """Probe the reward model at `url`.
 
     Args:
-        model: as the routes file has it.
+        model: the model in the routes file.
         url: its base URL.
-        settings: of the environment.
+        settings: settings of the environment.
     """
-    address = f"reward_models.{model.name}.base_url" if model.base_url else VARIABLE
-    names = Names(address, model.api_key_env or "REWARD_MODEL_SERVER_API_KEY", "--api-key")
+    own = Names(f"reward_models.{model.name}.base_url", model.api_key_env or NAMES.api_key, NAMES.server_key)
+    names = own if model.base_url else NAMES
     return await probe(url, key_of_model(model, settings), names, partial(_probe, model=model, url=url))
 
 
 async def _probe(server: Probed, finding: Finding, model: RewardModel, url: str) -> None:
+    if (api := APIS.get(model.api)) is not None:
+        await _probe_text(server, finding, model, api)
+        return
     served = read_models(await server.ask(below((url,), MODELS))) or {}
     name = finding.version = model.model or next(iter(served), "")
     if served and name not in served:
-        raise Trouble(f"it does not serve {name}", f"set the model to one of: {', '.join(served)}")
+        raise ProbeError(f"it does not serve {name}", f"set the model to one of: {', '.join(served)}")
     path = "/pooling" if model.steps else "/classify"
     started = time.monotonic()
     numbers = await _numbers(server, path, name, model, {} if model.steps else RAW)
@@ -42,11 +49,30 @@ async def _probe(server: Probed, finding: Finding, model: RewardModel, url: str)
     if model.steps:
         finding.sample = f"step probabilities {[round(one[-1], 3) for one in numbers]} in {elapsed:.0f} ms"
         return
-    if len(numbers) != len(model.outputs or (1.0,)):
-        raise Trouble(f"it has {len(numbers)} outputs", f"give reward_models.{model.name}.outputs one weight for each")
+    _require_weights(model, numbers)
     if numbers == await _numbers(server, path, name, model, dict.fromkeys(RAW, True)) and max(numbers) <= 1:
-        raise Trouble("it gives probabilities instead of raw logits", "take vLLM 0.13 or later")
+        raise ProbeError("it returns probabilities instead of raw logits", "use vLLM 0.13 or later")
     finding.sample = f"logits {[round(one, 3) for one in numbers]} in {elapsed:.0f} ms"
+
+
+async def _probe_text(server: Probed, finding: Finding, model: RewardModel, api: TextApi) -> None:
+    finding.version = model.model
+    text = render(model.template, *(one["content"] for one in TRIAL))
+    started = time.monotonic()
+    reply = await server.ask(api.path, json.dumps(api.body(model.model, text)).encode())
+    elapsed = (time.monotonic() - started) * 1000
+    try:
+        numbers = api.read(reply)
+    except ReplyError as error:
+        raise ProbeError(str(error), f"does api = {model.api} fit the server? {LOGS}") from error
+    _require_weights(model, numbers)
+    finding.sample = f"outputs {[round(one, 3) for one in numbers]} in {elapsed:.0f} ms"
+
+
+def _require_weights(model: RewardModel, numbers: Sequence[float]) -> None:
+    if len(numbers) != len(model.outputs or (1.0,)):
+        remedy = f"give reward_models.{model.name}.outputs one weight for each"
+        raise ProbeError(f"it has {len(numbers)} outputs", remedy)
 
 
 async def _numbers(server: Probed, path: str, name: str, model: RewardModel, fields: dict[str, Any]) -> Any:
@@ -56,4 +82,4 @@ async def _numbers(server: Probed, path: str, name: str, model: RewardModel, fie
     try:
         return read_numbers(reply, path)
     except ReplyError as error:
-        raise Trouble(str(error), f"is it started with --runner pooling, for this kind of model? {LOGS}") from error
+        raise ProbeError(str(error), f"is it started with --runner pooling, for this kind of model? {LOGS}") from error

@@ -1,4 +1,4 @@
-"""Tries a reward server (does it live, is it ready, what does it make of a sample), or the rules in this process."""
+"""Probe a reward server (is it up, is it ready, does it score a sample), or the rules in this process."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rewardstack.routing.sources import RULE_PREFIX
 from rewardstack.score import Request
 from rewardstack.scorers.embedded import DISTRIBUTION, runs_here
 from rewardstack.settings import Settings
-from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
 
 SAMPLE = {"data_source": "gsm8k", "solution_str": "6 * 7 = 42\n#### 42", "ground_truth": "42"}
 SCORE = 1.0
 
 HERE = "this process"
-"""Stands for an address where rules run without a server."""
+"""Shown as the address if rules run without a server."""
 SECONDS = 60.0
-"""For the first sample, which starts the isolated processes."""
+"""Timeout in seconds of the first sample, which starts the isolated processes."""
 INSTALL = f"correct the setting, reinstall {DISTRIBUTION}, or name a reward server in REWARD_SERVER_URL"
 NAMES = Names("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS")
 
@@ -31,11 +31,11 @@ def reward_servers(settings: Settings) -> tuple[str, ...]:
 
 
 async def probe_reward_server(url: str, settings: Settings) -> Finding:
-    """Tries the reward server at `url`.
+    """Probe the reward server at `url`.
 
     Args:
         url: its base URL, or `HERE`.
-        settings: with the key to send.
+        settings: settings with the key to send.
     """
     if url == HERE:
         return await _probe_here()
@@ -45,20 +45,20 @@ async def probe_reward_server(url: str, settings: Settings) -> Finding:
 async def _probe_here() -> Finding:
     """Score a sample in this process, and one in an isolated process."""
     finding = Finding(HERE, version(DISTRIBUTION))
-    anew = {"cache_enabled": False}
-    request = Request(RULE_PREFIX + SAMPLE["data_source"], SAMPLE["solution_str"], SAMPLE["ground_truth"], anew)
-    isolated = Request(f"{RULE_PREFIX}regex_format", "42", None, {"pattern": "[0-9]+", **anew})
+    uncached = {"cache_enabled": False}
+    request = Request(RULE_PREFIX + SAMPLE["data_source"], SAMPLE["solution_str"], SAMPLE["ground_truth"], uncached)
+    isolated = Request(f"{RULE_PREFIX}regex_format", "42", None, {"pattern": "[0-9]+", **uncached})
     try:
         for one in (isolated, request):
             started = time.monotonic()
             [score] = await ascore([one], on_error="none", timeout=SECONDS)
             elapsed = (time.monotonic() - started) * 1000
             if score.status != "ok" or score.value != SCORE:
-                what = f"a sample worth {SCORE} is {score.status} with {score.value} ({score.reason})"
-                raise Trouble(f"{one.data_source}: {what}", INSTALL)
+                what = f"expected {SCORE}, got {score.status} with {score.value} ({score.reason})"
+                raise ProbeError(f"{one.data_source}: {what}", INSTALL)
     except ConfigError as error:
-        finding.trouble = Trouble(str(error), INSTALL)
-    except Trouble as trouble:
+        finding.trouble = ProbeError(str(error), INSTALL)
+    except ProbeError as trouble:
         finding.trouble = trouble
     else:
         finding.sample = f"{SAMPLE['data_source']}: {SCORE} in {elapsed:.0f} ms"
@@ -68,7 +68,7 @@ async def _probe_here() -> Finding:
 async def _probe(server: Probed, finding: Finding) -> None:
     health = await server.ask_json("/health")
     if not isinstance(health, dict) or "version" not in health:
-        raise Trouble("/health: not the answer of a reward server", NAMES.another)
+        raise ProbeError("/health: not the answer of a reward server", NAMES.another)
     finding.version = str(health["version"])
     await server.ask_json("/ready")
     started = time.monotonic()
@@ -78,8 +78,8 @@ async def _probe(server: Probed, finding: Finding) -> None:
         score = reply["scores"][0]
         value, status, reason = score["value"], score["status"], score["reason"]
     except (KeyError, IndexError, TypeError):
-        raise Trouble("/v1/score: not the answer of a reward server", NAMES.another) from None
+        raise ProbeError("/v1/score: not the answer of a reward server", NAMES.another) from None
     if status != "ok" or value != SCORE:
-        message = f"a sample worth {SCORE} is {status} with {value} ({reason})"
-        raise Trouble(message, f"it runs but does not score rightly; {LOGS}")
+        message = f"expected {SCORE}, got {status} with {value} ({reason})"
+        raise ProbeError(f"{SAMPLE['data_source']}: {message}", f"it runs but scores wrongly; {LOGS}")
     finding.sample = f"{SAMPLE['data_source']}: {value} in {elapsed:.0f} ms"

@@ -1,4 +1,4 @@
-"""How a public data set becomes rows that trainers read: a file for each data set, and what they share.
+"""Recipes that convert public data sets into rows for trainers: a module for each data set, and shared modules.
 
-Nothing is scored here: a recipe reads, chooses and configures rows, `output` writes them.
+Nothing is scored here: a recipe reads, selects and configures rows, and `output` writes them.
 """

@@ -1,4 +1,4 @@
-"""The data set that a recipe reads: a name on the model hub, or a local copy (a file, or a folder of files)."""
+"""The data set that a recipe reads: a name on the hub, or a local copy (a file, or a folder of files)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class SplitRow(NamedTuple):
     """A row of a data set.
 
     Args:
-        split: that it comes from, one of `SPLITS`; None where nothing says so.
-        row: its fields, and where it stands.
+        split: split that it comes from, one of `SPLITS`; None if unknown.
+        row: the row.
     """
 
     split: str | None
@@ -32,11 +32,11 @@ class SplitRow(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """What was read.
+    """The rows of a data set.
 
     Args:
         name: as the user wrote it.
-        digests: SHA-256 by file; of the hub by split, of the rows as JSON lines.
+        digests: SHA-256 by file; for the hub by split, of the rows as JSON lines.
         rows: in order.
     """
 
@@ -46,16 +46,16 @@ class Dataset(NamedTuple):
 
 
 def read_dataset(name: str, config: str | None = None) -> Dataset:
-    """Reads a data set.
+    """Read a data set from a path or from the hub.
 
     Args:
-        name: a path, or where there is nothing of that name `ORGANIZATION/NAME` on the model hub.
-        config: the configuration that the hub is asked for; None for its only one.
+        name: a path; if there is no such path, `ORGANIZATION/NAME` on the hub.
+        config: configuration to load from the hub; None for the only one.
 
     Raises:
-        RequestError: there is no such data set, or a row is malformed; names file and row.
-        SettingsError: a package is missing; names it.
-        UnreachableError: the hub gave no answer; names the remedy.
+        RequestError: there is no such data set, or a row is malformed; the message names file and row.
+        SettingsError: a package is missing; the message names it.
+        UnreachableError: the hub did not answer; the message has the remedy.
     """
     path = Path(name)
     if path.is_file():
@@ -71,26 +71,26 @@ def read_dataset(name: str, config: str | None = None) -> Dataset:
 
 
 def text_of(row: Row, *names: str) -> str:
-    """The text in the first of these fields that the row has; it may be blank.
+    """Return the text of the first of these fields that the row has; it may be blank.
 
     Raises:
-        RequestError: it has none of them, or what it has is no text; names file, row and field.
+        RequestError: the row has none of them, or its value is not a string; the message names file, row and field.
     """
     name = next((name for name in names if row.fields.get(name) is not None), None)
     if name is None:
         raise malformed(row, names[0], f"is missing{''.join(f' (and so is {other})' for other in names[1:])}")
     value = row.fields[name]
     if not isinstance(value, str):
-        raise malformed(row, name, f"has to be a string, not {type(value).__name__}")
+        raise malformed(row, name, f"must be a string, not {type(value).__name__}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise malformed(row, name, "holds half of a surrogate pair, which is no character") from error
+        raise malformed(row, name, "contains half of a surrogate pair, which is not a character") from error
     return value
 
 
 def malformed(row: Row, field: str, why: str) -> RequestError:
-    """The error of a row that cannot be used: file, row, field, and what it is or has to be."""
+    """Return the error for a row that cannot be used, naming file, row and field."""
     return RequestError(f"{row.place}: {field} {why}", field)
 
 
@@ -98,12 +98,12 @@ def _files(folder: Path) -> list[Path]:
     inside = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     files = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not files:
-        raise RequestError(f"INPUT: the folder {folder} holds no file that ends in {', '.join(SUFFIXES)}", "INPUT")
+        raise RequestError(f"INPUT: the folder {folder} has no file that ends in {', '.join(SUFFIXES)}", "INPUT")
     return files
 
 
 def _split_of(file: Path) -> str | None:
-    """By the beginning of the file's name, as the hub has it: `train-00000-of-00001.parquet`."""
+    """Return the split that a file's name begins with, as on the hub: `train-00000-of-00001.parquet`."""
     word = file.stem.lower().replace("_", "-").replace(".", "-").partition("-")[0]
     return word if word in SPLITS else None
 
@@ -117,7 +117,7 @@ def _rows(file: Path) -> Iterator[Row]:
 
 
 def _elements(file: Path) -> Iterator[Row]:
-    """The objects of a JSON file that holds one array."""
+    """Yield the objects of a JSON file that holds one array."""
     try:
         elements = json.loads(file.read_bytes().removeprefix(BOM))
     except (ValueError, RecursionError) as error:
@@ -131,22 +131,22 @@ def _elements(file: Path) -> Iterator[Row]:
 
 
 def _from_hub(name: str, config: str | None) -> Dataset:
-    remedy = f"download it where the hub is in reach (hf download --repo-type dataset {name} --local-dir FOLDER)"
+    remedy = f"download it where the hub is reachable (hf download --repo-type dataset {name} --local-dir FOLDER)"
     if find_spec("datasets") is None:
         raise SettingsError(
-            f"INPUT: there is no file or folder {name}, and to load it from the hub needs the package datasets: "
-            f"pip install datasets; or {remedy}, and name FOLDER in its place",
+            f"INPUT: there is no file or folder {name}, and loading it from the hub needs the package datasets: "
+            f"pip install datasets; or {remedy}, and use FOLDER instead",
             "INPUT",
         )
     import datasets
 
-    logging.getLogger("huggingface_hub").propagate = False  # it says everything on stderr itself
+    logging.getLogger("huggingface_hub").propagate = False  # it logs to stderr itself
     try:
         loaded = datasets.load_dataset(name, config)
     except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:
-        raise RequestError(f"INPUT: the hub has no data set {name} to load: {error}", "INPUT") from error
+        raise RequestError(f"INPUT: the hub cannot load the data set {name}: {error}", "INPUT") from error
     except OSError as error:
-        raise UnreachableError(f"{name} did not come from the hub: {error}; {remedy}, and name FOLDER") from error
+        raise UnreachableError(f"{name} could not be loaded from the hub: {error}; {remedy}, and use FOLDER") from error
     digests: dict[str, str] = {}
     rows: list[SplitRow] = []
     for split, table in loaded.items():

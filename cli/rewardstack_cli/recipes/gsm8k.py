@@ -1,6 +1,6 @@
 """`rewardstack prepare gsm8k`: the word problems of GSM8K for the rule `gsm8k`.
 
-The instruction, and the answer as what stands behind `####`, without commas, are those of verl's
+The instruction, and the answer (what follows `####`, without commas), are those of verl's
 `examples/data_preprocess/gsm8k.py`.
 """
 
@@ -25,15 +25,15 @@ NUMBER = re.compile(r"-?[0-9]{1,64}(?:\.[0-9]{1,64})?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the recipe's own arguments."""
-    parser.add_argument("--instruction", metavar="TEXT", default=INSTRUCTION, help="behind each question (%(default)s)")
+    """Add the arguments of this recipe."""
+    parser.add_argument("--instruction", metavar="TEXT", default=INSTRUCTION, help="after each question (%(default)s)")
     parser.add_argument(
         "--method", choices=METHODS, default="strict", help="how the rule finds the answer (%(default)s)"
     )
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
-    """Makes the rows; those of a copy that has a train and a test part stay there.
+    """Make the rows; rows of an input with a train and a test split keep their split.
 
     Raises:
         RewardstackError: the input cannot be read, or a row is malformed.
@@ -59,17 +59,17 @@ def prepare(args: argparse.Namespace) -> Prepared:
 
 
 def _answer(row: Row) -> str:
-    """The number behind the last mark of a solution.
+    """Return the number after the last `####` of a solution.
 
     Raises:
-        RequestError: there is no mark, or something else stands there.
+        RequestError: there is no `####`, or no number follows it.
     """
     solution = text_of(row, "answer")
     _, mark, last = solution.rpartition(MARK)
     number = last.strip().replace(",", "").removeprefix("$")
     if not mark or not NUMBER.fullmatch(number):
         found = f"{last.strip()[:40]!r}" if mark else "none"
-        raise malformed(row, "answer", f"has to end with `{MARK} NUMBER`, found {found}")
+        raise malformed(row, "answer", f"must end with `{MARK} NUMBER`, found {found}")
     return number
 
 

@@ -1,4 +1,4 @@
-"""How a recipe's rows are judged: the options of the remote judge, which stand in each row's `extra_info`."""
+"""Options of the remote judge for a recipe's rows, which are written into each row's `extra_info`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from rewardstack.scorers.names import JUDGE_OPTIONS
 
 MODEL = "Qwen/Qwen3-32B"
 ALLOWED = frozenset(JUDGE_OPTIONS) - {"prompt_template_path"} | {"timeout"}
-"""Fields that `--extra` may set. An address or a key is the trainer's to know: it does not belong into data."""
+"""Fields that `--extra` may set. The judge's URL and key are settings of the trainer and do not belong into data."""
 
 
 def add_judge_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the judge's options to a recipe's."""
+    """Add the judge's options to the arguments of a recipe."""
     group = parser.add_argument_group("judge", "written into each row's extra_info")
     group.add_argument(
         "--model", metavar="NAME", default=MODEL, help="'' leaves it to the trainer's settings (%(default)s)"
     )
     group.add_argument(
-        "--template", metavar="NAME|FILE", default="default", help="a file's text is written (%(default)s)"
+        "--template", metavar="NAME|FILE", default="default", help="of a file, the text is written (%(default)s)"
     )
-    group.add_argument("--temperature", metavar="NUMBER", type=float, default=0.7, help="of sampling (%(default)s)")
-    group.add_argument("--top-p", metavar="NUMBER", type=float, default=0.8, help="of sampling (%(default)s)")
+    group.add_argument("--temperature", metavar="NUMBER", type=float, default=0.7, help="for sampling (%(default)s)")
+    group.add_argument("--top-p", metavar="NUMBER", type=float, default=0.8, help="for sampling (%(default)s)")
     group.add_argument("--max-new-tokens", metavar="N", type=int, default=512, help="of the reply (%(default)s)")
-    group.add_argument("--thinking", action="store_true", help="the judge may reason before it replies")
-    group.add_argument("--extra", metavar="JSON", default="{}", help="further options of the judge, an object")
+    group.add_argument("--thinking", action="store_true", help="let the judge reason before it replies")
+    group.add_argument("--extra", metavar="JSON", default="{}", help="more options of the judge, as a JSON object")
 
 
 def judge_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options as fields of `extra_info`, checked as the judge would.
+    """Return the options as fields of `extra_info`, validated as by the judge.
 
     Raises:
-        RequestError: one of them cannot be used; names it.
+        RequestError: an option is invalid; the message names it.
     """
     options: dict[str, Any] = {
         "prompt_template": args.template if args.template in BUILTIN else _template(args.template),
@@ -55,7 +55,7 @@ def judge_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _template(name: str) -> str:
     if not Path(name).is_file():
-        raise RequestError(f"--template: {name!r} is no file, and none of {', '.join(BUILTIN)}", "--template")
+        raise RequestError(f"--template: {name!r} is neither a file nor one of {', '.join(BUILTIN)}", "--template")
     return read_template(name)
 
 
@@ -67,5 +67,5 @@ def _extra(text: str) -> dict[str, Any]:
     if not isinstance(extra, dict):
         raise RequestError(f"--extra: expected an object, got {type(extra).__name__}", "--extra")
     for name in extra.keys() - ALLOWED:
-        raise RequestError(f"--extra: {name!r} is none of {', '.join(sorted(ALLOWED))}", "--extra")
+        raise RequestError(f"--extra: {name!r} is not one of {', '.join(sorted(ALLOWED))}", "--extra")
     return extra

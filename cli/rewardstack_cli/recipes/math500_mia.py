@@ -1,8 +1,8 @@
 """`rewardstack prepare math500-mia`: members and non-members, paired on the same problem, for the remote judge.
 
-For the inference of membership a policy is rewarded for coming close to a response. The response of a member was in the
-data that the model was trained on, that of a non-member was not; where both answer the same problem, what the rewards
-differ by is the membership, not the problem.
+In membership inference, a policy is rewarded for coming close to a response. The response of a member was in the
+model's training data, that of a non-member was not. If both answer the same problem, their rewards differ because of
+the membership, not because of the problem.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ HUB = "HuggingFaceH4/MATH-500"
 DATA_SOURCE = f"{JUDGE}_math500_mia"
 MEMBER, NON_MEMBER = "member", "non_member"
 LABELS = {MEMBER: MEMBER, NON_MEMBER: NON_MEMBER, "non-member": NON_MEMBER, 1: MEMBER, 0: NON_MEMBER}
-"""What may stand in a row's `label`; JSON's true and false are 1 and 0."""
+"""Accepted values of a row's `label`; JSON's true and false equal 1 and 0."""
 
 
 class Response(NamedTuple):
-    """A labelled response.
+    """A labeled response.
 
     Args:
-        row: that it comes from.
-        text: of the response.
+        row: the row that it comes from.
+        text: text of the response.
     """
 
     row: Row
@@ -42,8 +42,8 @@ class Problem(NamedTuple):
     """A problem with its responses.
 
     Args:
-        text: of the problem.
-        responses: by label.
+        text: text of the problem.
+        responses: responses by label.
     """
 
     text: str
@@ -55,8 +55,8 @@ class Pair(NamedTuple):
 
     Args:
         problem: its text.
-        member: the response that was trained on.
-        non_member: the other.
+        member: response that was in the training data.
+        non_member: response that was not.
     """
 
     problem: str
@@ -65,20 +65,20 @@ class Pair(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the recipe's own arguments."""
-    parser.add_argument("--non-members", metavar="INPUT", help="another data set, whose rows are all non-members")
+    """Add the arguments of this recipe."""
+    parser.add_argument("--non-members", metavar="INPUT", help="another data set, of which all rows are non-members")
     parser.add_argument("--data-source", metavar="NAME", default=DATA_SOURCE, help="of each row (%(default)s)")
     add_judge_options(parser)
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
-    """Pairs the rows of the input.
+    """Pair the responses of the input on the same problem and make the rows.
 
     Raises:
         RewardstackError: the input cannot be read or paired, or an option is wrong.
     """
     if not args.data_source.startswith(JUDGE):
-        raise RequestError(f"--data-source: {args.data_source!r} has to begin with {JUDGE}", "--data-source")
+        raise RequestError(f"--data-source: {args.data_source!r} must begin with {JUDGE}", "--data-source")
     options = judge_options(args)
     sources = [read_dataset(args.input)]
     if args.non_members is not None:
@@ -98,7 +98,7 @@ def prepare(args: argparse.Namespace) -> Prepared:
 
 
 def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
-    """The problems in the order of the input, each with what is fit to be paired."""
+    """Return the problems in input order, each with the responses that can be paired."""
     problems: dict[str, Problem] = {}
     seen: dict[tuple[str, str], tuple[str, Row]] = {}
     for at, source in enumerate(sources):
@@ -120,32 +120,32 @@ def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
 
 def _check_same(label: str, row: Row, earlier: str, first: Row) -> None:
     if label != earlier:
-        raise malformed(row, "label", f"is {label}, and the same response is {earlier} in {first.place}; keep one")
+        raise malformed(row, "label", f"is {label}, but the same response is {earlier} in {first.place}; keep one")
 
 
 def _label(row: Row, *, others: bool, is_other: bool) -> str:
-    """A row's label.
+    """Return a row's label.
 
     Args:
-        row: of one of the inputs.
-        others: whether there is an input of non-members, so that rows of the first need no label.
-        is_other: whether the row is of that one.
+        row: row of one of the inputs.
+        others: whether there is an input of non-members, so that rows of the first input need no label.
+        is_other: whether the row is in the input of non-members.
     """
     value = row.fields.get("label")
     if value is None:
         if not others:
-            raise malformed(row, "label", "is missing; write member or non_member, or name the others by --non-members")
+            raise malformed(row, "label", "is missing; write member or non_member, or use --non-members for the others")
         return NON_MEMBER if is_other else MEMBER
     label = LABELS.get(value) if isinstance(value, (str, int, float)) else None
     if label is None:
-        raise malformed(row, "label", f"has to be member or non_member (or 1, 0), not {str(value)[:40]!r}")
+        raise malformed(row, "label", f"must be member or non_member (or 1, 0), not {str(value)[:40]!r}")
     if is_other and label == MEMBER:
-        raise malformed(row, "label", "is member, and --non-members names non-members")
+        raise malformed(row, "label", "is member, but --non-members has only non-members")
     return label
 
 
 def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
-    """Each member's response with a non-member's that no other has."""
+    """Pair each member's response with a different non-member's response, in random order."""
     members, others = problem.responses[MEMBER], problem.responses[NON_MEMBER]
     random.shuffle(members)
     random.shuffle(others)
@@ -157,7 +157,7 @@ def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
 
 
 def _rows(split: str, groups: list[list[Pair]], data_source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """verl's rows, a member's and its non-member's side by side."""
+    """Return verl's rows, each member followed by its non-member."""
     rows: list[dict[str, Any]] = []
     for number, pair in enumerate(pair for group in groups for pair in group):
         for label, response in ((MEMBER, pair.member), (NON_MEMBER, pair.non_member)):

@@ -1,4 +1,4 @@
-"""Parquet that verl reads, and the report of what was written; each file is whole, or it is not there."""
+"""Write parquet for verl and the report; a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rewardstack_cli.recipes.prepared import Prepared
 
 REPORT = "report.json"
 VERSION = 1
-"""Of the report's form."""
+"""Version of the report's format."""
 
 
 def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str, Any]:
-    """Writes `SPLIT.parquet` for each split that has rows, and the report beside them.
+    """Write `SPLIT.parquet` for each split that has rows, and the report next to them.
 
-    Every file is written under another name first; they take their names when all of them are complete.
+    All files are written under temporary names first, and renamed when all of them are complete.
 
     Args:
-        folder: made where it is absent.
-        recipe: its name.
-        seed: that decided.
+        folder: created if it does not exist.
+        recipe: name of the recipe.
+        seed: seed of the random choices.
         prepared: the rows.
 
     Returns:
-        The report: the same seed and input give the same bytes, so it has no time.
+        The report. The same seed and input give the same bytes, so it has no timestamp.
 
     Raises:
-        RequestError: the folder cannot be written, or has a file of an earlier run that this one has no rows for.
+        RequestError: the folder cannot be written, or has a file of an earlier run for a split without rows.
     """
     _refuse_leftovers(folder, prepared)
     hidden: dict[Path, Path] = {}
@@ -52,12 +52,12 @@ def _refuse_leftovers(folder: Path, prepared: Prepared) -> None:
     for name, rows in prepared.splits.items():
         path = folder / f"{name}.parquet"
         if not rows and path.exists():
-            why = "is of another run, and this one has no row for it; remove it, or name another folder"
+            why = "is from another run, and this run has no rows for it; remove it, or name another folder"
             raise RequestError(f"-o: {path} {why}", "-o")
 
 
 def _write_hidden(folder: Path, recipe: str, seed: int, prepared: Prepared, hidden: dict[Path, Path]) -> dict[str, Any]:
-    """Writes all files under other names, which it notes in `hidden` before, and returns the report."""
+    """Write all files under temporary names, which are first added to `hidden`, and return the report."""
     files = {}
     for name, rows in prepared.splits.items():
         if rows:

@@ -1,4 +1,4 @@
-"""What a recipe has made of its data sets, before it is written."""
+"""The rows that a recipe made from its data sets, before they are written."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ T = TypeVar("T")
 
 
 class Dropped:
-    """The rows of the input that are in no output, by the reason."""
+    """Rows of the input that are not in the output, by reason."""
 
     def __init__(self) -> None:
         self._places: dict[str, list[str]] = defaultdict(list)
 
     def add(self, reason: str, row: Row) -> None:
-        """Notes one."""
+        """Record a dropped row."""
         self._places[reason].append(row.place)
 
     def record(self) -> dict[str, dict[str, Any]]:
-        """By reason how many, and where the first one stands."""
+        """Return for each reason how many rows were dropped, and the position of the first one."""
         return {why: {"rows": len(places), "first": places[0]} for why, places in sorted(self._places.items())}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows to be written.
+    """Rows to write.
 
     Args:
         sources: the data sets that were read.
-        splits: the rows of each, in order; they are counted by the `label` in their `extra_info`, where there is one.
-        settings: what was chosen beside the seed, for the report.
-        dropped: what was left out.
+        splits: rows of each split, in order; the report counts them by the `label` in their `extra_info`, if any.
+        settings: options besides the seed, for the report.
+        dropped: rows that were left out.
     """
 
     sources: list[Dataset]
@@ -47,12 +47,12 @@ class Prepared:
 
 
 def split_by_share(groups: Sequence[T], share: float, random: Random) -> dict[str, list[T]]:
-    """Groups in random order, the given share of them for the test.
+    """Shuffle the groups and split them into train and test.
 
     Args:
-        groups: that belong into one split each.
-        share: from 0 to below 1; above 0 it is at least one group, as long as another is left for training.
-        random: decides.
+        groups: groups that must not be divided.
+        share: share of the test split, from 0 to below 1; above 0, each split gets at least one group if possible.
+        random: source of randomness.
     """
     shuffled = list(groups)
     random.shuffle(shuffled)

@@ -1,4 +1,4 @@
-"""The result cache: keys, a Redis that may vanish at any time, and a small memory in front of it.
+"""The result cache: keys, an in-process cache, and an optional Redis behind it, which may fail at any time.
 
-No scorer enters: a value is a number under a key, whoever gave it.
+It does not depend on scorers: it maps keys to scores.
 """

@@ -1,6 +1,6 @@
-"""Cache keys: all that determines a score, hashed, so that a change of any of it is another key.
+"""Cache keys: a hash of everything that determines a score.
 
-Every part is written with its length before it, so no two different lists of parts give the same bytes.
+Each part is hashed with its length before it, so different lists of parts never give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from rewardstack.core.wire import is_servers_own
 from rewardstack.score import Item
 
 FLOW_VERSION = "1"
-"""Raised whenever the pipeline itself (choice of references, reading of values) changes what a score is."""
+"""Increment this when the pipeline itself (selection of references, parsing of values) changes scores."""
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"
 DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
-"""Field of `extra_info`: false where a sample's score is neither read from a cache nor kept."""
+"""Field of `extra_info`; false disables the cache for a sample."""
 CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", CACHE_ENABLED})
-"""Fields of `extra_info` that say where and how to ask; no reward function reads them, and they change no score."""
+"""Fields of `extra_info` that configure the request; reward functions do not read them, and scores do not depend on
+them."""
 
 Range = tuple[float, float]
-"""The lowest and the highest value that a score can have."""
+"""The lowest and highest possible value of a score."""
 ANY: Range = (-math.inf, math.inf)
 UNIT: Range = (0.0, 1.0)
 
 
 class Key(NamedTuple):
-    """What a score depends on, hashed.
+    """The cache key of a score.
 
     Args:
-        text: the cache key.
-        deterministic: whether asking twice gives the same score, so that identical requests in flight share one call.
-        range: of the scores that can be kept under it.
+        text: the key.
+        deterministic: whether repeated requests give the same score, so that equal samples in flight share one call.
+        range: valid range of the scores under this key.
     """
 
     text: str
@@ -47,7 +48,7 @@ class Key(NamedTuple):
 
 
 def digest(parts: Iterable[str]) -> Any:
-    """A hash over `parts`, open for more of them."""
+    """Return a hash object over `parts`, which can be extended."""
     state = blake2b(digest_size=20)
     for part in parts:
         _add(state, part)
@@ -55,7 +56,7 @@ def digest(parts: Iterable[str]) -> Any:
 
 
 def extended(state: Any, *parts: str) -> str:
-    """The hash over what `state` is over and `parts`, in hexadecimal; `state` stays as it is."""
+    """Return the hex digest of `state` extended by `parts`; `state` is unchanged."""
     own = state.copy()
     for part in parts:
         _add(own, part)
@@ -66,17 +67,17 @@ def extended(state: Any, *parts: str) -> str:
 def rule_key(
     name: str, fingerprint: str, fields: Sequence[str], items: Sequence[Item], range: Range = ANY
 ) -> list[Key | None]:
-    """Keys for a reward function's scores; the reward server and its clients come to the same ones.
+    """Return the cache keys for a reward function's scores, which are the same in the reward server and its clients.
 
     Args:
         name: the reward function.
         fingerprint: hash of its source and of its libraries' versions.
-        fields: what it reads of `extra_info`; `("*",)` for all of it.
+        fields: the fields of `extra_info` that it reads; `("*",)` for all.
         items: the samples.
         range: of its values.
 
     Returns:
-        A key for each item; None where `extra_info` holds what cannot be written down.
+        A key for each item; None if its `extra_info` is not JSON serializable.
     """
     state = digest(("rule", FLOW_VERSION, name, fingerprint))
     return [_item_key(state, item, fields, range) for item in items]
@@ -92,22 +93,22 @@ def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Ke
 
 
 def tenant_key(key: Key, tenant: str) -> Key:
-    """`key` for the results of one tenant alone; its end, which values are checked against, is its own as well."""
+    """Return `key` in the namespace of a tenant; the suffix that values are checked against changes, too."""
     return key._replace(text=PREFIX + digest((key.text, tenant)).hexdigest())
 
 
 def tenant_of(api_key: str) -> str:
-    """The name under which the holder of `api_key` has results of its own; empty for no key."""
+    """Return the cache namespace of an API key; empty for no key."""
     return digest(("tenant", api_key)).hexdigest()[:16] if api_key else ""
 
 
 def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
-    """Return the part of a sample's `extra_info` that a reward function reads, in plain JSON types where it can be.
+    """Return the part of a sample's `extra_info` that a reward function reads, in plain JSON types if possible.
 
     Args:
         item: the sample.
-        fields: names, or `*` for all of them but those that only a server's own settings may give. `data_source` is the
-            sample's own where `extra_info` has none.
+        fields: names, or `*` for all except those that only a server's settings may set. `data_source` defaults to
+            that of the sample.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):
@@ -120,7 +121,7 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def may_be_cached(extra: Mapping[str, Any]) -> bool:
-    """Whether the score of a sample with this `extra_info` may be read from a cache, and kept."""
+    """Return whether the score of a sample with this `extra_info` may be cached."""
     return CACHE_ENABLED not in extra or plain(extra[CACHE_ENABLED]) is not False
 
 

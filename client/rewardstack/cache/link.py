@@ -1,7 +1,7 @@
-"""The connection to Redis: a help, never a need.
+"""The connection to Redis, which is optional.
 
-Whatever Redis does, a score is neither failed nor held up for longer than `WAIT`. After a failure it is left alone for
-`REST` seconds, so a server that hangs costs one wait and not one a sample.
+Redis errors never fail a score, and delay it by at most `WAIT`. After an error Redis is not used for `REST` seconds, so
+a hanging server costs one wait, not one per sample.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rewardstack.core.event_loop import within
 from rewardstack.errors import SettingsError
 
 WAIT = 1.0
-"""Seconds that one reading or writing of a slice may take."""
+"""Timeout in seconds of reading or writing one slice."""
 REST = 10.0
 """Seconds without Redis after a failure."""
 CONNECTIONS = 8
@@ -25,23 +25,23 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Use = Literal["read", "written"]
 Count = Callable[[int], None]
-"""Told of a number of values."""
+"""Callback that receives a number of values."""
 
 
 def ignore(count: int) -> None:
-    """Counts nothing."""
+    """Do nothing; the default for `Count`."""
 
 
 class RedisLink:
-    """One Redis, or none; lives on one event loop.
+    """A connection to one Redis, or none; belongs to one event loop.
 
     Args:
         url: of the Redis; empty for none.
-        dropped: told how many values were not written.
-        refused: told how many values were read and not believed.
+        dropped: called with the number of values that were not written.
+        refused: called with the number of invalid values that were read.
 
     Raises:
-        SettingsError: the package redis is not installed.
+        SettingsError: the package `redis` is not installed.
     """
 
     def __init__(self, url: str, dropped: Count = ignore, refused: Count = ignore) -> None:
@@ -49,15 +49,15 @@ class RedisLink:
         self._refused = refused
         self._redis = _connect(url) if url else None
         self._rest_until = {"read": 0.0, "written": 0.0}
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     @property
     def present(self) -> bool:
-        """Whether there is a Redis at all."""
+        """Whether a Redis is configured."""
         return self._redis is not None
 
     async def guarded(self, what: Use, use: Callable[[Any], Awaitable[T]]) -> T | None:
-        """The result of `use(redis)`, None where Redis is absent, resting, slow or refuses."""
+        """Return the result of `use(redis)`; None if Redis is absent, paused after an error, slow, or fails."""
         if self._redis is None or time.monotonic() < self._rest_until[what]:
             return None
         import redis
@@ -67,31 +67,31 @@ class RedisLink:
         except (redis.RedisError, OSError, asyncio.TimeoutError) as error:
             self._rest(what, str(error).partition("\n")[0] or "no answer in time")
             return None
-        if what in self._said:
-            self._said.remove(what)
-            log.warning("the result cache is %s again", what)
+        if what in self._logged:
+            self._logged.remove(what)
+            log.warning("the result cache can be %s again", what)
         return result
 
     def _rest(self, what: Use, reason: str) -> None:
         self._rest_until[what] = time.monotonic() + REST
-        if what not in self._said:
-            self._said.add(what)
-            log.warning("the result cache is not %s: %s; scoring goes on without it", what, reason)
+        if what not in self._logged:
+            self._logged.add(what)
+            log.warning("the result cache cannot be %s: %s; scoring continues without it", what, reason)
 
     def refuse(self, count: int) -> None:
-        """Tells of values that were read and are not believed; the log says it once."""
+        """Report invalid values that were read, and log the first of them."""
         if not count:
             return
         self._refused(count)
-        if "refused" not in self._said:
-            self._said.add("refused")
+        if "refused" not in self._logged:
+            self._logged.add("refused")
             log.warning(
-                "the result cache holds values that are not believed: of another form, out of their function's range, "
-                "or not sealed with this REWARD_CACHE_SECRET; they are made anew (`rewardstack check` says more)"
+                "ignoring invalid values in the result cache: malformed, out of their function's range, or not signed "
+                "with this REWARD_CACHE_SECRET; they are computed again (run `rewardstack check` for details)"
             )
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         if self._redis is not None:
             await self._redis.aclose()
 
@@ -106,4 +106,4 @@ def _connect(url: str) -> Any:
     pool = BlockingConnectionPool.from_url(
         url, max_connections=CONNECTIONS, timeout=WAIT, socket_timeout=WAIT, socket_connect_timeout=WAIT
     )
-    return Redis.from_pool(pool)  # which closes it in the end
+    return Redis.from_pool(pool)  # closes the pool with the client

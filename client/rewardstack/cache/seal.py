@@ -1,8 +1,8 @@
-"""Seals: with a secret, a value in Redis counts only where a holder of the secret wrote it, and under that very key.
+"""Signatures of cached values: with a secret, a value in Redis is valid only if it was signed under the same key.
 
-Whoever else can write there can delete values and put back what stood under the same key before, and no more than that.
-A seal is a keyed BLAKE2b (RFC 7693, section 2.9), a message authentication code as HMAC (RFC 2104) is, in a third of
-the time of HMAC-SHA-256.
+An attacker with write access can only delete values, and restore earlier values of the same key. A signature is a keyed
+BLAKE2b (RFC 7693, section 2.9), a message authentication code like HMAC (RFC 2104), at a third of the cost of
+HMAC-SHA-256.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ import hmac
 from hashlib import blake2b
 
 MARK = b"\x01"
-"""How a sealed value begins, and no other: those are JSON, or begin with their key's last characters."""
+"""First byte of a signed value; unsigned ones are JSON, or start with the last characters of their key."""
 SIZE = 16
-"""Bytes of a seal: one that is guessed fits with a probability of 2 to the power of -128."""
+"""Bytes of a signature; a guess is valid with a probability of 2 to the power of -128."""
 OVERHEAD = len(MARK) + SIZE
-"""Bytes by which a sealed value is longer."""
+"""Bytes that signing adds to a value."""
 
 
 class Seal:
-    """Puts seals on values and takes them off.
+    """Signs and verifies cached values.
 
     Args:
-        secret: shared by all who read or write the values.
+        secret: shared by all readers and writers.
     """
 
     def __init__(self, secret: str) -> None:
         # BLAKE2b takes keys of up to 64 bytes.
         self._key = blake2b(secret.encode()).digest()
 
-    def put_on(self, key: str, data: bytes) -> bytes:
-        """`data` with the seal of its place under `key`."""
+    def sign(self, key: str, data: bytes) -> bytes:
+        """Return `data` with a signature for `key`."""
         return MARK + self._over(key, data) + data
 
-    def take_off(self, key: str, data: bytes) -> bytes | None:
-        """What is sealed in `data` for `key`; None where it has no seal, or not the right one."""
+    def verify(self, key: str, data: bytes) -> bytes | None:
+        """Return the value in signed `data`; None if its signature for `key` is missing or wrong."""
         bare = data[OVERHEAD:]
         genuine = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : OVERHEAD], self._over(key, bare))
         return bare if genuine else None
 
     def _over(self, key: str, data: bytes) -> bytes:
         name = key.encode()
-        # With its length before it no other key and data give the same bytes.
+        # The length prefix makes the bytes unique for each key and data.
         return blake2b(len(name).to_bytes(8, "little") + name + data, key=self._key, digest_size=SIZE).digest()
 
 
 def fits(secret: str, key: str, data: bytes) -> bool:
-    """Whether a reader with this secret, or with none where it is empty, can take `data` for a value under `key`."""
-    return Seal(secret).take_off(key, data) is not None if secret else not data.startswith(MARK)
+    """Return whether a reader with this secret, empty for none, accepts `data` as a value of `key`."""
+    return Seal(secret).verify(key, data) is not None if secret else not data.startswith(MARK)

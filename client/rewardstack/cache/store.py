@@ -1,4 +1,4 @@
-"""Values in this process first, in Redis behind it; what is written travels in the background."""
+"""A two-level cache: this process's memory first, then Redis, which is written in the background."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewardstack.score import Score
 from rewardstack.settings import Settings
 
 SLICE = 1000
-"""Scores read in one round trip: few enough that neither side is held up by them."""
+"""Scores read in one round trip; a larger number would block Redis or the event loop for too long."""
 READ = """
 local found = {}
 for i = 1, #KEYS do
@@ -25,24 +25,24 @@ for i = 1, #KEYS do
 end
 return found
 """
-"""Read values, of each one byte more than a value may have, in one command; a key of another type is no value."""
+"""Script that reads values in one command, each up to one byte over the limit; keys of other types are skipped."""
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
-"""Writes values in one command: with a command each redis-py takes five times as long, most of it for packing them."""
+"""Script that writes values in one command; one command each takes redis-py five times as long."""
 MOST_WAITING = 20
-"""Slices that wait to be written at most."""
+"""Most slices in the write queue."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """How values stand in Redis.
+    """The encoding of values in Redis.
 
     Args:
-        encode: the bytes for a value under a key.
-        decode: the value in such bytes; None where they hold no valid one.
+        encode: returns the bytes of a value for a key.
+        decode: returns the value in such bytes; None if they are invalid.
         slice: values read in one round trip.
-        most: bytes of a value that is written or read.
+        most: most bytes of a value.
     """
 
     encode: Callable[[str, T], bytes]
@@ -51,30 +51,30 @@ class Codec(Generic[T]):
     most: int
 
     def sealed(self, secret: str) -> Codec[T]:
-        """The same values under seals (`rewardstack.cache.seal`); this one itself where there is no secret."""
+        """Return a codec that signs values (`rewardstack.cache.seal`); this codec itself if there is no secret."""
         if not secret:
             return self
         seal = Seal(secret)
 
         def encode(key: str, value: T) -> bytes:
-            return seal.put_on(key, self.encode(key, value))
+            return seal.sign(key, self.encode(key, value))
 
         def decode(key: str, data: bytes) -> T | None:
-            bare = seal.take_off(key, data)
+            bare = seal.verify(key, data)
             return None if bare is None else self.decode(key, bare)
 
         return replace(self, encode=encode, decode=decode, most=self.most + OVERHEAD)
 
 
 class Store(Generic[T]):
-    """Values by key; lives on one event loop.
+    """Values by key; belongs to one event loop.
 
     Args:
-        link: to Redis.
-        size: values kept in this process.
+        link: connection to Redis.
+        size: most values in this process's memory.
         ttl: seconds that a value stays in Redis.
-        codec: how it stands there.
-        secret: with which it is sealed there; empty for no seal.
+        codec: encoding in Redis.
+        secret: signs the values in Redis; empty for no signature.
     """
 
     def __init__(self, link: RedisLink, size: int, ttl: int, codec: Codec[T], secret: str = "") -> None:
@@ -85,22 +85,22 @@ class Store(Generic[T]):
         self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)
 
     def recall(self, keys: Iterable[str]) -> list[T | None]:
-        """What this process knows under each of `keys`, None for the rest."""
+        """Return the values in this process's memory, in the order of `keys`; None for a key without one."""
         return [self.memory.get(key) for key in keys]
 
     def remember(self, entries: Iterable[tuple[str, T]]) -> None:
-        """Keeps values in this process alone."""
+        """Store values in this process's memory only."""
         for key, value in entries:
             self.memory.put(key, value)
 
     async def read_redis(
         self, keys: Sequence[str], can_be: Callable[[str, T], bool] = lambda key, value: True
     ) -> dict[str, T]:
-        """Return what Redis has under some of `keys`; this process remembers it from now on.
+        """Return the valid values in Redis by key, and keep them in this process's memory.
 
         Args:
             keys: to look up.
-            can_be: whether what Redis has under a key can belong there; what cannot is never kept.
+            can_be: returns whether a value is plausible for its key; others are ignored.
         """
         found: dict[str, T] = {}
         if not self.link.present:
@@ -123,20 +123,20 @@ class Store(Generic[T]):
         self.link.refuse(refused)
         return found
 
-    def disbelieve(self, keys: Sequence[str]) -> None:
-        """Forgets values that came from Redis and cannot be what belongs under their keys."""
+    def invalidate(self, keys: Sequence[str]) -> None:
+        """Remove implausible values that came from Redis from this process's memory."""
         for key in keys:
             self.memory.drop(key)
         self.link.refuse(len(keys))
 
     def put(self, entries: Sequence[tuple[str, T]]) -> None:
-        """Keeps values, here at once and in Redis soon."""
+        """Store values in this process's memory, and in Redis in the background."""
         self.remember(entries)
         if self.link.present:
             self._writer.put(entries)
 
     async def flush(self) -> None:
-        """Writes what is still on its way to Redis, within a bound."""
+        """Write queued values to Redis, within a time limit."""
         await self._writer.flush()
 
     async def _read(self, keys: Sequence[str]) -> list[bytes | None] | None:
@@ -162,24 +162,24 @@ class Store(Generic[T]):
 
 
 class ResultCache(Store[Score]):
-    """Scores by key; only those with status `ok` belong here.
+    """A cache of scores with status `ok`.
 
     Args:
-        settings: where Redis is, how long results stay, how many this process keeps.
-        dropped: told how many values were not written to Redis.
-        refused: told how many values that Redis had were not believed.
+        settings: URL of Redis, time to live, size of this process's memory.
+        dropped: called with the number of values that were not written to Redis.
+        refused: called with the number of invalid values from Redis.
     """
 
     def __init__(self, settings: Settings, dropped: Count = ignore, refused: Count = ignore) -> None:
         self.on = settings.cache_on
-        """Whether there is to be a cache at all."""
+        """Whether the settings enable the cache."""
         url, items = (settings.cache_url, settings.cache_items) if self.on else ("", 0)
         link, codec = RedisLink(url, dropped, refused), Codec(encode, decode, SLICE, MOST_BYTES)
         super().__init__(link, items, settings.cache_ttl, codec, settings.cache_secret)
         self.keeps = link.present or items > 0
-        """Whether it keeps anything, here or in Redis."""
+        """Whether it stores anything, in memory or in Redis."""
 
     async def close(self) -> None:
-        """Writes what is on its way, within a bound, and closes the connections."""
+        """Write queued values, within a time limit, and close the connections."""
         await self.flush()
         await self.link.close()

@@ -1,4 +1,4 @@
-"""How a score is written in the cache, and read back with distrust."""
+"""Encoding of scores in the cache, and validation of what is read back."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from rewardstack.core.json_types import is_finite
 from rewardstack.score import Score
 
 MOST = 7
-"""Members of a value: the key's end, and what a score says."""
+"""Most members of a value: the suffix of the key, and the fields of the score."""
 MOST_BYTES = 2**13
-"""Bytes of a value in Redis: a reason of 500 characters of any script, and some 60 parts."""
+"""Most bytes of a value in Redis: a reason of 500 characters of any script, and some 60 parts."""
 CHECK = 8
-"""Characters of its key that a value carries, so that a reply that belongs to another key is not taken for its own."""
+"""Characters of its key that a value contains, to detect a value of another key."""
 
 CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters other than tabs and line ends, and characters that change the direction of text."""
 
 
 def encode(key: str, score: Score) -> bytes:
-    """A score with status `ok` as the bytes to store under `key`."""
-    said = score.value, score.source, score.reason, score.label_mass, score.parts, score.agreement
-    record: list[Any] = [key[-CHECK:], *said]
+    """Return the bytes of a score with status `ok` to store under `key`."""
+    fields = score.value, score.source, score.reason, score.label_mass, score.parts, score.agreement
+    record: list[Any] = [key[-CHECK:], *fields]
     while record[-1] in (None, ""):
         record.pop()
     return json.dumps(record, separators=(",", ":")).encode()
 
 
 def decode(key: str, data: bytes) -> Score | None:
-    """The score that `data` holds for `key`, None where it holds no valid one."""
+    """Return the score in `data`, None if `data` is not valid for `key`."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):

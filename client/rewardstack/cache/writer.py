@@ -1,4 +1,4 @@
-"""Values on their way to Redis: a task of the event loop writes them, and nobody who waits for a score waits for it."""
+"""Background writes to Redis, which never delay a score."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rewardstack.core.event_loop import within
 T = TypeVar("T")
 
 TOGETHER = 128
-"""Values written in one go: few enough that the loop's other work does not wait long while they are packed."""
+"""Values per write; a larger number would block the event loop for too long."""
 GATHER = 0.05
-"""Seconds that values wait for company: a round trip costs as much as some twenty of them."""
+"""Seconds that values wait for more: a round trip costs as much as about twenty values."""
 CLOSING_TIME = 1.5
-"""Seconds that what still waits has at the end; more than one writing may take (`rewardstack.cache.link.WAIT`)."""
+"""Time limit in seconds of the last writes; more than that of a single one (`rewardstack.cache.link.WAIT`)."""
 
 
 class Writer(Generic[T]):
-    """Takes values at once and writes them later; lives on one event loop.
+    """Queues values and writes them later; belongs to one event loop.
 
     Args:
-        write: writes values by key; whether it could.
-        most: values that wait at most; further ones are dropped.
-        dropped: told how many values were not written.
+        write: writes values by key, and returns whether it succeeded.
+        most: most queued values; further ones are dropped.
+        dropped: called with the number of values that were not written.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Writer(Generic[T]):
         self._task: asyncio.Task[None] | None = None
 
     def put(self, entries: Sequence[tuple[str, T]]) -> None:
-        """Takes values; what there is no room for is dropped."""
+        """Queue values; drop those that exceed the size of the queue."""
         room = max(0, self._most - len(self._waiting))
         self._waiting += entries[:room]
         if len(entries) > room:
@@ -50,7 +50,7 @@ class Writer(Generic[T]):
             self._task = asyncio.get_running_loop().create_task(self._gather())
 
     async def flush(self) -> None:
-        """Writes what still waits, as far as `CLOSING_TIME` lets it."""
+        """Write queued values for at most `CLOSING_TIME` seconds, and drop the rest."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

@@ -1,4 +1,4 @@
-"""What the client, the reward server and its workers share beneath the pipeline: deadlines, batching, wire format.
+"""Code below the pipeline that client, reward server and workers share: deadlines, batching, wire format.
 
-Nothing enters that knows a kind of service, or a route; `core` imports no other room.
+It does not depend on routes or kinds of services; `core` imports no other package of the client.
 """

@@ -1,4 +1,4 @@
-"""Arguments by name that a trainer passes on: those that are its own, and those that nobody knows."""
+"""Warnings about unknown keyword arguments from trainers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 VERLS_OWN = frozenset({"reward_router_address", "reward_model_tokenizer"})
-"""Those that verl adds to every call and that no route needs."""
+"""Arguments that verl adds to every call and that no route needs."""
 
 log = logging.getLogger(__name__)
 
 
 def warn_of_unknown(whose: str, names: Iterable[str]) -> None:
-    """Says once of each argument that has no effect, verl's own apart.
+    """Warn once about each unknown argument, except those that verl adds.
 
     Args:
-        whose: how the warning begins, such as `compute_score: the argument`.
-        names: of the arguments that were not known.
+        whose: start of the warning, such as `compute_score: the argument`.
+        names: of the unknown arguments.
     """
     for name in names:
         if name not in VERLS_OWN:

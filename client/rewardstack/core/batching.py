@@ -1,7 +1,7 @@
-"""The batcher: calls that come at about the same time are sent together, and equal ones are sent once.
+"""The batcher: sends calls that arrive at about the same time together, and equal ones once.
 
-Trainers that score one sample a call would otherwise pay one request each. A call belongs to none of its waiters: it
-continues while any of them still waits, each with a deadline of its own. When the last one is cancelled, it is dropped.
+It saves requests for trainers that score one sample per call. A call is shared by its waiters, each with its own
+deadline. It continues while at least one of them waits, and is dropped when the last one is cancelled.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rewardstack.core.deadline import Deadline, SharedDeadline, why_late
 from rewardstack.errors import DeadlineError, ServiceError
 
 WINDOW = 0.001
-"""Seconds that a batch which is less than full waits for company."""
+"""Seconds that a partial batch waits for more items."""
 SLICE = 512
-"""Items handled before the event loop's other callers have a turn."""
+"""Items handled before yielding to the event loop."""
 GRACE = 0.02
-"""Seconds that a waiter gives a call which ends at the same moment as its deadline."""
+"""Extra seconds that a waiter allows for a call that ends together with its deadline."""
 
-ABANDONED = "dropped: nobody waits for it any more"
+ABANDONED = "dropped: all callers were cancelled"
 SHUTTING_DOWN = "dropped: the client is shutting down"
 
 T = TypeVar("T")
@@ -32,14 +32,14 @@ R = TypeVar("R")
 
 
 class BatchKey(NamedTuple):
-    """Which items travel together, and how many of them at a time.
+    """Which items may share a batch, and how many.
 
     Args:
         size: most items in a batch.
-        name: items with different names are never in one batch, nor wait for each other.
-        width: most items in flight. The service's own queue bounds them as well, but an item that waits here has
-            neither coroutines nor a request's body yet: of a judge's 12,000 samples, 5 kB each instead of 15.
-        affinity: a caller's items with the same one are sent one after another (a server caches their prefix).
+        name: items with different names are never in one batch, and do not wait for each other.
+        width: most items in flight. The service's queue bounds them as well, but an item that waits here has no
+            coroutines and no request body yet: 5 kB instead of 15 for each of a judge's 12,000 samples.
+        affinity: items of a caller with the same value are sent one after another (a server caches their prefix).
     """
 
     size: float = math.inf
@@ -61,7 +61,7 @@ class Call(Generic[T, R]):
 
 
 class _Queue(Generic[T, R]):
-    """The calls of one batch key that were not sent yet; its progress extends the deadlines of those that wait."""
+    """The unsent calls of one batch key; progress of the queue extends the deadlines of waiting calls."""
 
     def __init__(self, place: Hashable, key: BatchKey) -> None:
         self.place = place
@@ -78,7 +78,7 @@ class _Queue(Generic[T, R]):
             call.deadline.enter_queue(self)
 
     def take(self) -> list[Call[T, R]]:
-        """Return the next batch, now in flight; empty if nothing waits or `width` is reached."""
+        """Remove and return the next batch; empty if nothing waits or `width` is reached."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -95,10 +95,10 @@ class Batcher(Generic[T, R]):
     """Sends items in batches.
 
     Args:
-        send: returns an outcome for each item of a batch, in order, within the deadline of all who wait. If it raises
-            for several, or returns too few, each item is sent again alone: only the one to blame fails.
-        window: seconds that a batch which is less than full waits for company; 0 for one turn of the event loop.
-        has_failed: whether sending again may bring another outcome; that is done for one who joined with more time.
+        send: returns an outcome for each item of a batch, in order, within the shared deadline. If it raises for
+            several items, or returns too few outcomes, each item is sent again alone, so that only the bad one fails.
+        window: seconds that a partial batch waits for more items; 0 for one iteration of the event loop.
+        has_failed: returns whether sending again may help; used if a waiter with more time joins.
     """
 
     def __init__(
@@ -122,23 +122,23 @@ class Batcher(Generic[T, R]):
         deadline: Deadline | SharedDeadline,
         shares: Sequence[Hashable] | None = None,
     ) -> list[R | Exception]:
-        """Return outcomes in order; a `DeadlineError` for an item that has none when the deadline passes.
+        """Return outcomes in order; a `DeadlineError` for an item without an outcome at the deadline.
 
-        No batch that is less than full is sent before all items are submitted. A caller that is cancelled is waited
-        for no longer: what nobody else waits for is dropped.
+        Partial batches are sent after all items are submitted. If the caller is cancelled, calls without other waiters
+        are dropped.
 
         Args:
             items: to be sent.
             keys: of each item.
             deadline: of the caller; a shared one is joined by all who share a call.
-            shares: what equal items have in common, of which one is sent for all who wait; None for none.
+            shares: a value for each item; items with equal values are sent once. None for no sharing.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
         try:
             await self._submit_all(calls, items, keys, deadline, shares)
             await wait_for_all([call.outcome for call in calls], deadline)
         except asyncio.CancelledError:
-            if isinstance(deadline, Deadline):  # a shared one belongs to others, who say so themselves
+            if isinstance(deadline, Deadline):  # the owners of a shared one mark it themselves
                 deadline.abandoned = True
             _drop_abandoned(calls)
             raise
@@ -162,14 +162,14 @@ class Batcher(Generic[T, R]):
             self._submitting -= 1
 
     async def ask_one(self, item: T, key: BatchKey) -> R:
-        """Return the outcome of an item, however long that takes; raise the error that comes instead."""
+        """Return the outcome of an item without a time limit; raise if it is an error."""
         outcome = await asyncio.shield(self._submit(item, key, Deadline(math.inf), None).outcome)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def _late(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
-        others = f"{call.queue.in_flight} others are on their way before it"
+        others = f"{call.queue.in_flight} other samples are in flight before it"
         return DeadlineError(why_late(deadline, call.deadline, others))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share: Hashable) -> Call[T, R]:
@@ -211,7 +211,7 @@ class Batcher(Generic[T, R]):
         task.add_done_callback(self._running.discard)
 
     async def _serve(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch, then those that waited for its place: a task for each would cost a fifth more."""
+        """Send a batch, then the next ones from the queue; one task for all is a fifth cheaper than one for each."""
         try:
             while calls:
                 await self._settle(calls, queue)
@@ -219,11 +219,11 @@ class Batcher(Generic[T, R]):
                 if calls:
                     self._send_from(queue)
         finally:
-            if queue.timer is None:  # what still gathers company is sent when that has come
+            if queue.timer is None:  # else the timer sends the partial batch
                 self._send_from(queue)
 
     async def _settle(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch and set the outcomes of its calls; stop as soon as nobody waits for it."""
+        """Send a batch and set the outcomes of its calls; stop when all waiters have gone."""
         deadline, task = calls[0].deadline, asyncio.current_task()
         for call in calls[1:]:
             deadline.absorb(call.deadline)
@@ -257,9 +257,9 @@ class Batcher(Generic[T, R]):
                 call.outcome.set_result(outcome)
 
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
-        """Return what `send` does, or the errors that came instead.
+        """Return the outcomes of `send`, or its errors.
 
-        What failed is sent again while somebody joined who has more time; calls of a batch that raises are sent alone.
+        Failed calls are sent again if a waiter with more time has joined. If a batch raises, its calls are sent alone.
         """
         outcomes: dict[int, R | Exception] = {}
         unsent: Sequence[int] = range(len(calls))
@@ -279,21 +279,21 @@ class Batcher(Generic[T, R]):
         return await asyncio.gather(*(self._alone(call, deadline) for call in calls))
 
     async def _alone(self, call: Call[T, R], deadline: SharedDeadline) -> R | Exception:
-        """Send a call of a failed batch again; its waiters do not wait for the others of that batch."""
+        """Send a call of a failed batch again, and set its outcome without waiting for the rest of the batch."""
         outcomes = await self._outcomes([call], deadline)
         self._finish([call], outcomes)
         return outcomes[0]
 
 
 def _drop_abandoned(calls: Iterable[Call[Any, Any] | None]) -> None:
-    """Stop sending what nobody waits for any more; those of `calls` that were not submitted are None."""
+    """Cancel the sending of calls without waiters; entries that were not submitted are None."""
     found = {call.sending for call in calls if call is not None and call.sending and call.deadline.abandoned}
     for task in found:
         task.cancel()
 
 
 def _order(keys: Sequence[BatchKey]) -> Iterable[int]:
-    """Return the positions of a caller's items in the order in which they are sent."""
+    """Return the positions of a caller's items in sending order, grouped by affinity."""
     groups: dict[Hashable, list[int]] = {}
     for at, key in enumerate(keys):
         groups.setdefault(key.affinity, []).append(at)
@@ -301,7 +301,7 @@ def _order(keys: Sequence[BatchKey]) -> Iterable[int]:
 
 
 async def wait_for_all(outcomes: Iterable[asyncio.Future[Any]], deadline: Deadline | SharedDeadline) -> None:
-    """Wait until all are done or the deadline passes; honor one that grows meanwhile."""
+    """Wait until all are done or the deadline passes, which may be extended meanwhile."""
     pending = {one for one in outcomes if not one.done()}
     while pending and (left := deadline.remaining() + GRACE) > 0:
         _, pending = await asyncio.wait(pending, timeout=left if left < math.inf else None)

@@ -1,4 +1,4 @@
-"""What samples would cost, with none of them scored."""
+"""Cost estimates of samples without scoring them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 from rewardstack.score import Usage
 
 CHARACTERS = 4
-"""Bytes of text to a token, where nobody counts them."""
+"""Bytes of text per token, for estimates."""
 
 
 class Quote(NamedTuple):
-    """What samples would cost at most.
+    """The maximum cost of samples.
 
     Args:
         cached: samples whose scores are in the cache.
-        settled: samples without a request, for they have no answer, or are malformed (`unscored`).
-        unscored: of these, the malformed.
-        usage: requests, prompt tokens, and the most completion tokens; `uncounted` are requests whose prompts nobody
-            has counted, so that their tokens are an estimate.
+        settled: samples that need no request, because they have no answer or are malformed.
+        unscored: malformed samples among them.
+        usage: requests, prompt tokens, and the most completion tokens; `uncounted` is the number of requests whose
+            tokens are estimated.
     """
 
     cached: int = 0
@@ -29,7 +29,7 @@ class Quote(NamedTuple):
 
     @classmethod
     def total(cls, quotes: Iterable[Quote]) -> Quote:
-        """All of them together."""
+        """Return the sum of the quotes."""
         quotes = list(quotes)
         return cls(
             sum(one.cached for one in quotes),
@@ -40,5 +40,5 @@ class Quote(NamedTuple):
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text is."""
+    """Return the approximate number of tokens of a text."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // CHARACTERS)

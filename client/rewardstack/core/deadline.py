@@ -1,8 +1,7 @@
-"""How long a sample may take.
+"""Deadlines of samples.
 
-A timeout counts from the last sign of progress: the sample's arrival, its being sent, or, while it waits for its turn,
-whatever the service answered last. A large batch therefore does not time out behind itself, while a service that is
-gone fails its samples in time.
+A timeout counts from the last progress: when the sample arrives, when it is sent, or, while it is queued, when the
+service last answered. So a large batch does not time out in the queue, but a dead service fails its samples in time.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from typing import Any, Protocol
 from rewardstack.core.json_types import is_finite
 
 HEADER = "X-Request-Deadline-Ms"
-"""Milliseconds that the sender will still wait; servers drop work that nobody waits for."""
+"""Header with the milliseconds that the sender still waits; servers drop work after that."""
 LONGEST = 86_400.0
-"""Seconds of the longest timeout that a caller may name: a day, as in the settings."""
+"""Longest timeout in seconds that a caller may set: a day, as in the settings."""
 TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
-"""What a timeout may be, for errors."""
+"""The valid range of a timeout, for errors."""
 
 
 def read_timeout(value: Any) -> float | None:
-    """Return the seconds of a timeout that a caller names, None if the value is none (see `TIMEOUT`)."""
+    """Return a timeout in seconds, None if the value is not valid (see `TIMEOUT`)."""
     return float(value) if is_finite(value) and 0 < value <= LONGEST else None
 
 
 def read_header(text: str) -> float | None:
-    """Return the seconds that `HEADER` leaves, at most `LONGEST`; None if it is no finite number of 0 or more."""
+    """Parse `HEADER` and return seconds, at most `LONGEST`; None if it is not a finite number of at least 0."""
     try:
         milliseconds = float(text)
     except ValueError:
@@ -38,31 +37,33 @@ def read_header(text: str) -> float | None:
 
 
 class Clock(Protocol):
-    """Something that makes progress."""
+    """A source of progress."""
 
     @property
     def last_progress(self) -> float:
-        """When it last made progress, on `time.monotonic()`."""
+        """Time of the last progress, on `time.monotonic()`."""
         ...
 
 
 class Awaited(Protocol):
-    """Something that is waited for."""
+    """A service that a call waits for."""
 
     def cause(self) -> str:
-        """Why it has not answered, as far as that is known."""
+        """Return the known reason why it has not answered."""
         ...
 
 
 class Deadline:
-    """How long one caller waits.
+    """The deadline of one caller.
 
-    Its attribute `awaited` is the service that something of the call was last sent to, None before that; `allowed` are
-    the seconds that it waits where there is no progress; `abandoned` says that the caller has gone.
+    Attributes:
+        awaited: service that a part of the call was last sent to; None before that.
+        allowed: seconds that the caller waits without progress.
+        abandoned: whether the caller was cancelled.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
-        limit: seconds after which it gives up whatever happens; None for no limit.
+        limit: seconds after which it gives up in any case; None for no limit.
     """
 
     __slots__ = ("_expires", "_queues", "abandoned", "allowed", "awaited", "limit_at", "timeout")
@@ -78,21 +79,21 @@ class Deadline:
         self.abandoned = False
 
     def progress(self) -> None:
-        """Notes that something of the call was sent: the timeout counts anew, the limit stays."""
+        """Restart the timeout, because a part of the call was sent; the limit is unchanged."""
         self._expires = max(self._expires, time.monotonic() + self.timeout)
 
     def enter_queue(self, clock: Clock) -> None:
-        """Notes that something of the call waits for its turn at a service, whose progress counts."""
+        """Record that a part of the call is queued; progress of the queue extends the deadline."""
         self._queues[clock] = self._queues.get(clock, 0) + 1
 
     def leave_queue(self, clock: Clock) -> None:
-        """Notes that it waits no longer."""
+        """Record that a part of the call has left the queue."""
         self._queues[clock] -= 1
         if not self._queues[clock]:
             del self._queues[clock]
 
     def remaining(self) -> float:
-        """Seconds left, negative once it has passed."""
+        """Return the seconds left, negative after the deadline."""
         expires = self._expires
         for clock in self._queues:
             expires = max(expires, clock.last_progress + self.timeout)
@@ -100,14 +101,15 @@ class Deadline:
 
 
 class SharedDeadline:
-    """How long all who share one call wait: as long as the most patient of them.
+    """The deadline of a call that several callers share: the latest of theirs.
 
-    Its attribute `attempt_bounds` is the seconds that one attempt may take, and when it ends at the latest on
-    `time.monotonic()`: both are said to the service. `awaited` is the service that the call was last sent to.
+    Attributes:
+        attempt_bounds: timeout of one attempt in seconds, and its latest end on `time.monotonic()`.
+        awaited: service that the call was last sent to; None before that.
 
     Args:
-        deadline: of the one who asks.
-        others: of who else waits.
+        deadline: of the first caller.
+        others: of the other callers.
     """
 
     __slots__ = ("_deadlines", "_queues", "attempt_bounds", "awaited")
@@ -122,26 +124,26 @@ class SharedDeadline:
 
     @property
     def timeout(self) -> float:
-        """Seconds one attempt may take."""
+        """Timeout of one attempt in seconds."""
         return self.attempt_bounds[0]
 
     @property
     def allowed(self) -> float:
-        """Seconds that the most patient waits where there is no progress."""
+        """Longest time in seconds that a caller waits without progress."""
         return max(deadline.allowed for deadline in self._deadlines.values())
 
     @property
     def abandoned(self) -> bool:
-        """Whether all who waited have gone."""
+        """Whether all callers were cancelled."""
         return all(deadline.abandoned for deadline in self._deadlines.values())
 
     def absorb(self, other: SharedDeadline) -> None:
-        """Lets all who wait under `other` wait for this call."""
+        """Add all callers of `other` to this call."""
         for deadline in other._deadlines.values():
             self.join(deadline)
 
     def join(self, deadline: Deadline) -> None:
-        """Lets one more caller wait for the call."""
+        """Add a caller to the call."""
         if id(deadline) in self._deadlines:
             return
         self._deadlines[id(deadline)] = deadline
@@ -152,36 +154,36 @@ class SharedDeadline:
             deadline.enter_queue(clock)
 
     def waits_for(self, service: Awaited) -> None:
-        """Notes which service the call is for, so that whoever gives up can say why it has not answered."""
+        """Record the service of the call, to name its state if a caller gives up."""
         self.awaited = service
         for deadline in self._deadlines.values():
             deadline.awaited = service
 
     def progress(self) -> None:
-        """Notes that something of the call was sent: everyone's timeout counts anew."""
+        """Restart the timeouts of all callers, because a part of the call was sent."""
         for deadline in self._deadlines.values():
             deadline.progress()
 
     def sent(self) -> AttemptTimeout:
-        """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
+        """Restart the timeouts of all callers, because the call is sent now; return the timeout of its attempts."""
         self.progress()
         return AttemptTimeout(self, time.monotonic())
 
     def enter_queue(self, clock: Clock) -> None:
-        """Notes that the call waits for its turn at a service, whose progress counts for everyone."""
+        """Record that the call is queued; progress of the queue extends the deadlines of all callers."""
         self._queues.append(clock)
         for deadline in self._deadlines.values():
             deadline.enter_queue(clock)
 
     def leave_queue(self, clock: Clock) -> None:
-        """Notes that it waits no longer."""
+        """Record that the call has left the queue."""
         self._queues.remove(clock)
         for deadline in self._deadlines.values():
             deadline.leave_queue(clock)
 
     @contextmanager
     def queued(self, clock: Clock) -> Iterator[None]:
-        """While the call waits for its turn at a service."""
+        """Treat the call as queued within this context."""
         self.enter_queue(clock)
         try:
             yield
@@ -189,16 +191,16 @@ class SharedDeadline:
             self.leave_queue(clock)
 
     def remaining(self) -> float:
-        """Seconds left, negative once the last has given up."""
+        """Return the seconds left, negative after the last caller's deadline."""
         return max([deadline.remaining() for deadline in self._deadlines.values()])
 
 
 class AttemptTimeout:
-    """How long one attempt may take: others with more time may join while it runs.
+    """The timeout of one attempt; callers with more time may join while it runs.
 
     Args:
-        deadline: of all who wait.
-        since: when the call was first sent, or sent again after the service had made progress.
+        deadline: shared by all callers.
+        since: start of the timeout: the first attempt, or one after the service has made progress.
     """
 
     __slots__ = ("deadline", "since")
@@ -208,18 +210,18 @@ class AttemptTimeout:
         self.since = since
 
     def left(self) -> float:
-        """Seconds, negative once it is over."""
+        """Return the seconds left, negative after the timeout."""
         timeout, limit_at = self.deadline.attempt_bounds
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 
 def why_late(deadline: Deadline | SharedDeadline, call: SharedDeadline | None = None, otherwise: str = "") -> str:
-    """That no answer came in time, and what is known of the service that was to give it.
+    """Return the error message of a timeout, with the known state of the service.
 
     Args:
-        deadline: of who gives up.
-        call: that it has waited for; None for its own.
-        otherwise: what is known where nothing was sent yet.
+        deadline: of the caller that gives up.
+        call: shared deadline of the call; None for the caller's own.
+        otherwise: state to name if nothing was sent yet.
     """
     awaited = (call.awaited if call is not None else None) or deadline.awaited
     cause = awaited.cause() if awaited is not None else otherwise

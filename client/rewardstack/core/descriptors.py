@@ -1,4 +1,4 @@
-"""How many files a process may open: a command raises it, a library keeps to it with fewer connections, not errors."""
+"""The limit on open files: commands raise it; the library opens fewer connections instead of failing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import suppress
 from functools import lru_cache
 
 RESERVE = 64
-"""Descriptors left to the rest of the process."""
+"""File descriptors reserved for the rest of the process."""
 
 log = logging.getLogger(__name__)
 
 
 def raise_open_files() -> None:
-    """Let this process, and what it starts, open as many files as the system allows: for commands and servers only.
+    """Raise the limit on open files to the maximum for this process and its children; for commands and servers only.
 
-    Where the system refuses, the limit stays as it is.
+    If the system refuses, the limit is unchanged.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
@@ -25,15 +25,13 @@ def raise_open_files() -> None:
 
 
 def connection_ceiling(wanted: int) -> int:
-    """How many connections to open at most. Warns where they are fewer than half: only then does it cost much.
-
-    A service is as busy with most of the connections as with all; with a part of them, samples wait in this process.
+    """Return the most connections to open; warn if they are fewer than half of `wanted`, which costs throughput.
 
     Args:
-        wanted: how many the settings ask for.
+        wanted: number of connections in the settings.
 
     Returns:
-        `wanted`, or as many as the process's limit on open files leaves; at least 1.
+        `wanted`, or what the limit on open files allows; at least 1.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

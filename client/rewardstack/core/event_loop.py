@@ -1,7 +1,7 @@
-"""One event loop in a daemon thread carries everything; blocking callers and other loops hand it coroutines.
+"""One event loop in a daemon thread runs all I/O; blocking callers and other loops submit coroutines to it.
 
-After a fork the child builds its own. It never touches what it inherited: closing an inherited session would
-unregister the parent's sockets from the epoll instance that both share.
+After a fork the child creates its own loop. It never touches the inherited one: closing an inherited session would
+unregister the parent's sockets from the shared epoll instance.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from rewardstack.errors import LoopError
 T = TypeVar("T")
 
 CANCELLING_TIME = 0.25
-"""Seconds that the interpreter's exit waits for open calls to be cancelled."""
+"""Seconds that the interpreter's exit waits for the cancellation of open calls."""
 CLOSING_TIME = 3.0
-"""Seconds that it waits for all that comes at the end: a cache may still be written to (`rewardstack.cache.writer`)."""
+"""Seconds that the interpreter's exit waits for all cleanup, such as pending cache writes."""
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Return the result of `work`, which is cancelled if it takes longer, or with the caller.
+    """Return the result of `work`; cancel it on timeout, or if the caller is cancelled.
 
-    Unlike `asyncio.wait_for` before Python 3.12, it loses no cancellation that comes in the moment of the result:
-    work would be done for a caller that has gone.
+    Unlike `asyncio.wait_for` before Python 3.12, it does not lose a cancellation that coincides with the result.
 
     Raises:
-        asyncio.TimeoutError: it takes longer.
+        asyncio.TimeoutError: `work` takes longer than `seconds`.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -46,7 +45,7 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
 
 
 class LoopThread:
-    """An event loop that runs in a daemon thread of its own; awaits what is in `closing` before it stops."""
+    """An event loop in its own daemon thread; awaits the functions in `closing` before it stops."""
 
     def __init__(self) -> None:
         self._stopping = False
@@ -61,14 +60,14 @@ class LoopThread:
         self.loop.run_forever()
 
     def run(self, work: Coroutine[Any, Any, T], wait: Callable[[Future[T]], T] = Future.result) -> T:
-        """Runs `work` on the loop and waits for its result.
+        """Run `work` on the loop and block until its result.
 
         Args:
             work: is cancelled if `wait` raises.
             wait: returns the future's result.
 
         Raises:
-            LoopError: this is the loop's own thread, which would wait for itself.
+            LoopError: called from the loop's own thread, which would deadlock.
         """
         if threading.current_thread() is self._thread:
             work.close()
@@ -79,18 +78,18 @@ class LoopThread:
         except BaseException as error:
             future.cancel()
             if self._stopping:
-                # The interpreter exits, so this is a daemon thread's call: it ends with it, without a traceback.
+                # The interpreter exits: end this daemon thread's call without a traceback.
                 raise SystemExit from error
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs `work` on the loop; awaits its result on the caller's."""
+        """Run `work` on this loop and await its result on the caller's loop."""
         if threading.current_thread() is self._thread:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
     def stop(self) -> None:
-        """Cancels what still runs, closes what is open, stops the loop, and waits for it within a bound."""
+        """Cancel running tasks, await `closing` and stop the loop; wait at most `CLOSING_TIME`."""
         self._stopping = True
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
@@ -113,7 +112,7 @@ _inherited: list[LoopThread] = []
 
 
 def loop_thread() -> LoopThread:
-    """This process's loop, started at the first call."""
+    """Return this process's loop, which the first call starts."""
     global _current
     with _lock:
         if _current is None:
@@ -122,12 +121,12 @@ def loop_thread() -> LoopThread:
 
 
 def run(work: Coroutine[Any, Any, T], wait: Callable[[Future[T]], T] = Future.result) -> T:
-    """Runs `work` on this process's loop and waits for its result; arguments and errors as of `LoopThread.run`."""
+    """Run `work` on this process's loop and block until its result; see `LoopThread.run`."""
     return loop_thread().run(work, wait)
 
 
 async def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` on this process's loop; awaits its result on the caller's."""
+    """Run `work` on this process's loop and await its result on the caller's loop."""
     return await loop_thread().run_async(work)
 
 
@@ -136,8 +135,8 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     if _current is None:
         return
-    # Kept alive so that nothing in it is finalised, and cut off from the epoll instance it shares with the parent
-    # for what the interpreter's exit finalises all the same.
+    # Keep the inherited loop alive, so that it is not finalized. Detach it from the epoll instance that it shares with
+    # the parent, because the interpreter's exit finalizes it anyway.
     _inherited.append(_current)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _current.selector.fileno())

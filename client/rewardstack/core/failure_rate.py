@@ -1,4 +1,4 @@
-"""Stop a run when too many of its last samples failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
+"""Stops a run when too many of its last samples have failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardstack.score import Score
 from rewardstack.settings import FAILURE_WINDOW, MAX_FAILURE_RATE, Settings
 
 NUMBERS = re.compile(r"\d+(\.\d+)?")
-"""What differs between reasons of one cause: times, ports, counts."""
+"""The parts that differ between reasons of one cause: times, ports, counts."""
 
 
 class FailureWindow:
@@ -21,7 +21,7 @@ class FailureWindow:
 
     def __init__(self) -> None:
         self._reasons: deque[str | None] = deque()
-        """Of each sample why it failed, or None."""
+        """Why each sample failed; None for one that did not."""
         self._failed = 0
 
     def add(self, scores: Iterable[Score], limit: float, size: int) -> None:
@@ -30,7 +30,7 @@ class FailureWindow:
         Args:
             scores: of the samples.
             limit: share of the window that may fail.
-            size: of the window, in samples; it counts as full from the start, so a short run may fail as often.
+            size: of the window, in samples; it counts as full from the start, so early failures do not stop a run.
 
         Raises:
             FailureRateError: more samples failed.
@@ -59,7 +59,7 @@ _windows: WeakKeyDictionary[asyncio.AbstractEventLoop, FailureWindow] = WeakKeyD
 
 
 def count(scores: Iterable[Score], settings: Settings) -> None:
-    """Add samples to the window of the running loop, of which a process has one, and a fork a new one.
+    """Add samples to the failure window of the running loop; a forked process starts a new window.
 
     Raises:
         FailureRateError: more of the last samples failed than the settings allow.
@@ -70,7 +70,7 @@ def count(scores: Iterable[Score], settings: Settings) -> None:
 
 
 async def watch(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
-    """Return the scores of a call, counted.
+    """Return the scores of a call after adding them to the failure window.
 
     Raises:
         FailureRateError: more of the last samples failed than the settings allow.

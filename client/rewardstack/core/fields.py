@@ -1,4 +1,4 @@
-"""Fields of `extra_info`, checked for type and bounds: an error names the field, and what it may hold."""
+"""Typed access to the fields of `extra_info`; errors name the field and its valid values."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from rewardstack.errors import RequestError
 C = TypeVar("C", bound=str)
 D = TypeVar("D")
 OPTIONS = "extra_info"
-"""What holds the options of a sample; names of its fields begin with it in errors."""
+"""The object with a sample's options; prefix of its fields' names in errors."""
 LONGEST = 50
-"""Characters of a value that an error shows."""
+"""Most characters of a value in an error."""
 
 
 class Fields:
-    """What a sample brings.
+    """The fields of a sample.
 
-    None and NaN stand for a field that is not there, as they do in the rows of a Parquet file. Every method but `get`
-    raises RequestError where the field's value does not fit.
+    None and NaN mean a missing field, as in the rows of a Parquet file. All methods except `get` raise RequestError if
+    the value is invalid.
 
     Args:
-        values: by the fields' names.
+        values: by field name.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
     def get(self, name: str) -> Any:
-        """The value of a field in plain JSON types, whatever it is; None where there is none."""
+        """Return the value of a field in plain JSON types, unchecked; None if it is missing."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -40,16 +40,16 @@ class Fields:
         return None if is_missing(value) else value
 
     def text(self, name: str, default: D) -> str | D:
-        """A string."""
+        """Return a string field, `default` if it is missing."""
         value = self.get(name)
         if value is None:
             return default
-        if not isinstance(value, str):  # not shown: the field may be one for a key
+        if not isinstance(value, str):  # not shown: it may be a key
             raise field_error(name, f"expected a string, got {type(value).__name__}")
         return value
 
     def number(self, name: str, default: D, low: float, high: float, *, above: bool = False) -> float | D:
-        """A number from `low` to `high`; with the flag it has to be above `low`."""
+        """Return a number from `low` to `high`, excluding `low` if `above`; `default` if it is missing."""
         value = self.get(name)
         if value is None:
             return default
@@ -59,7 +59,7 @@ class Fields:
         return float(value)
 
     def whole(self, name: str, default: D, low: int, high: int) -> int | D:
-        """A whole number from `low` to `high`."""
+        """Return an integer from `low` to `high`, `default` if it is missing."""
         value = self.get(name)
         if value is None:
             return default
@@ -68,14 +68,14 @@ class Fields:
         return int(value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or False."""
+        """Return a boolean field, `default` if it is missing."""
         value = self.get(name)
         if not isinstance(value, (bool, type(None))):
             raise unfit(name, "true or false", value)
         return default if value is None else value
 
     def choice(self, name: str, choices: Sequence[C]) -> C:
-        """One of some words; the first where there is no such field."""
+        """Return one of `choices`; the first if the field is missing."""
         value = self.get(name)
         if value is None:
             return choices[0]
@@ -85,27 +85,27 @@ class Fields:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a field's value says that the field is not there."""
+    """Return whether a value, None or NaN, means a missing field."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def field_error(name: str, why: str) -> RequestError:
-    """What is raised where a field of `extra_info` cannot be used.
+    """Return the error about a field of `extra_info`.
 
     Args:
         name: of the field.
-        why: and the remedy.
+        why: reason and remedy.
     """
     return RequestError(f"{OPTIONS}.{name}: {why}", f"{OPTIONS}.{name}")
 
 
 def unfit(name: str, expected: str, value: Any) -> RequestError:
-    """What is raised where the value of a field of `extra_info` does not fit.
+    """Return the error about an invalid value of a field of `extra_info`.
 
     Args:
         name: of the field.
-        expected: instead of the value.
-        value: is shown where it is simple, and cut where it is long.
+        expected: description of valid values.
+        value: the invalid value; only simple types are shown, truncated.
     """
     simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have digits without end
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"
@@ -113,10 +113,10 @@ def unfit(name: str, expected: str, value: Any) -> RequestError:
 
 
 def unwritable(extra: Mapping[str, Any]) -> RequestError:
-    """What is raised of fields of which one cannot be written as JSON."""
+    """Return the error about the first field that is not JSON serializable."""
     for name, value in extra.items():
         try:
             json.dumps(value)
         except (TypeError, ValueError) as error:
-            return field_error(name, f"{error}; it must hold what JSON can")
-    return RequestError("extra_info: it must hold what JSON can", OPTIONS)
+            return field_error(name, f"{error}; use JSON types only")
+    return RequestError("extra_info: not JSON serializable; use JSON types only", OPTIONS)

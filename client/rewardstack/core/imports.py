@@ -1,4 +1,4 @@
-"""Imports inside functions, which load a part of the client when it is first used."""
+"""A lock for imports inside functions, which load parts of the client on first use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import os
 import threading
 
 importing = threading.RLock()
-"""Hold this lock around such an import. No process is forked meanwhile: in the child the import would never finish."""
+"""Hold this lock during such an import. It prevents a fork meanwhile: in the child the import would never finish."""
 
 os.register_at_fork(before=importing.acquire, after_in_parent=importing.release, after_in_child=importing.release)

@@ -1,4 +1,4 @@
-"""Plain JSON types from what data loaders hand over: NumPy scalars and arrays, tuples, nested mappings."""
+"""Conversion of data loaders' values to plain JSON types: NumPy scalars and arrays, tuples, nested mappings."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_DEEP = 100
-"""Lists and mappings within each other that a sample may have; Python's own recursion ends not far beyond."""
+"""Deepest nesting of lists and mappings in a sample; Python's recursion limit is not far above."""
 FLOAT_BYTES = 8
-"""Of Python's own float."""
+"""Size of Python's float."""
 LONGEST_DATA_URL = 60
-"""Characters of a data URL that people are shown."""
+"""Most characters of a data URL for display."""
 TOO_DEEP = f"its response, reference or extra_info is nested more than {MOST_DEEP} deep"
-"""What is said of one that has more."""
+"""The error for a sample that exceeds `MOST_DEEP`."""
 
 
 def is_deep(value: Any) -> bool:
-    """Whether lists and mappings are nested in `value` more than `MOST_DEEP` deep."""
+    """Return whether lists and mappings are nested more than `MOST_DEEP` deep in `value`."""
     level = _within([value])
     for _ in range(MOST_DEEP):
         if not level:
@@ -34,14 +34,14 @@ def _within(values: Iterable[Any]) -> list[Any]:
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Whether `value` is a sequence of values, such as OmegaConf's; no text and no bytes."""
+    """Return whether `value` is a sequence, such as a list or OmegaConf's, but not text or bytes."""
     return isinstance(value, (list, tuple)) or (
         isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
     )
 
 
 def is_array(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
-    """Return whether `value` is a NumPy array; NumPy is not loaded for that."""
+    """Return whether `value` is a NumPy array, without importing NumPy."""
     if "numpy" not in sys.modules:
         return False
     import numpy as np
@@ -50,7 +50,7 @@ def is_array(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
 
 
 def _is_scalar(value: Any) -> TypeGuard[np.generic]:
-    """Return whether `value` is a NumPy scalar; NumPy is not loaded for that."""
+    """Return whether `value` is a NumPy scalar, without importing NumPy."""
     if "numpy" not in sys.modules:
         return False
     import numpy as np
@@ -59,15 +59,15 @@ def _is_scalar(value: Any) -> TypeGuard[np.generic]:
 
 
 def is_finite(value: Any) -> TypeGuard[int | float]:
-    """Whether `value` is a number, True and False aside, that a float can hold."""
+    """Return whether `value` is a number, not a boolean, in the range of a float."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def plain(value: Any) -> Any:
-    """`value` with NumPy scalars and arrays, sequences and mappings as Python's own lists, dicts and numbers.
+    """Convert NumPy scalars and arrays, sequences and mappings in `value` to Python numbers, lists and dicts.
 
-    A NumPy float of less than 64 bits is the number that NumPy prints: 0.1, not 0.10000000149011612. Anything else is
-    returned as it is; whether it can be written as JSON is the caller's to find out.
+    NumPy floats of fewer than 64 bits are converted as NumPy prints them: 0.1, not 0.10000000149011612. Other values
+    are returned unchanged, even if they are not JSON serializable.
     """
     if isinstance(value, (str, bool, int, float)) or value is None:
         return value
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def brief(value: Any) -> Any:
-    """`value` as `plain` has it, for people: of files within it, and of other objects, what they are."""
+    """Convert `value` as `plain` does, for display: files and other objects are replaced by a short description."""
     value = plain(value)
     if isinstance(value, list):
         return [brief(one) for one in value]

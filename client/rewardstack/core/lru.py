@@ -1,4 +1,4 @@
-"""A bounded cache of what was used most recently."""
+"""A least recently used (LRU) cache."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """Values other than None by key, least recently used first out; not for several threads at once.
+    """A bounded cache that evicts the least recently used value; values must not be None; not thread-safe.
 
     Args:
-        size: values kept; 0 keeps none.
+        size: most values; 0 disables the cache.
     """
 
     def __init__(self, size: int) -> None:
@@ -25,14 +25,14 @@ class LruCache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """The value under `key`, None where there is none."""
+        """Return the value of `key`, None if there is none."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keeps `value` under `key`."""
+        """Store `value` under `key`."""
         if not self.size:
             return
         self._values[key] = value
@@ -41,11 +41,11 @@ class LruCache(Generic[K, V]):
             self._values.popitem(last=False)
 
     def drop(self, key: K) -> None:
-        """Forgets what is under `key`."""
+        """Remove `key`."""
         self._values.pop(key, None)
 
     def resize(self, size: int) -> None:
-        """Keeps at most `size` values from now on."""
+        """Change the most values to `size`, and evict those beyond it."""
         self.size = size
         while len(self._values) > size:
             self._values.popitem(last=False)

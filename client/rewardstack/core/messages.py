@@ -1,5 +1,5 @@
-"""Chat messages, as trainers hand them over: `{"role", "content"}`, whose content is a text, or a list of parts of
-which some are `{"type": "text", "text"}` (the form of OpenAI's chat completions, and of TRL's conversational data).
+"""Chat messages from trainers: `{"role", "content"}`. The content is a text, or a list of parts that may include
+`{"type": "text", "text"}`, as in OpenAI's chat completions and TRL's conversational data.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any
 from rewardstack.core.json_types import is_array, plain
 
 TEXTS = ("text", "output_text")
-"""Types of a part that is text; the second is that of OpenAI's responses."""
+"""Types of text parts; the second is that of OpenAI's Responses API."""
 
 
 def is_conversation(value: Any) -> bool:
-    """Whether a value is a message, or a list (or NumPy array) of messages of which there is at least one."""
+    """Return whether a value is a message, or a non-empty list (or NumPy array) of messages."""
     if isinstance(value, (list, tuple)) or is_array(value):
         return len(value) > 0 and all(isinstance(one, Mapping) and "role" in one for one in value)
     return isinstance(value, Mapping) and "role" in value
 
 
 def response_text(response: Any) -> str | None:
-    """A response as text: the string that it is, or what the assistant says last in its messages; else None.
+    """Return a response as text: a string unchanged, or the text of its last assistant message; else None.
 
-    An assistant that ends without a text, in a call of a tool or cut off, has said nothing: that is an empty response.
+    A last message without content, such as a tool call, is an empty response.
     """
     if isinstance(response, str):
         return response
@@ -32,29 +32,29 @@ def response_text(response: Any) -> str | None:
 
 
 def last_text(conversation: Any, role: str) -> str | None:
-    """The text of the last message of one role.
+    """Return the text of the last message with a role.
 
     Args:
-        conversation: a message or a list of them (a NumPy array, too); anything else holds none.
+        conversation: a message, or a list (or NumPy array) of messages; other values have no messages.
         role: such as `assistant`.
 
     Returns:
-        None where no message is of that role, or the last one that is has no text, such as a call of a tool.
+        None if no message has the role, or if the last one has no text, such as a tool call.
     """
     last = _last(conversation, role)
     return None if last is None else _text(last.get("content"))
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Return the text of one message; empty if it has none, such as a call of a tool."""
+    """Return the text of one message; empty if it has none, such as a tool call."""
     return _text(message.get("content")) or ""
 
 
 def _last(conversation: Any, role: str) -> dict[str, Any] | None:
     value = plain(conversation)
     messages = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    said = [one for one in messages if isinstance(one, dict) and one.get("role") == role]
-    return said[-1] if said else None
+    found = [one for one in messages if isinstance(one, dict) and one.get("role") == role]
+    return found[-1] if found else None
 
 
 def _text(content: Any) -> str | None:

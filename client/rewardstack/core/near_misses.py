@@ -1,4 +1,4 @@
-"""Find names that are most likely slips of others, such as `temprature` of `temperature`."""
+"""Detects misspelled names, such as `temprature` for `temperature`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 SIMILARITY = 0.83
-"""Of two names, from 0 to 1, from which on one is most likely a slip of the other: `max_tokens` of `max_new_tokens` is,
-`problem_id` of `problem` is not."""
+"""Similarity, from 0 to 1, from which one name counts as a misspelling of another: true of `max_tokens` and
+`max_new_tokens`, not of `problem_id` and `problem`."""
 SUGGESTED = 0.8
-"""The same where the name is an error anyway: `gsm9k` is a slip of `gsm8k`."""
+"""The same for a name that is unknown anyway, such as `gsm9k` for `gsm8k`."""
 SHORTEST, LONGEST = 3, 40
-"""Characters of the names that are compared."""
+"""Shortest and longest name, in characters, that are compared."""
 MOST_NAMES = 50
-"""Names of a sample that are compared."""
+"""Most names of a sample that are compared."""
 
 log = logging.getLogger(__name__)
 
 
 def closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> str:
-    """Return the one of `names` that `name` is most likely a slip of; empty where there is none."""
+    """Return the one of `names` that `name` most likely misspells; empty if there is none."""
     if not SHORTEST <= len(name) <= LONGEST:
         return ""
     known = {one.lower(): one for one in names if len(one) >= SHORTEST}
@@ -30,14 +30,12 @@ def closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> 
 
 @lru_cache(maxsize=1024)
 def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) -> str:
-    """Return a sentence about fields that a function does not read, but most likely should; empty where there is none.
-
-    It is also logged, once for each set of names.
+    """Return a hint about misspelled fields that a function does not read, and log it once; empty if there are none.
 
     Args:
         function: the reward function.
         named: the fields that it reads by name.
-        given: the fields that a sample has.
+        given: the fields of a sample.
     """
     unread = [name for name in given if isinstance(name, str) and name not in named][:MOST_NAMES]
     missed = [name for name in named if name not in given]
@@ -52,6 +50,6 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "was 'math' meant? " for a message about an unknown name; empty where no known name is near."""
+    """Return "was 'math' meant? " for a message about an unknown name; empty if no known name is similar."""
     meant = closest(name, known, SUGGESTED)
     return f"was {meant!r} meant? " if meant else ""

@@ -1,6 +1,6 @@
-"""Find the response in an OpenRLHF query, which is prompt and response in one text.
+"""Extracts the response from an OpenRLHF query, which is prompt and response in one text.
 
-The query is decoded with the special tokens kept, so one may precede the prompt.
+The query is decoded with special tokens, so one may precede the prompt.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 BEFORE_PROMPT = 64
-"""The most characters that may precede the prompt: the token that begins a text."""
+"""Most characters of a special token before the prompt."""
 
 
 def response_in(query: Any, prompt: Any) -> Any:
-    """Return the text after the prompt.
+    """Return the response in a query: the text after the prompt.
 
     Args:
         query: prompt and response, as decoded from tokens.
         prompt: the prompt before tokenization.
 
     Returns:
-        The response with its end tokens, which `read_request` removes. The query itself if it does not start with the
+        The response with its end tokens, which `read_request` removes. The whole query if it does not start with the
         prompt (the trainer truncates long prompts), or if one of the two is not a string.
     """
     if not (isinstance(query, str) and isinstance(prompt, str)):

@@ -1,6 +1,6 @@
-"""Secrets from files: the variable X is read from the file that X_FILE names.
+"""Secrets from files: the value of variable X is read from the file that X_FILE names.
 
-Containers are given secrets as files, for `docker inspect` shows every variable that a container was started with.
+Containers get secrets as files, because `docker inspect` shows all environment variables of a container.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from rewardstack.errors import SettingsError
 from rewardstack.settings_table import TABLE
 
 SECRETS = tuple(name for name, setting in TABLE.items() if setting.secret)
-"""The variables of the client that can hold one."""
+"""The client's variables that can hold a secret."""
 
 
 def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Put what the files hold into the environment, in place of their names; call it before settings are read.
+    """Replace each X_FILE variable by X with the content of the file; call this before reading settings.
 
     Args:
         names: of the variables that can hold a secret.
-        environ: is changed.
+        environ: environment to change.
 
     Raises:
-        SettingsError: a file cannot be read, or a variable is set beside it; the message names the variable.
+        SettingsError: a file cannot be read, or X is set as well; names the variable.
     """
     for name in names:
         path = environ.pop(f"{name}_FILE", "")
@@ -35,5 +35,5 @@ def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[
         try:
             environ[name] = Path(path).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise SettingsError(f"{name}_FILE: {path} cannot be read: {reason}", f"{name}_FILE") from None

@@ -1,4 +1,4 @@
-"""The steps of one sample on its way to a score, as `rewardstack explain` shows them."""
+"""The scoring steps of one sample, as `rewardstack explain` shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewardstack.core.wire import Record, score_record
 from rewardstack.score import Score
 
 MOST_DEEP = 32
-"""Steps within steps that are read of a server's explanation."""
+"""Deepest nesting of steps that is read from a server's explanation."""
 
 
 @dataclass(slots=True)
@@ -39,13 +39,13 @@ class Step:
 
 @dataclass(slots=True)
 class Explanation:
-    """How one sample came to its score.
+    """How a sample was scored.
 
     Args:
         data_source: of the sample.
-        score: as scoring gives it; None if scoring raises `error`.
+        score: the score; None if scoring raised `error`.
         steps: in order.
-        error: what is wrong with a setting or the request; empty if nothing is.
+        error: error in a setting or the request; empty for none.
     """
 
     data_source: str
@@ -64,7 +64,7 @@ class Explanation:
 
 
 class Exchange(NamedTuple):
-    """One request to a service with all its attempts: the body that was sent, and the reply or the error."""
+    """One request to a service, including retries: the body, and the reply or the error."""
 
     method: str
     path: str
@@ -74,18 +74,18 @@ class Exchange(NamedTuple):
     latency_ms: float
 
     def step(self, name: str = "exchange", facts: Mapping[str, Any] | None = None) -> Step:
-        """Return the exchange as a step; `facts` say what was sent and received."""
-        said = {"request": f"{self.method} {self.path}", **(facts or {})}
-        return Step(name, {**said, "error": self.error} if self.error else said, self.latency_ms)
+        """Return the exchange as a step; `facts` describe what was sent and received."""
+        found = {"request": f"{self.method} {self.path}", **(facts or {})}
+        return Step(name, {**found, "error": self.error} if self.error else found, self.latency_ms)
 
 
 class Trace:
-    """Collects steps; each takes the time since the one before it.
+    """Collects the steps of a sample; the latency of a step is the time since the previous one.
 
     Args:
-        take: returns the exchanges with services since it was last called.
-        anew: whether the scorer is asked as well if a cache has the score.
-        turn: held by one scorer at a time, so that the steps of a composite's parts do not mix.
+        take: returns the exchanges with services since its last call.
+        anew: whether to call the scorer even if the score is cached.
+        turn: lock held by one scorer at a time, so that the steps of a composite's parts do not mix.
     """
 
     def __init__(self, take: Callable[[], list[Exchange]], *, anew: bool, turn: asyncio.Lock | None = None) -> None:
@@ -96,7 +96,7 @@ class Trace:
         self._since = time.monotonic()
 
     def note(self, name: str, facts: Mapping[str, Any], steps: Sequence[Step] | None = None) -> None:
-        """Add a step that ends now, made of `steps`, or of the exchanges with services."""
+        """Add a step that ends now; its inner steps are `steps`, or the exchanges with services if that is None."""
         now = time.monotonic()
         inner = [one.step() for one in self.take()] if steps is None else list(steps)
         self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))
@@ -104,7 +104,7 @@ class Trace:
 
     @contextmanager
     def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
-        """Add a step that is made of those that are noted in the trace of this context."""
+        """Add a step whose inner steps are those added to the trace of this context."""
         inner = Trace(self.take, anew=self.anew, turn=self.turn)
         step = Step(name, dict(facts), steps=inner.steps)
         self.steps.append(step)
@@ -122,7 +122,7 @@ def known(facts: Record) -> Record:
 
 
 def read_steps(records: Any, depth: int = 0) -> list[Step]:
-    """Return the steps that a server has sent; raise ValueError, KeyError or TypeError if they are malformed."""
+    """Parse the steps from a server; raise ValueError, KeyError or TypeError if they are malformed."""
     if depth > MOST_DEEP:
         raise ValueError(f"steps within more than {MOST_DEEP} others")
     return [

@@ -1,4 +1,4 @@
-"""Several values as one, and how far they agree: the votes of a judge, the parts of a majority."""
+"""Aggregation and agreement of several values: the votes of a judge, the parts of a majority."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections import Counter
 from collections.abc import Sequence
 
 DECIMALS = 3
-"""To which values are rounded before they are counted."""
+"""Decimal places to which values are rounded before counting."""
 
 
 def majority(values: Sequence[float]) -> float:
-    """The most frequent of at least one value, the mean of them where several are."""
+    """Return the most frequent of at least one value; the mean of several equally frequent ones."""
     return statistics.fmean(statistics.multimode(round(value, DECIMALS) for value in values))
 
 
 def agreement(values: Sequence[float], asked: int) -> float:
-    """The share of votes, from 0 to 1, that gave the most frequent value.
+    """Return the share of votes, from 0 to 1, with the most frequent value.
 
     Args:
-        values: of those that gave one; at least one.
-        asked: how many votes were asked for.
+        values: of the votes that have one; at least one.
+        asked: number of votes that were requested.
     """
     return max(Counter(round(value, DECIMALS) for value in values).values()) / asked
 
 
 def combine(values: Sequence[float], how: str) -> float:
-    """Return one value from at least one: their `mean`, `median`, or `majority`."""
+    """Return the `mean`, `median` or `majority` of at least one value."""
     if how == "median":
         return statistics.median(values)
     return majority(values) if how == "majority" else statistics.fmean(values)

@@ -1,4 +1,4 @@
-"""The wire format: how samples and scores stand in JSON, in `/v1/score` and in jobs and their results."""
+"""The wire format: samples and scores as JSON, in `/v1/score` and in jobs and their results."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 from rewardstack.score import STATUSES, Item, Score, Usage
 
 Record = dict[str, Any]
-"""An object of JSON."""
+"""A JSON object."""
 MOST_COUNTED = 10**15
-"""Requests or tokens, beyond which no score takes any."""
+"""Upper bound on the requests or tokens of a score."""
 REFUSED_FOR_GOOD = "X-Reward-Budget"
-"""Header of a 503 that means it for good, for what the run may spend is spent; names the variable that says so."""
+"""Header of a 503 that is final, because the run's budget is spent; names the variable of the budget."""
 SERVERS_OWN = ("url", "api_key", "path")
-"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
+"""Fields of `extra_info`, or suffixes of their names after `_`, that only the server's settings may set."""
 ENDINGS = tuple(f"_{word}" for word in SERVERS_OWN)
 NOT_TAKEN = "URLs, keys and paths are not taken over HTTP; leave it out"
-"""What is said of such a field."""
+"""The error for such a field."""
 
 
 def is_servers_own(name: object) -> bool:
-    """Whether only the server's own settings may give a field of `extra_info` of this name: nothing of it is sent."""
+    """Return whether only the server's settings may set this field of `extra_info`, so that it is never sent."""
     return name in SERVERS_OWN or str(name).endswith(ENDINGS)
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
-    """Return a sample that is to be scored, with what is sent of its `extra_info`."""
+    """Return a sample as JSON; `extra` is the part of its `extra_info` to send."""
     return {
         "data_source": data_source,
         "solution_str": item.solution,
@@ -36,7 +36,7 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
 
 
 def score_record(score: Score) -> Record:
-    """A score with all that is known of it; `usage` is there where it took something."""
+    """Return a score as JSON; `agreement`, `field`, `volatile` and `usage` are present only if set."""
     record = {
         "value": score.value,
         "status": score.status,
@@ -58,7 +58,7 @@ def score_record(score: Score) -> Record:
 
 
 def read_scores(records: Sequence[Mapping[str, Any]]) -> list[Score]:
-    """Return the scores that a server has sent; raise ValueError, KeyError or TypeError if one is malformed."""
+    """Parse the scores from a server; raise ValueError, KeyError or TypeError if one is malformed."""
     return [_read_score(record) for record in records]
 
 
@@ -84,11 +84,11 @@ def _read_score(record: Mapping[str, Any]) -> Score:
 
 
 def read_usage(record: Mapping[str, Any]) -> Usage | None:
-    """Return the usage that a server has sent with a score, None if there is none; raise as `read_scores` does."""
-    said = record.get("usage")
-    if said is None:
+    """Parse the usage in a score from a server, None if there is none; raise as `read_scores` does."""
+    usage = record.get("usage")
+    if usage is None:
         return None
-    counts = [said[name] for name in Usage._fields]
+    counts = [usage[name] for name in Usage._fields]
     if not all(type(count) is int and abs(count) < MOST_COUNTED for count in counts):
         raise ValueError(counts)
     return Usage(*counts)

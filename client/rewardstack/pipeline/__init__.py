@@ -1,1 +1,1 @@
-"""Scoring: requests are read (`items`), grouped by route and scored (`pipeline`) by stages around a scorer."""
+"""Scoring: reads requests (`items`), groups them by route and scores them (`pipeline`) in stages around a scorer."""

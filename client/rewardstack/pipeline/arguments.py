@@ -1,4 +1,4 @@
-"""The arguments of `compute_score`, singular or plural, as requests; and scores as the rewards a trainer expects."""
+"""Converts the arguments of `compute_score`, singular or plural, to requests, and scores to a trainer's rewards."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Call:
 
     Args:
         requests: its samples.
-        single: whether one reward is expected rather than a list.
-        details: whether a dict is expected for each sample rather than a number.
-        on_error: what a sample without a score is worth; None: as its route says.
-        timeout: seconds after which the call ends whatever happens; None for no limit.
+        single: whether the caller expects one reward rather than a list.
+        details: whether the caller expects a dict for each sample rather than a number.
+        on_error: policy for samples without a score; None for their route's policy.
+        timeout: time limit of the call in seconds; None for no limit.
     """
 
     requests: list[Request]
@@ -33,7 +33,7 @@ class Call:
     timeout: float | None
 
     def rewards(self, scores: Sequence[Score]) -> Any:
-        """The scores in the shape that the caller expects."""
+        """Return the scores in the shape that the caller expects."""
         rewards = [score.details if self.details else score.value for score in scores]
         return rewards[0] if self.single else rewards
 
@@ -41,16 +41,16 @@ class Call:
 def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[str, Any]) -> Call:
     """Return the call that the arguments of `compute_score` describe.
 
-    Lists in the singular arguments mean a batch, too, except a list of chat messages as `solution_str` beside a single
-    `data_source`, which is one response.
+    Lists in the singular arguments also mean a batch. The exception is a list of chat messages as `solution_str` with a
+    single `data_source`, which is one response.
 
     Args:
         singular: `data_source`, `solution_str`, `ground_truth` and `extra_info`.
-        plural: the same of a batch; None for those that are not given.
+        plural: the same arguments for a batch; None for those that are missing.
         options: `details`, `on_error` and `timeout`.
 
     Raises:
-        RequestError: names the argument that is missing, malformed, or does not fit the others.
+        RequestError: an argument is missing, malformed, or does not match the others; names it.
     """
     data_source, solution_str = singular[:2]
     several = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
@@ -99,10 +99,10 @@ def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | 
 
 
 def check_options(on_error: Any, timeout: Any) -> None:
-    """Refuses a policy that there is not, and a timeout that is none.
+    """Raise if the error policy or the timeout is invalid.
 
     Raises:
-        RequestError: names the one that is malformed.
+        RequestError: names the invalid argument.
     """
     if on_error is not None and on_error not in ON_ERROR:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")

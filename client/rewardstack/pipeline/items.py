@@ -1,4 +1,4 @@
-"""A request as an item: what is wrong with it, and which references it is compared with."""
+"""Converts requests to items: validates them and selects their references."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from rewardstack.score import NOTHING, Item, Request, Score
 from rewardstack_verifier.transcript import last_turn
 
 TARGET = "target"
-"""The field of a reference that is an object, in which the reference itself stands."""
+"""The field of an object that contains the reference."""
 SECRET = ("api_key", "server_url")
-"""How names in `extra_info` end whose values no trace shows: a key, or a URL, which may hold one."""
+"""Suffixes of field names in `extra_info` whose values no trace shows: keys, and URLs, which may contain keys."""
 
 
 def read_request(request: Request, *, whole: bool = False) -> tuple[Item, float | None]:
-    """Return the request as an item, and its own timeout in seconds if it has one.
+    """Return the request as an item, and its timeout in seconds, None if it has none.
 
-    The item's response is what `last_turn` returns: the last assistant turn, without end tokens and tool output. Every
-    scorer reads this text.
+    The item's response is the last assistant turn, without end tokens and tool output (`last_turn`).
 
     Args:
         request: the sample.
-        whole: whether its ground truth is one reference, whatever its shape.
+        whole: whether its ground truth is always a single reference, even if it is a list.
 
     Raises:
-        RequestError: it is malformed; names the field.
+        RequestError: the request is malformed; names the field.
     """
     extra = NOTHING if request.extra_info is None else request.extra_info
     if not isinstance(extra, Mapping):
@@ -60,7 +59,7 @@ def _last_message(solution: Any) -> str:
         return text
     kind = type(solution).__name__
     if isinstance(solution, (list, tuple, Mapping)) or is_array(solution):
-        kind += " without a last message of the assistant's that has text: {'role': 'assistant', 'content': '…'}"
+        kind += " whose last assistant message has no text, such as {'role': 'assistant', 'content': '…'}"
     raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
 
 
@@ -75,10 +74,10 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
 
 
 def raise_if_all_wrong(scores: Sequence[Score]) -> None:
-    """Returns where some of the scores' samples have no wrong option, or not the same one, or where there is only one.
+    """Raise if the same option of `extra_info` is invalid in all of several samples.
 
     Raises:
-        RequestError: one option of `extra_info` is wrong in every one of several samples.
+        RequestError: names the option.
     """
     if len(scores) < 2 or not scores[0].field.startswith(OPTIONS):
         return
@@ -90,7 +89,7 @@ def raise_if_all_wrong(scores: Sequence[Score]) -> None:
 
 
 def has_same_option(items: Sequence[Item], field: str) -> bool:
-    """Whether a field such as `extra_info.temperature` is an option, and of one value in all items."""
+    """Return whether a field such as `extra_info.temperature` is an option with the same value in all items."""
     name = field.removeprefix(f"{OPTIONS}.").partition(".")[0]
     if name == field or not items:
         return False
@@ -99,18 +98,18 @@ def has_same_option(items: Sequence[Item], field: str) -> bool:
 
 
 def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
-    """The references that a `ground_truth` holds.
+    """Return the references in a `ground_truth`.
 
     Args:
-        ground_truth: a string, a number, or a list (or NumPy array) of those, or an object whose `target` is such, as
-            data sets of verl and SkyRL have it; None, and NaN in its place, for none.
-        field: where it comes from, for the error.
+        ground_truth: a string, a number, a list (or NumPy array) of those, or an object with one of these as `target`,
+            as in data sets of verl and SkyRL. None and NaN mean no reference.
+        field: name of the field, for errors.
 
     Returns:
-        Its strings in order, blank ones left out. Numbers are written as Python writes them.
+        The references in order, without blank ones. Numbers are formatted with `str`.
 
     Raises:
-        RequestError: it holds something else; the message says what.
+        RequestError: it contains a value of another type.
     """
     if isinstance(ground_truth, str):
         return (ground_truth,) if ground_truth.strip() else ()
@@ -125,12 +124,12 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
 
 
 def as_one_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
-    """Return a ground truth as one reference: text as it is, anything else as JSON; empty where there is none.
+    """Return a ground truth as a single reference: a string unchanged, anything else as JSON; empty if there is none.
 
-    A list of one text that holds an object or a list of JSON is that text, which is what a client sends.
+    A list of one string with a JSON object or array is treated as that string, because clients send it so.
 
     Raises:
-        RequestError: JSON cannot hold it.
+        RequestError: it is not JSON serializable.
     """
     value = plain(ground_truth)
     if (
@@ -146,7 +145,7 @@ def as_one_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[st
         try:
             value = json.dumps(value)
         except (TypeError, ValueError) as error:
-            raise RequestError(f"{field}: {error}; it must hold what JSON can", field) from error
+            raise RequestError(f"{field}: {error}; use JSON types only", field) from error
     return (value,) if value.strip() else ()
 
 
@@ -172,15 +171,15 @@ def _text(value: Any, field: str) -> str:
 
 
 def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
-    """The references that the filters of `extra_info` leave; a filter that would leave nothing leaves all.
+    """Return the references that pass the filters of `extra_info`; a filter that matches nothing is ignored.
 
     Args:
         references: all of the sample's references.
-        extra: `target_gt` (a string or a list of strings: references equal to it), then `filter_gt_by_prompt_token`
-            with `prompt` (references that hold the prompt's last whitespace token, lower-cased, as a token).
+        extra: `target_gt` (a string or a list of strings) keeps equal references; then `filter_gt_by_prompt_token` with
+            `prompt` keeps references that contain the last whitespace-separated token of the prompt, in lower case.
 
     Raises:
-        RequestError: `target_gt` holds something else than text and numbers.
+        RequestError: `target_gt` contains values other than strings and numbers.
     """
     if extra:
         for narrow in FILTERS.values():
@@ -206,11 +205,11 @@ FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, 
     "target_gt": _by_target,
     "filter_gt_by_prompt_token": _by_prompt_token,
 }
-"""What each filter leaves of the references, by its field of `extra_info`, in order."""
+"""Reference filters by their field of `extra_info`, in order."""
 
 
 def request_facts(request: Request, item: Item, timeout: float | None, *, whole: bool = False) -> Record:
-    """Return what a trace says of a request: its fields, and the references that each filter leaves."""
+    """Return the facts of a request for a trace: its fields, and the references that pass each filter."""
     truth = plain(request.ground_truth)
     if whole:
         return {"solution": item.solution, **known({"extra_info": _shown(item) or None, "timeout": timeout})}

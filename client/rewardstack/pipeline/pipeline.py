@@ -1,23 +1,23 @@
-"""The way of every sample, in a trainer, in the reward server, in its workers and in the command line.
+"""The scoring pipeline, used by trainers, the reward server, its workers and the command line.
 
     requests ─ group by route ─► ErrorPolicy ► Prepare ► Cache ► Batch ► Keep ► Scorer ─► scores, in request order
 
-Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have one shape, `async (samples, context) -> scores`, and
-each calls the next one; what differs between a trainer and a server is the scorer that is plugged in.
+Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have the same signature, `async (samples, context) ->
+scores`. Each stage calls the next. A trainer and a server differ only in the scorer.
 
 - `ErrorPolicy` warns about samples without a score, and replaces failures under the policy `lexical`.
-- `Prepare` has the scorer prepare each item; an item that is at fault ends here.
-- `Cache` looks in this process's memory, then asks the scorer for what it finds inline, then Redis.
-- `Batch` shares equal samples in flight, and forms batches (`core.batching`).
-- `Keep` asks the scorer, and writes scores to the cache as they come, even if nobody waits any more.
-- `Compose` stands in place of the chain for a composite route; its parts are such stages, too.
-- `Shape` is around either where a route says `scale`, `shift` or `clip`.
+- `Prepare` lets the scorer prepare each item; an invalid item gets its score here.
+- `Cache` looks in this process's memory, then tries inline scoring, then Redis.
+- `Batch` sends equal samples once, and forms batches (`core.batching`).
+- `Keep` calls the scorer, and writes scores to the cache as they come, even if all callers have gone.
+- `Compose` replaces the chain for a composite route; its parts are stages, too.
+- `Shape` wraps either of them if a route has `scale`, `shift` or `clip`.
 
 `Context` carries the deadline, the tenant, the budget and the trace. To explain a sample is to score it with a trace:
-every stage notes its step there, nothing is shared with others' calls and nothing new is kept.
+each stage records a step, nothing is shared with other calls, and nothing is cached.
 
-The pipeline groups requests by source and timeout, and in the end gives samples without a score what the policy of
-their route says. Nothing here knows one kind of service, or HTTP: those are `scorers` and `transport`.
+The pipeline groups requests by source and timeout. At the end it applies the error policy of the route to samples
+without a score. It does not depend on a kind of service or on HTTP: see `scorers` and `transport`.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
 
 Groups = dict[tuple[str, float | None], tuple[Route, dict[int, Item]]]
-"""Routes, and items by position, by source and timeout."""
+"""Maps source and timeout to the route and its items by position."""
 
 
 class Pipeline:
     """Scores requests.
 
     Args:
-        routes: which scorer takes which source.
-        scorers: makes the scorers of each kind of leaf.
-        cache: of results.
-        tenant: separates those who may not see each other's results.
-        may_extend: whether a sample's `timeout` may be longer than its scorer's.
+        routes: maps sources to scorers.
+        scorers: creates the scorers of each kind of leaf.
+        cache: result cache.
+        tenant: cache namespace of the caller.
+        may_extend: whether a sample's `timeout` may exceed its scorer's.
     """
 
     def __init__(
@@ -88,22 +88,22 @@ class Pipeline:
         Args:
             requests: the samples.
             on_error: the policy for samples without a score; None for their route's.
-            limit: seconds after which the call ends whatever happens.
-            strict: whether an option that is wrong in every one of several requests is raised, rather than an outcome.
-            trace: where the steps of a single request are noted.
+            limit: time limit of the call in seconds; None for no limit.
+            strict: whether to raise if an option is invalid in all of several requests.
+            trace: records the steps of a single request.
 
         Raises:
-            ConfigError: a source is unknown, a setting malformed, or an option wrong in all requests.
+            ConfigError: a source is unknown, a setting is malformed, or an option is invalid in all requests.
             ScoringError: a sample has no score and the policy is `raise`.
-            BudgetError: the run's budget is spent, and neither the call nor the route has a policy; what was on its
-                way has been scored and kept.
+            BudgetError: the run's budget is spent, and neither the call nor the route has a policy. Requests in flight
+                are still scored and cached.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
         context = Context(tenant=self._tenant, ends_at=ends_at, may_extend=self._may_extend, trace=trace)
         scores, groups = await self._group(requests, trace)
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
-        elif strict and len(groups) == 1:  # else no part of a composite is asked about all samples of the call
+        elif strict and len(groups) == 1:  # with several groups no part of a composite sees all samples of the call
             context.batch = [item for _, items in groups.values() for item in items.values()]
         refused: list[BudgetError] = []
         scores.update(await self._score_groups(groups, on_error, refused, context))
@@ -115,8 +115,8 @@ class Pipeline:
     async def _score_groups(
         self, groups: Groups, on_error: OnError | None, refused: list[BudgetError], context: Context
     ) -> dict[int, Score]:
-        """Return the scores of all groups by position; raise ConfigError if a source or a setting is wrong."""
-        # All before the first coroutine: what raises here leaves none behind unawaited.
+        """Return the scores of all groups by position; raise ConfigError if a source or a setting is invalid."""
+        # Create all stages before the first coroutine, so that an error leaves no coroutine unawaited.
         stages = [
             self._stage_and_context(route, *which, on_error, refused, context) for which, (route, _) in groups.items()
         ]
@@ -129,10 +129,10 @@ class Pipeline:
     async def explain(
         self, request: Request, trace: Trace, *, on_error: OnError | None = None, limit: float | None = None
     ) -> Explanation:
-        """Return how a request comes to its score; arguments as those of `score`.
+        """Score a request and return the steps; arguments are those of `score`.
 
         Raises:
-            UnknownSourceError: no route takes its source.
+            UnknownSourceError: no route matches its source.
         """
         started = time.monotonic()
         source, route = request.data_source, self.routes.find(request.data_source)
@@ -152,17 +152,17 @@ class Pipeline:
         return explanation
 
     async def quote(self, requests: Sequence[Request], limit: float) -> dict[str, Quote]:
-        """Return what the requests would cost at most, by source, without scoring any.
+        """Return the maximum cost of the requests by source, without scoring them.
 
-        A composite is taken for one that asks all of its parts for every sample.
+        For a composite, all parts are assumed to score every sample.
 
         Args:
             requests: the samples.
-            limit: seconds that each service may take to say what it has.
+            limit: seconds that each service has to report its identity.
 
         Raises:
-            ConfigError: a source is unknown or a setting malformed.
-            ServiceError: a service does not say what it is.
+            ConfigError: a source is unknown or a setting is malformed.
+            ServiceError: a service does not report its identity.
         """
         scores, groups = await self._group(requests, None)
         quotes: dict[str, list[Quote]] = {request.data_source: [] for request in requests}
@@ -180,14 +180,14 @@ class Pipeline:
         return Quote(usage=Usage.total(one.usage for one in found))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
-        """Return all but the sample that a score of `source` depends on, as a cache key; None if no key has it.
+        """Return a cache key for everything except the sample that a score of `source` depends on; None without a key.
 
         Args:
-            source: of a route that one scorer serves.
-            limit: seconds that its service may take to say what it is.
+            source: a `data_source` whose route has a single scorer.
+            limit: seconds that its service has to report its identity.
 
         Raises:
-            RewardstackError: it does not say.
+            RewardstackError: the service does not report it.
         """
         route = self.routes.find(source)
         if not isinstance(route.target, Leaf):
@@ -195,11 +195,11 @@ class Pipeline:
         return await self._chain(route, route.target, source).fingerprint(self._asking(limit))
 
     def _asking(self, limit: float) -> Context:
-        """Return the context of a question to a service that scores nothing."""
+        """Return the context of a query that scores nothing."""
         return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)
 
     async def _group(self, requests: Sequence[Request], trace: Trace | None) -> tuple[dict[int, Score], Groups]:
-        """Return the scores of malformed requests by position, and the items of the others."""
+        """Return the scores of malformed requests by position, and the groups of the other requests."""
         scores: dict[int, Score] = {}
         groups: Groups = {}
         for at, request in enumerate(requests):
@@ -228,7 +228,7 @@ class Pipeline:
         refused: list[BudgetError],
         common: Context,
     ) -> tuple[Stage, Context]:
-        """Return the stage of a group and its context; raise ConfigError if its source or a setting is wrong."""
+        """Return the stage and context of a group; raise ConfigError if its source or a setting is invalid."""
         if on_error == "zero" and self._goes_below_zero(source):
             why = f"route {route.name!r} can go below 0, so zero would be a good score; choose raise or none"
             raise ConfigError(f"on_error: {why}", "on_error")
@@ -262,7 +262,7 @@ class Pipeline:
         on_error: OnError | None,
         refused: Sequence[BudgetError],
     ) -> list[Score]:
-        """Give samples without a value what their policy says; raise with all scores what ends the call."""
+        """Apply the error policies to samples without a value; raise an error that ends the call, with all scores."""
         lost: list[int] = []
         for at, score in enumerate(scores):
             if score.value is not None:
@@ -287,5 +287,5 @@ class Pipeline:
         return self._chain(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"
 
     def _goes_below_zero(self, source: str) -> bool:
-        """Return whether a route has values below 0, so that 0 is no low score."""
+        """Return whether a route can give values below 0, so that 0 is not the lowest score."""
         return self.routes.bounds(source)[0] < 0

@@ -1,4 +1,4 @@
-"""What plugs into the pipeline: a `Scorer` turns prepared samples into scores, within a `Context`."""
+"""The interface between pipeline and services: a `Scorer` turns prepared samples into scores, within a `Context`."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class Context:
-    """What holds for all samples that a stage is given.
+    """The context of all samples that a stage handles.
 
     Args:
-        deadline: of all who wait; a scorer's context has one.
-        waits: the deadline for a batcher: the caller's own, which others who share a call do not extend, or a batch's.
-        tenant: separates those who may not see each other's results.
-        ends_at: when the call ends, on `time.monotonic()`.
-        timeout: seconds without progress after which samples fail, as they ask for; None for their scorer's.
-        may_extend: whether they may ask for more than their scorer's: a trainer's own may, a server's clients may not.
+        deadline: shared by all waiters; always set in a scorer's context.
+        waits: deadline for a batcher: the caller's own, which other callers do not extend, or that of a batch.
+        tenant: cache namespace of the caller.
+        ends_at: end of the call, on `time.monotonic()`.
+        timeout: seconds without progress after which the samples fail; None for their scorer's timeout.
+        may_extend: whether samples may exceed their scorer's timeout: allowed in trainers, not for a server's clients.
         lexical: whether failures get substitutes (policy `lexical`).
-        refused: collects what the run's budget refuses, if that ends the call; None if the policy gives the value.
-        batch: all items of the call, if an option that is wrong in each of them is raised; else empty.
-        trace: where stages and scorers note their steps; None if nobody reads them. Nothing is shared or cached then.
+        refused: collects budget errors that end the call; None if the policy gives the value.
+        batch: all items of the call if an option that is invalid in each of them has to be raised; else empty.
+        trace: records the steps of stages and scorers; None for no trace. With a trace nothing is shared or cached.
     """
 
     deadline: SharedDeadline = UNLIMITED
@@ -51,29 +51,28 @@ class Context:
     trace: Trace | None = None
 
     def timeout_of(self, scorer: Scorer[Any]) -> float:
-        """Return the seconds without progress after which samples fail at a scorer."""
+        """Return the samples' timeout at a scorer: seconds without progress after which they fail."""
         if self.timeout is None:
             return scorer.timeout
         return self.timeout if self.may_extend else min(self.timeout, scorer.timeout)
 
 
 class Scorer(ABC, Generic[P]):
-    """Scores samples by one service or function; only `score` has to be written, all else is a capability.
+    """Scores samples with one service or function; only `score` is required, all other members are optional.
 
     Attributes:
         source: its name in every `Score`, such as `rule:gsm8k`.
-        timeout: seconds without progress after which a sample fails, unless its `extra_info` says otherwise.
-        on_error: the policy for samples without a score, unless the route or the call says otherwise.
-        inline: returns the score of a prepared sample if it is found in microseconds, for less than a lookup in Redis;
-            else the sample with all that was found out for `score`.
-        is_shaped: whether its scores have the route's shape already, which a reward server gave them.
-        fallback: returns the substitute, with status `fallback`, for an item that its service did not score; it may
-            take a tenth of a second and is called in a thread.
-        batch: the batch key of a prepared sample; None if the scorer takes a caller's samples as they come, and
-            batches and waits itself.
-        report: logs what became of a caller's samples, and the seconds that it took.
-        quote: returns what prepared samples would cost at most, an estimate if the service does not answer; None if
-            they cost nothing.
+        timeout: seconds without progress after which a sample fails, unless its `extra_info` overrides it.
+        on_error: policy for samples without a score, unless the route or the call overrides it.
+        inline: returns the score of a prepared sample if that takes microseconds, less than a Redis lookup; else the
+            sample, with everything that `score` can reuse.
+        is_shaped: whether a reward server has applied the route's shaping already.
+        fallback: returns a substitute with status `fallback` for an item that its service did not score; may take 0.1 s
+            and runs in a thread.
+        batch: returns the batch key of a prepared sample; None if the scorer does its own batching.
+        report: logs the results of a caller's samples, and the elapsed seconds.
+        quote: returns the maximum cost of prepared samples, an estimate if the service does not answer; None if they
+            cost nothing.
     """
 
     source: str
@@ -91,27 +90,27 @@ class Scorer(ABC, Generic[P]):
         """Return one score for each prepared sample, in order.
 
         Raises:
-            ServiceError: none of the samples could be scored; the pipeline makes each of them `failed`.
-            ConfigError: the caller is at fault; it reaches the caller.
+            ServiceError: none of the samples could be scored; the pipeline gives each the status `failed`.
+            ConfigError: the caller made an error; it is raised to the caller.
         """
 
     def prepare(self, item: Item) -> P | Score:
-        """Return what `score` needs of an item, or the item's score if nobody has to be asked.
+        """Return the prepared sample of an item, or its score if no service is needed.
 
         Raises:
-            RequestError: the item is at fault; the pipeline makes it `unscored`, and notes the field.
-            ConfigError: any other: the environment is at fault; it reaches the caller.
+            RequestError: the item is invalid; the pipeline gives it the status `unscored`, and records the field.
+            ConfigError: a setting is invalid; it is raised to the caller.
         """
         return item  # type: ignore[return-value]
 
     async def keys(self, samples: Sequence[P], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys, None for one that may be neither cached nor shared; raise as `score` does."""
+        """Return the samples' cache keys, None for one that must not be cached or shared; raise as `score` does."""
         return [None] * len(samples)
 
     def describe(self, item: Item, sample: P) -> Mapping[str, Any]:
-        """Return what was made of an item, for a trace: facts by name, in plain JSON types."""
+        """Return facts about a prepared sample for a trace, in plain JSON types."""
         return {}
 
 
 MakeScorer = Callable[[str], Scorer[Any]]
-"""Makes the scorer for a leaf's target, such as a reward function's name."""
+"""Creates the scorer for a leaf's target, such as the name of a reward function."""

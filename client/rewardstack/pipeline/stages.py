@@ -1,7 +1,7 @@
-"""The stages between a route and its scorer: errors, preparation, cache, batches. `pipeline` says how they nest.
+"""The stages between a route and its scorer: errors, preparation, cache, batches. `pipeline` shows their order.
 
-Each is called as `await stage(samples, context)` and returns the scores in order. The two outermost take items, the
-others a `Sample` for each item that needs scoring.
+Each is called as `await stage(samples, context)` and returns the scores in order. The two outermost stages accept
+items, the others a `Sample` for each item that needs scoring.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ INLINE_SECONDS = 0.01
 SUBSTITUTES_SECONDS = 30.0
 """Most seconds for the substitutes of one batch."""
 RESERVED_SHARE = 0.2
-"""Of a call's time limit, kept for substitutes."""
+"""Share of a call's time limit that is reserved for substitutes."""
 RESERVED_SECONDS = 5.0
-"""Most seconds kept for them."""
+"""Most seconds that are reserved for substitutes."""
 SUBSTITUTES = 8
-"""Substitutes that a thread makes at a time."""
+"""Substitutes that a thread computes at a time."""
 MISSING = {"failed": "failed", "unscored": "are unscored"}
 FIXED = Item("1", ("1",), {"temperature": 0})
-"""The item whose key shows whether a scorer has changed; at temperature 0 a judge's key is bound to no run."""
+"""An item whose key shows whether a scorer has changed; at temperature 0 a judge's key does not depend on the run."""
 
 P = TypeVar("P")
 Stage = Callable[[Sequence[Item], Context], Awaitable[list[Score]]]
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Sample(Generic[P]):
-    """An item, what its scorer prepared of it, and the key of its score; None for no key."""
+    """An item, its prepared form, and the cache key of its score; None for no key."""
 
     item: Item
     prepared: P
@@ -79,7 +79,7 @@ class Chain(Generic[P]):
             return await self._stage(items, context)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
-        """Return what the items would cost at most, equal ones once; raise as the scorer's `keys` does."""
+        """Return the maximum cost of the items, counting equal ones once; raise as the scorer's `keys` does."""
         prepared = await self._prepared.prepare(items)
         samples = _samples(items, prepared)
         unscored = sum(isinstance(one, Score) and one.status == "unscored" for one in prepared)
@@ -95,7 +95,7 @@ class Chain(Generic[P]):
         return settled._replace(cached=len(samples) - found.count(None), usage=usage)
 
     async def fingerprint(self, context: Context) -> str | None:
-        """Return the key of `FIXED`, None if it has none for good; raise as the scorer does."""
+        """Return the key of `FIXED`, None if it has no deterministic key; raise as the scorer does."""
         prepared = self.scorer.prepare(FIXED)
         if isinstance(prepared, Score):
             return None
@@ -105,12 +105,12 @@ class Chain(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """Composes the scores of other routes.
+    """Combines the scores of other routes.
 
     Args:
-        route: whose target is a composite.
-        composite: that target.
-        parts: the route and the stage of each of its parts, by name.
+        route: route whose target is a composite.
+        composite: its target.
+        parts: route and stage of each part, by name.
     """
 
     route: Route
@@ -149,7 +149,7 @@ class Compose:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shapes the values of a route; the cache keeps the unshaped ones, and samples without a value stay as they are."""
+    """Shapes the values of a route; samples without a value are unchanged, and the cache keeps unshaped values."""
 
     shaping: Shaping
     stage: Stage
@@ -166,7 +166,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """Warns once about samples without a score; makes substitutes for failed ones under the policy `lexical`."""
+    """Warns once about samples without a score; replaces failed ones by substitutes under the policy `lexical`."""
 
     scorer: Scorer[Any]
     stage: Stage
@@ -186,7 +186,7 @@ class ErrorPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Prepare(Generic[P]):
-    """Has the scorer prepare items; an item that is at fault, or needs nobody, has its score here."""
+    """Lets the scorer prepare items; an item that is invalid, or needs no service, gets its score here."""
 
     scorer: Scorer[P]
     stage: SampleStage[P]
@@ -210,7 +210,7 @@ class Prepare(Generic[P]):
         return scores
 
     async def prepare(self, items: Sequence[Item]) -> list[P | Score]:
-        """Return what the scorer makes of each item, or the item's score."""
+        """Return each item as prepared by the scorer, or its score."""
         prepared: list[P | Score] = []
         for start in range(0, len(items), SLICE):
             part = items[start : start + SLICE]
@@ -232,7 +232,7 @@ class Prepare(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Cache(Generic[P]):
-    """Looks scores up: in this process's memory, then what the scorer finds inline, then in Redis."""
+    """Looks up scores in this process's memory, then scores inline, then looks in Redis."""
 
     scorer: Scorer[P]
     cache: ResultCache
@@ -261,14 +261,14 @@ class Cache(Generic[P]):
         return [own(made[at] if one is None else one, elapsed, cached=one is not None) for at, one in enumerate(read)]
 
     async def find(self, samples: Sequence[Sample[P]], context: Context) -> tuple[list[Key | None], list[Score | None]]:
-        """Return the samples' keys, and the scores that the cache has."""
+        """Return the samples' keys and their cached scores, without scoring."""
         keys = await self._keys(samples, context)
         found = self._memory(keys, context)
         await self._read_redis([at for at, score in enumerate(found) if score is None], keys, found, context)
         return keys, found
 
     async def _keys(self, samples: Sequence[Sample[P]], context: Context) -> list[Key | None]:
-        """Return the keys under which samples are cached and shared."""
+        """Return the cache keys of the samples."""
         keys: list[Key | None] = [None] * len(samples)
         wanted: list[int] = []
         if self.cache.on and (self.cache.keeps or self.scorer.batch is not None):
@@ -286,16 +286,16 @@ class Cache(Generic[P]):
 
     def _key_facts(self, sample: Sample[P], key: Key | None) -> Record:
         if key is not None:
-            bound = None if key.deterministic else "scores of this key vary, so it is bound to one run or process"
+            bound = None if key.deterministic else "scores of this key vary, so it is valid in one run or process only"
             return known({"key": key.text, "note": bound})
         if not self.cache.on:
             return {"key": "none: the cache is off"}
         if may_be_cached(sample.item.extra):
-            return {"key": "none: what scores does not say what it is"}
-        return {"key": "none: this sample is not to be cached"}
+            return {"key": "none: the scorer does not report its identity"}
+        return {"key": "none: caching is off for this sample"}
 
     def _memory(self, keys: Sequence[Key | None], context: Context) -> list[Score | None]:
-        """Return the scores that this process remembers."""
+        """Return the scores in this process's memory."""
         if not self.cache.keeps:
             return [None] * len(keys)
         found = self.cache.recall(["" if key is None else key.text for key in keys])
@@ -306,7 +306,7 @@ class Cache(Generic[P]):
     async def _inline(
         self, samples: Sequence[Sample[P]], keys: Sequence[Key | None], places: Sequence[int], context: Context
     ) -> tuple[dict[int, Score], dict[int, Sample[P]]]:
-        """Return, by position, the scores that the scorer finds inline, which are remembered, and the other samples."""
+        """Score samples inline and remember the scores; return scores and remaining samples by position."""
         inline = self.scorer.inline
         made: dict[int, Score] = {}
         rest: dict[int, Sample[P]] = {}
@@ -330,7 +330,7 @@ class Cache(Generic[P]):
     async def _read_redis(
         self, places: Sequence[int], keys: Sequence[Key | None], found: list[Score | None], context: Context
     ) -> None:
-        """Add the scores that Redis has for these positions."""
+        """Add the scores from Redis for these positions to `found`."""
         wanted = {at: key for at in places if (key := keys[at]) is not None}
         if not wanted or not self.cache.keeps:
             return
@@ -343,13 +343,13 @@ class Cache(Generic[P]):
             context.trace.note("the cache", {"place": place, **_found(found[0])})
 
     def _is_plausible(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
-        """Return whether this scorer can have given a cached score; Redis is untrusted."""
+        """Return whether a cached score is plausible for this scorer; Redis is untrusted."""
         low, high = ranges[key]
         return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
 
 class Batch(Generic[P]):
-    """Forms batches from the samples of all callers, and asks for equal ones once."""
+    """Forms batches from the samples of all callers, and sends equal ones once."""
 
     def __init__(self, scorer: Scorer[P], stage: SampleStage[P], tenant: str) -> None:
         self._scorer = scorer
@@ -377,9 +377,9 @@ class Batch(Generic[P]):
         """Return the outcomes of a batch; an error of the scorer is the outcome of each sample.
 
         Args:
-            samples: of one caller or of several.
-            deadline: of all who wait for them.
-            context: of the only caller; None for several.
+            samples: of one or several callers.
+            deadline: shared by all waiters.
+            context: of a single caller; None for several.
         """
         try:
             return await self._stage(samples, context or Context(deadline, deadline, self._tenant))
@@ -388,12 +388,12 @@ class Batch(Generic[P]):
         except ServiceError as error:
             reason = str(error)
         except Exception as error:
-            log.exception("%s: a fault in its scorer", self._scorer.source)
+            log.exception("%s: internal error in the scorer", self._scorer.source)
             reason = f"internal error: {type(error).__name__}"
         return [Score.failed(reason, self._scorer.source)] * len(samples)
 
     def _without_score(self, error: Exception, context: Context) -> Score:
-        """Return the score of a sample that ends in an error; raise the caller's own errors."""
+        """Return the score of a sample that ended in an error; raise errors of the caller."""
         usage = None
         if isinstance(error, BudgetError):
             if context.refused is not None:
@@ -406,7 +406,7 @@ class Batch(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Keep(Generic[P]):
-    """Asks the scorer; keeps scores with status `ok` in the cache as soon as there are any."""
+    """Calls the scorer and caches scores with status `ok`."""
 
     scorer: Scorer[P]
     cache: ResultCache
@@ -414,7 +414,7 @@ class Keep(Generic[P]):
     async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
         scores = await self.scorer.score([one.prepared for one in samples], context)
         if len(scores) != len(samples):
-            raise ReplyError(f"{len(scores)} scores came for {len(samples)} samples")
+            raise ReplyError(f"got {len(scores)} scores for {len(samples)} samples")
         scores = [*map(checked, scores)]
         if self.cache.keeps and context.trace is None:
             self.cache.put(_cacheable((one.key, score) for one, score in zip(samples, scores, strict=True)))
@@ -426,7 +426,7 @@ def _samples(items: Sequence[Item], prepared: Sequence[P | Score]) -> list[Sampl
 
 
 def _service_time(context: Context) -> float | None:
-    """Return the seconds that a service has, None for no limit; substitutes need some of the call's."""
+    """Return the time limit for a service in seconds, None for no limit; part of the call's is kept for substitutes."""
     if context.ends_at == math.inf:
         return None
     left = context.ends_at - time.monotonic()
@@ -438,7 +438,7 @@ def _has_failed(outcome: Score | Exception) -> bool:
 
 
 def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, Score]]:
-    """Return what is kept: without its usage, for a read uses nothing."""
+    """Return the cacheable scores with their keys, without usage: reading a cached score uses nothing."""
     return [
         (key.text, one if one.usage is None else replace(one, usage=None))
         for key, one in outcomes
@@ -455,12 +455,12 @@ def checked(score: Score) -> Score:
 
 
 def own(score: Score, elapsed: float, *, cached: bool = False) -> Score:
-    """Return a copy that the caller may change; the usage goes to the first who shares the score.
+    """Return a copy that the caller may change; only the first copy of a shared score gets its usage.
 
     Args:
-        score: as the cache and other waiters hold it.
-        elapsed: milliseconds, of a score that does not say how long it took.
-        cached: whether it was read from a cache here.
+        score: shared with the cache and other waiters.
+        elapsed: latency in milliseconds, for a score without one.
+        cached: whether it was read from a cache in this process.
     """
     usage, score.usage = score.usage, None
     return Score(
@@ -480,17 +480,17 @@ def own(score: Score, elapsed: float, *, cached: bool = False) -> Score:
 
 
 def _without_substitute(score: Score) -> Score:
-    """Return a failure if a reward server used a substitute that this caller does not want."""
+    """Return a failure in place of a substitute from a reward server; other scores unchanged."""
     return replace(score, value=None, status="failed") if score.status == "fallback" else score
 
 
 def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
-    """Warn once a batch, not once a sample, that some have no score.
+    """Log one warning per batch about samples without a score.
 
     Args:
-        source: who scored.
-        scores: of the batch, at least those without a score.
-        count: of the samples in the batch.
+        source: name of the scorer.
+        scores: of the batch, at least those without a value.
+        count: number of samples in the batch.
     """
     missing = [score for score in scores if score.status in MISSING]
     for status in MISSING if missing else ():
@@ -502,13 +502,13 @@ def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
 async def fall_back(
     source: str, substitutes: Mapping[int, Callable[[], Score]], scores: list[Score], ends_at: float
 ) -> None:
-    """Replace each failed score by a substitute, which a thread makes.
+    """Replace failed scores by substitutes, which are computed in a thread.
 
     Args:
-        source: who scored.
-        substitutes: makes the substitute of a sample, by position.
-        scores: of the samples, in order.
-        ends_at: when the call ends, on `time.monotonic()`; what has no substitute by then stays failed.
+        source: name of the scorer.
+        substitutes: functions that compute the substitutes, by position.
+        scores: of the samples, in order; changed in place.
+        ends_at: end of the call, on `time.monotonic()`; samples without a substitute by then stay failed.
     """
     lost = [at for at in substitutes if scores[at].status == "failed"]
     if not lost:
@@ -525,7 +525,7 @@ async def fall_back(
         make = partial(_made, [substitutes[at] for at in part])
         work = asyncio.ensure_future(asyncio.to_thread(make))
         await asyncio.wait({work}, timeout=left)
-        if not work.done():  # a thread cannot be stopped, but need not be waited for
+        if not work.done():  # the thread cannot be stopped; leave it
             return
         for at, one in zip(part, work.result(), strict=True):
             before = scores[at]
@@ -538,12 +538,12 @@ def _made(substitutes: Sequence[Callable[[], Score]]) -> list[Score]:
 
 
 def milliseconds(since: float) -> float:
-    """Return the milliseconds since a time of `time.monotonic()`."""
+    """Return the milliseconds since `since`, on `time.monotonic()`."""
     return round((time.monotonic() - since) * 1000, 3)
 
 
 def score_facts(score: Score) -> Record:
-    """Return what a trace says of a score."""
+    """Return the facts of a score for a trace."""
     details = known({"reason": score.reason or None, "field": score.field or None, "parts": score.parts})
     details |= known({"label_mass": score.label_mass, "agreement": score.agreement})
     return {"value": score.value, "status": score.status, "source": score.source, **details}

@@ -1,7 +1,7 @@
-"""A judge with frozen weights as a Ray actor: `reward_inference_service`, over vLLM engines that never sync weights.
+"""A judge with frozen weights as a Ray actor, `reward_inference_service`, with vLLM engines that never sync weights.
 
-Ray and vLLM are imported where an actor is made, not by this package. No prompt and no parsing enters: the client sends
-the actor the requests that it would send a server, and reads the same replies.
+Ray and vLLM are imported when an actor is created, not by this package. It has no prompts and no parsers: the client
+sends the actor the same requests as a server, and reads the same replies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`python -m rewardstack.ray_judge start`: the judge, in a Ray cluster that is there or one of its own, until Ctrl-C.
+"""`python -m rewardstack.ray_judge start`: run the judge in an existing or a new Ray cluster until Ctrl-C.
 
-Exit status 0: it was ended; 1: the cluster or an engine is at fault; 2: the arguments or a setting.
+Exit status 0: stopped; 1: error in the cluster or an engine; 2: error in the arguments or a setting.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rewardstack.transport.ray_actor import last_line
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 LOOK = 5.0
-"""Seconds between looks at the service,"""
+"""Seconds between health checks of the service."""
 ANSWER_TIMEOUT = 60.0
-"""and that it has to answer."""
+"""Seconds that the service has to answer a health check."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command line; gives its exit status."""
+    """Run the command line and return its exit status."""
     given = _parser().parse_args(argv)
     stop = threading.Event()
-    _heed_signals(stop)
+    _handle_signals(stop)
     try:
         _serve(given, stop)
     except KeyboardInterrupt:
@@ -42,13 +42,13 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _heed_signals(stop: threading.Event) -> None:
+def _handle_signals(stop: threading.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: _interrupt(stop))
 
 
 def _interrupt(stop: threading.Event) -> None:
-    """Ends what waits: the service, or, at its start, whatever is under way; once."""
+    """Interrupt the main thread at the first signal; ignore later ones."""
     if not stop.is_set():
         stop.set()
         raise KeyboardInterrupt
@@ -57,7 +57,7 @@ def _interrupt(stop: threading.Event) -> None:
 def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
     for package in ("ray", "vllm"):
         if find_spec(package) is None:
-            raise SettingsError(f"{package} is not installed here; pip install {package}", "ray")
+            raise SettingsError(f"{package} is not installed; pip install {package}", "ray")
     count = engines_asked_for(given.engines)
     options = {
         "served_name": given.served_name,
@@ -67,18 +67,18 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
         "gpu_memory_utilization": given.gpu_memory_utilization,
         "further": tuple(shlex.split(given.vllm_args)),
     }
-    EngineOptions(given.model, **options)  # what is wrong is said before a cluster is started
+    EngineOptions(given.model, **options)  # report invalid options before starting a cluster
     processors = max(os.cpu_count() or 1, count * given.tensor_parallel_size)
     with connected(given.address, processors) as variables:
         import ray
 
-        _heed_signals(stop)  # Ray has put its own handlers in their place
+        _handle_signals(stop)  # again, because Ray has installed its own handlers
         print(f"starting {count} engines with {given.model} ...", flush=True)
         service = start_reward_service(
             given.model, count, name=given.name, namespace=given.namespace, seconds=given.timeout, **options
         )
         try:
-            _tell(given, variables)
+            _print_variables(given, variables)
             while not stop.wait(LOOK):
                 ray.get(service.state.remote(), timeout=ANSWER_TIMEOUT)
         except (ray.exceptions.RayError, TimeoutError) as error:
@@ -87,9 +87,9 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
             stop_reward_service(service)
 
 
-def _tell(given: argparse.Namespace, variables: dict[str, str]) -> None:
+def _print_variables(given: argparse.Namespace, variables: dict[str, str]) -> None:
     found = {**variables, "LLM_JUDGE_RAY_ACTOR": f"{given.namespace}/{given.name}"}
-    print("the judge is up, until Ctrl-C; trainers find it by")
+    print("the judge is running (Ctrl-C stops it); set these variables for trainers:")
     for name, text in found.items():
         print(f"  export {name}={shlex.quote(text)}")
     sys.stdout.flush()
@@ -98,27 +98,25 @@ def _tell(given: argparse.Namespace, variables: dict[str, str]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m rewardstack.ray_judge", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    start = commands.add_parser("start", help="start the judge, and keep it up until Ctrl-C or SIGTERM")
+    start = commands.add_parser("start", help="run the judge until Ctrl-C or SIGTERM")
     start.add_argument("--model", required=True, help="a folder, or a name on the model hub")
-    start.add_argument("--served-name", default="", help="by which clients ask for it (default: the model)")
-    start.add_argument("--engines", type=int, help="how many (default: REWARD_NUM_ENGINES, which is 1)")
-    start.add_argument("--tensor-parallel-size", type=int, default=1, metavar="GPUS", help="GPUs of each (default: 1)")
+    start.add_argument("--served-name", default="", help="model name for clients (default: the model)")
+    start.add_argument("--engines", type=int, help="number of engines (default: REWARD_NUM_ENGINES, which is 1)")
+    start.add_argument("--tensor-parallel-size", type=int, default=1, metavar="GPUS", help="per engine (default: 1)")
     start.add_argument(
-        "--max-model-len", type=int, metavar="TOKENS", help="of a prompt and its reply (default: what fits)"
+        "--max-model-len", type=int, metavar="TOKENS", help="context length (default: what fits into memory)"
     )
     start.add_argument("--dtype", default="auto", help="of weights and activations (default: the model's)")
     start.add_argument(
         "--gpu-memory-utilization", type=float, default=0.9, metavar="PART", help="of each GPU (default: 0.9)"
     )
-    start.add_argument(
-        "--vllm-args", default="", metavar="FLAGS", help="further flags of `vllm serve`, in one argument"
-    )
-    start.add_argument("--name", default=NAME, help=f"of the actor (default: {NAME})")
-    start.add_argument("--namespace", default=RAY_NAMESPACE, help=f"of the actor (default: {RAY_NAMESPACE})")
+    start.add_argument("--vllm-args", default="", metavar="FLAGS", help="more flags of `vllm serve`, in one argument")
+    start.add_argument("--name", default=NAME, help=f"name of the actor (default: {NAME})")
+    start.add_argument("--namespace", default=RAY_NAMESPACE, help=f"its namespace (default: {RAY_NAMESPACE})")
     start.add_argument(
         "--address",
         default=os.environ.get("RAY_ADDRESS", ""),
-        help="of a Ray cluster that is there (default: RAY_ADDRESS; else a cluster of its own)",
+        help="of an existing Ray cluster (default: RAY_ADDRESS; else start a new cluster)",
     )
     start.add_argument(
         "--timeout",

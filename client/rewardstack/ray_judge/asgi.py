@@ -1,4 +1,4 @@
-"""A web application's answer without a server: no port, no connection (https://asgi.readthedocs.io/en/latest/specs/www.html)."""
+"""Calls a web application without a server or a port (https://asgi.readthedocs.io/en/latest/specs/www.html)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ App = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitab
 
 
 async def ask(app: App, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-    """Status and body of an answer.
+    """Send a request to an application and return status and body of its reply.
 
     Args:
         app: the application.
         method: `GET` or `POST`.
         path: without a query.
-        body: JSON, or nothing.
+        body: JSON, or empty.
     """
     status, parts, sent = 500, bytearray(), False
 
     async def receive() -> Event:
         nonlocal sent
         if sent:
-            await asyncio.Event().wait()  # no caller disconnects: where it goes, the whole call is cancelled
+            await asyncio.Event().wait()  # callers never disconnect: the whole call is cancelled instead
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 

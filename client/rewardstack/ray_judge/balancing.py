@@ -1,6 +1,6 @@
-"""Whose turn it is among the engines: the one with the least to do; another where that is lost.
+"""Load balancing over engines: each request goes to the least loaded engine, or to another one if that is lost.
 
-An actor that was lost restarts, and until it has, its calls raise at once: it is left out until it answers again.
+A lost actor restarts, and its calls raise immediately until then. So it is not used until it answers again.
 https://docs.ray.io/en/latest/ray-core/fault_tolerance/actors.html
 """
 
@@ -16,34 +16,34 @@ from typing import Protocol
 from rewardstack.errors import RewardstackError, UnreachableError
 
 MOST_WAITING = 2048
-"""Requests for each engine that the service holds; further ones are refused for now, as by a server that is full."""
+"""Most queued requests per engine; further ones are refused with status 429."""
 LOOK = 0.5
-"""Seconds between looks at an engine that was lost."""
+"""Seconds between checks of a lost engine."""
 
 Answer = tuple[int, bytes]
-"""The status that HTTP would have, and the body."""
+"""HTTP status and body."""
 
 log = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
-    """What is asked: see `engines.RemoteEngine`."""
+    """An engine; see `engines.RemoteEngine`."""
 
     name: str
 
     async def request(self, method: str, path: str, body: bytes) -> Answer:
-        """Its answer; raises UnreachableError where it is lost."""
+        """Return the engine's answer; raise UnreachableError if it is lost."""
 
     async def ping(self) -> int:
-        """Its process; raises UnreachableError where it is lost."""
+        """Return the engine's process ID; raise UnreachableError if it is lost."""
 
 
 class FrozenRewardInferenceClient:
-    """Engines that all have the same frozen weights, so that any of them can be asked anything.
+    """Balances requests over engines with the same frozen weights.
 
     Args:
-        engines: to ask.
-        most_waiting: requests for each of them that are held.
+        engines: the engines.
+        most_waiting: most queued requests per engine.
     """
 
     def __init__(self, engines: Sequence[Engine], most_waiting: int = MOST_WAITING) -> None:
@@ -55,31 +55,31 @@ class FrozenRewardInferenceClient:
 
     @property
     def is_up(self) -> bool:
-        """Whether any engine takes requests."""
+        """Whether at least one engine is up."""
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Of each engine its name, its requests in flight, and why it is lost; empty where it is not."""
+        """Return the name, the requests in flight, and the error of each engine; the error is empty if it is up."""
         return [
             {"name": one.name, "in_flight": self._in_flight[one], "lost": self._lost.get(one, "")}
             for one in self._engines
         ]
 
     async def request(self, method: str, path: str, body: bytes, seconds: float) -> Answer:
-        """The answer of the engine with the least to do, of another one where it is lost meanwhile.
+        """Send a request to the least loaded engine, or to another one if that is lost, and return the answer.
 
         Args:
             method: `GET` or `POST`.
             path: such as `/v1/chat/completions`.
-            body: JSON, or nothing.
-            seconds: that the caller waits.
+            body: JSON, or empty.
+            seconds: timeout of the caller.
 
         Returns:
-            Status and body; 429 where too many requests wait, 503 where no engine is up, 504 where none answered in
-            time, each with its reason.
+            Status and body; 429 if too many requests are queued, 503 if no engine is up, 504 on timeout, each with its
+            reason.
         """
         if sum(self._in_flight.values()) >= self._most:
-            return refusal(429, f"{self._most} requests are in flight already, which is all that the engines hold")
+            return refusal(429, f"{self._most} requests are in flight, which is the limit; retry later")
         until = time.monotonic() + seconds
         while up := [one for one in self._engines if one not in self._lost]:
             engine = min(up, key=self._in_flight.__getitem__)
@@ -89,17 +89,17 @@ class FrozenRewardInferenceClient:
             except UnreachableError as error:
                 self._miss(engine, error)
             except asyncio.TimeoutError:
-                return refusal(504, f"{engine.name} has not answered within the {seconds:g} s that the caller waits")
+                return refusal(504, f"no answer from {engine.name} within the caller's timeout of {seconds:g} s")
             finally:
                 self._in_flight[engine] -= 1
         return refusal(503, f"no engine is up; {'; '.join(self._lost.values())}")
 
     def _miss(self, engine: Engine, error: UnreachableError) -> None:
-        """Leaves an engine out until it answers again."""
+        """Exclude an engine until it answers again."""
         if engine in self._lost:
             return
         self._lost[engine] = str(error)
-        log.warning("%s is lost and restarts; the others are asked: %s", engine.name, error)
+        log.warning("%s is lost and restarting; requests go to the other engines: %s", engine.name, error)
         watch = asyncio.get_running_loop().create_task(self._watch(engine))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
@@ -113,15 +113,15 @@ class FrozenRewardInferenceClient:
                 self._lost[engine] = str(error)
             else:
                 del self._lost[engine]
-                log.warning("%s is up again, as process %d", engine.name, process)
+                log.warning("%s is up again (pid %d)", engine.name, process)
                 return
 
 
 def refusal(status: int, why: str) -> Answer:
-    """What a server would answer in words of its own.
+    """Return an error answer.
 
     Args:
-        status: of HTTP.
+        status: HTTP status.
         why: the reason.
     """
     return status, json.dumps({"error": why}).encode()

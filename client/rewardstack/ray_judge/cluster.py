@@ -1,7 +1,7 @@
-"""The Ray cluster of a judge: one that is there and stays, or one of its own that leaves nothing behind.
+"""The Ray cluster of a judge: an existing one, or a temporary one that leaves nothing behind.
 
-A cluster of its own listens on this machine's address, so it asks for a token, which it has with all else in a folder
-that goes with it.
+A temporary cluster listens on this machine's address, so it requires a token. The token and all other files are in a
+folder that is removed at the end.
 https://docs.ray.io/en/latest/ray-security/token-auth.html
 """
 
@@ -20,22 +20,22 @@ from rewardstack.transport.ray_actor import join
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 FOLDER = "/tmp"
-"""Short, for sockets are in it: a Unix socket's path has 107 characters at most."""
+"""Parent of the folder; short, because it contains sockets, and the path of a Unix socket is limited to 107 bytes."""
 OBJECTS = 128 * 2**20
-"""Bytes of shared memory for objects: prompts and replies are small, and go without."""
+"""Bytes of shared memory for objects; prompts and replies are small and do not use it."""
 
 
 @contextmanager
 def connected(address: str = "", processors: int | None = None, gpus: int | None = None) -> Iterator[dict[str, str]]:
-    """This process within a cluster; gives the variables by which others find that.
+    """Connect this process to a cluster, and yield the environment variables with which others can connect.
 
     Args:
-        address: of a cluster that is there; empty for one of its own, which ends with the block.
-        processors: that a cluster of its own counts; None for those of the machine.
-        gpus: that it counts; None for those of the machine.
+        address: of an existing cluster; empty for a temporary one, which ends with the context.
+        processors: number of CPUs of a temporary cluster; None for those of the machine.
+        gpus: number of GPUs of a temporary cluster; None for those of the machine.
 
     Raises:
-        UnreachableError: there is no cluster at that address.
+        UnreachableError: there is no cluster at the address.
     """
     if address:
         with _joined(address) as found:

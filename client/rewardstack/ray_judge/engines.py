@@ -1,4 +1,4 @@
-"""The engines of a service: an actor each, in a placement group of its own, restarted whenever it is lost."""
+"""The engines of a service: each is an actor in its own placement group, which Ray restarts if it is lost."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from rewardstack.errors import ConfigError, RequestError
 from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.transport.ray_actor import call
 
-AT_ONCE = 4096
-"""Calls that an engine's actor takes at the same time; what the engine computes at once is vLLM's affair."""
+MAX_CONCURRENCY = 4096
+"""Most concurrent calls of an engine's actor; vLLM schedules them."""
 FOREVER = -1
 
 
 class RemoteEngine:
-    """An engine as the service sees it.
+    """A client of an engine's actor.
 
     Args:
         number: counted from 1.
         handle: of its actor.
-        group: the placement group in which it is, with its workers.
-        bundles: what that asks of one node.
+        group: the placement group of the engine and its workers.
+        bundles: resources of the placement group.
     """
 
     def __init__(self, number: int, handle: Any, group: Any, bundles: list[dict[str, float]]) -> None:
@@ -31,25 +31,25 @@ class RemoteEngine:
         self._bundles = bundles
 
     async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body of its answer; raises as `rewardstack.transport.ray_actor.call` does."""
+        """Send a request and return status and body; raise as `rewardstack.transport.ray_actor.call` does."""
         answer: tuple[int, bytes] = await call(self.name, self._handle.request, method, path, body)
         return answer
 
     async def ping(self) -> int:
-        """The id of its process, once it is up; raises as `request` does."""
+        """Wait until the engine is up and return its process ID; raise as `request` does."""
         return int(await call(self.name, self._handle.ping))
 
     def remove(self) -> None:
-        """Ends it, and gives back its place, which it would else have as long as the whole job."""
+        """Stop the engine and release its placement group, which would otherwise exist until the job ends."""
         from ray.util.placement_group import remove_placement_group
 
         remove_placement_group(self._group)
 
     async def placed(self, seconds: float) -> None:
-        """Returns when it has its place.
+        """Wait until the engine is placed.
 
         Raises:
-            ConfigError: the cluster has none for it within these seconds.
+            ConfigError: the cluster does not have the resources within `seconds`.
         """
         try:
             await asyncio.wait_for(_awaited(self._group.ready()), seconds)
@@ -57,25 +57,25 @@ class RemoteEngine:
             each = " and ".join(f"{amount:g} {kind}" for kind, amount in self._bundles[0].items())
             asked = f"{len(self._bundles)} times {each}"
             why = f"{self.name}: no node of the Ray cluster has {asked} free within {seconds:g} s"
-            raise ConfigError(f"{why}; take fewer engines, or a smaller tensor_parallel_size") from None
+            raise ConfigError(f"{why}; use fewer engines, or a smaller tensor_parallel_size") from None
 
 
 def create_frozen_vllm_engines(
     options: EngineOptions, num_engines: int, engine: type | None = None
 ) -> list[RemoteEngine]:
-    """Starts engines in this process's Ray cluster, whose weights nobody ever changes; does not wait for them.
+    """Start engines with frozen weights in this process's Ray cluster, without waiting for them.
 
-    Each has a placement group: with one GPU the engine itself is in its only bundle; with several there is one worker
-    of vLLM in each bundle, all on one node, and the engine, which needs none itself, beside the first.
+    Each engine has a placement group. With one GPU the engine is in its only bundle. With several, each bundle has a
+    vLLM worker, all on one node, and the engine is next to the first worker and needs no GPU itself.
     https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
 
     Args:
-        options: of each.
-        num_engines: how many.
-        engine: the class whose objects they are; None for `FrozenVllmEngine`.
+        options: of each engine.
+        num_engines: number of engines.
+        engine: their class; None for `FrozenVllmEngine`.
 
     Raises:
-        RequestError: tensor parallelism is asked for, and there are no GPUs.
+        RequestError: tensor parallelism needs GPUs, and there are none.
     """
     import ray
 
@@ -103,7 +103,7 @@ def _start(number: int, options: EngineOptions, engine: Any, *, on_gpu: bool) ->
         num_cpus=1 if alone else 0,
         num_gpus=1 if alone and on_gpu else 0,
         max_restarts=FOREVER,
-        max_concurrency=AT_ONCE,
+        max_concurrency=MAX_CONCURRENCY,
         runtime_env={"env_vars": options.variables()},
         scheduling_strategy=PlacementGroupSchedulingStrategy(
             group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True

@@ -1,6 +1,6 @@
-"""An engine's processes end with its actor, however that ends: SIGKILL leaves it no time to end them itself.
+"""Kills an engine's child processes when its actor ends, even by SIGKILL.
 
-A small process waits for the end of a pipe that only the actor holds, and then kills what is left of its children.
+A helper process waits for the end of a pipe that only the actor has open, and then kills the remaining children.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 _pipes: list[int] = []
-"""Held until this process ends, and by no other: children inherit no descriptors."""
+"""Write ends that stay open until this process ends; children do not inherit them."""
 
 
 def guard_children() -> None:
-    """Has the children that this process has now, and theirs, killed when it ends."""
+    """Start a helper that kills the current descendants of this process when it ends."""
     read, write = os.pipe()
     _pipes.append(write)
     processes = [f"{process}:{started(process)}" for process in descendants(os.getpid())]
@@ -26,7 +26,7 @@ def guard_children() -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """The processes that a process started, and that those did."""
+    """Return all child processes of a process, including indirect ones."""
     try:
         tasks = Path(f"/proc/{process}/task").iterdir()
         own = [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -36,7 +36,7 @@ def descendants(process: int) -> list[int]:
 
 
 def started(process: int) -> str:
-    """When a process started, by which it is known from a later one of its number; empty where it has ended."""
+    """Return the start time of a process, which identifies it if its ID is reused; empty if it has ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""What an engine is made of, and what it is placed on."""
+"""The options of an engine."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from rewardstack.errors import RequestError
 
 MOST_GPUS = 64
 SHORTEST = 16
-"""Tokens of a prompt and its reply below which nothing is judged."""
+"""Shortest context length in tokens."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """One engine; all of a service are alike.
+    """The options of an engine, the same for all engines of a service.
 
     Args:
         model: a folder, or a name on the model hub.
-        served_name: by which clients ask for it; empty for `model`.
-        tensor_parallel_size: GPUs that one engine spreads over, each with one worker.
-        max_model_len: tokens of a prompt and its reply; None for what memory allows.
+        served_name: model name for clients; empty for `model`.
+        tensor_parallel_size: GPUs per engine, each with one worker.
+        max_model_len: context length in tokens; None for what memory allows.
         dtype: of weights and activations.
-        gpu_memory_utilization: the part of each GPU's memory that it takes, from 0 to 1.
-        further: flags of `vllm serve`, which win.
-        environment: further variables of its processes.
+        gpu_memory_utilization: share of each GPU's memory to use, from 0 to 1.
+        further: more flags of `vllm serve`, which take precedence.
+        environment: more environment variables of its processes.
 
     Raises:
-        RequestError: one is out of bounds; names it.
+        RequestError: an option is out of bounds; names it.
     """
 
     model: str
@@ -52,14 +52,14 @@ class EngineOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether the model is a folder, for which no hub is asked."""
+        """Whether the model is a folder, which needs no download."""
         return Path(self.model).is_dir()
 
     def flags(self, *, on_gpu: bool) -> list[str]:
-        """The arguments of `vllm serve`, the same as of a judge that is a server.
+        """Return the arguments of `vllm serve`, the same as for a judge server.
 
         Args:
-            on_gpu: whether it computes on GPUs.
+            on_gpu: whether the engine runs on GPUs.
         """
         flags = ["--model", self.model, "--served-model-name", self.served_name or self.model]
         flags += ["--dtype", self.dtype, "--generation-config", "vllm"]
@@ -68,14 +68,14 @@ class EngineOptions:
         if on_gpu:
             flags += ["--gpu-memory-utilization", str(self.gpu_memory_utilization)]
         else:
-            flags += ["--enforce-eager"]  # compilation takes longer than it saves on a processor
+            flags += ["--enforce-eager"]  # on the CPU compilation takes longer than it saves
         if self.tensor_parallel_size > 1:
             flags += ["--tensor-parallel-size", str(self.tensor_parallel_size)]
             flags += ["--distributed-executor-backend", "ray"]
         return [*flags, *self.further]
 
     def variables(self) -> dict[str, str]:
-        """The variables of an engine's processes; under tensor parallelism each worker has a GPU, and a bundle."""
+        """Return the environment variables of an engine's processes."""
         own = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
         if self.is_local:
             own["HF_HUB_OFFLINE"] = "1"

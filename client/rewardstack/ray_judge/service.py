@@ -1,4 +1,4 @@
-"""The actor itself: what trainers call, and what the client sends it in place of a server."""
+"""The Ray actor: methods for trainers, and `request` for the client, which replaces a server."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rewardstack.transport.reply import Reply, body_of
 NAME = "reward_inference_service"
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 PATHS = {CHAT: "POST", MODELS: "GET", "/version": "GET", "/tokenize": "POST"}
-"""What of vLLM's interface is answered; all else of it is none of a judge's."""
+"""The supported paths of vLLM's API; a judge needs no others."""
 TIMEOUT = 60.0
-"""Seconds that a call may take where nothing else is said, as LLM_JUDGE_SERVER_TIMEOUT has it."""
+"""Default timeout of a call in seconds, the same as that of LLM_JUDGE_SERVER_TIMEOUT."""
 MAX_TOKENS = 512
 PAUSE = 0.5
-"""Seconds between two attempts where no engine is up."""
+"""Seconds between two attempts if no engine is up."""
 
 Message = dict[str, Any]
-"""Of a chat: `role` and `content`."""
+"""A chat message: `role` and `content`."""
 
 
 class RewardInferenceService:
-    """Frozen engines behind one name.
+    """A service of frozen engines under one actor name.
 
     Args:
         options: of each engine.
-        num_engines: how many.
-        engine: the class whose objects they are; None for `FrozenVllmEngine`.
+        num_engines: number of engines.
+        engine: their class; None for `FrozenVllmEngine`.
 
     Raises:
-        RequestError: the engines cannot be made of this cluster.
+        RequestError: the cluster does not support the options.
     """
 
     def __init__(self, options: EngineOptions, num_engines: int, engine: type | None = None) -> None:
@@ -45,29 +45,29 @@ class RewardInferenceService:
         self._client = FrozenRewardInferenceClient(self._engines)
 
     async def ready(self, seconds: float) -> list[int]:
-        """The processes of all engines, once all are up.
+        """Wait until all engines are up and return their process IDs.
 
         Args:
-            seconds: that an engine may wait for its place in the cluster.
+            seconds: timeout of placement in the cluster.
 
         Raises:
-            ConfigError: the cluster has no place for one.
-            ServiceError: one does not start; says why.
+            ConfigError: the cluster does not have the resources.
+            ServiceError: an engine does not start.
         """
         await asyncio.gather(*[one.placed(seconds) for one in self._engines])
         return await asyncio.gather(*[one.ping() for one in self._engines])
 
     async def close(self) -> None:
-        """Ends all engines."""
+        """Stop all engines."""
         for one in self._engines:
             one.remove()
 
     def state(self) -> list[dict[str, object]]:
-        """As `FrozenRewardInferenceClient.state`."""
+        """Return the state of all engines; see `FrozenRewardInferenceClient.state`."""
         return self._client.state()
 
     async def models(self) -> dict[str, Any]:
-        """What it serves, as `GET /v1/models` of a server says it; raises as `chat` does."""
+        """Return the models in the format of `GET /v1/models`; raise as `chat` does."""
         return await self._asked("GET", MODELS, b"", TIMEOUT)
 
     async def score(
@@ -77,23 +77,23 @@ class RewardInferenceService:
         max_tokens: int = MAX_TOKENS,
         seconds: float = TIMEOUT,
     ) -> str:
-        """The text of the judge's reply, which is for the caller to read.
+        """Return the text of the judge's reply, unparsed.
 
         Args:
-            messages: of the chat; what a policy wrote belongs into a message of its own, or behind a fence.
-            temperature: of sampling; 0 for the likeliest.
+            messages: of the chat; put a policy's text into its own message, or between fences.
+            temperature: sampling temperature; 0 for greedy decoding.
             max_tokens: of the reply.
-            seconds: that it may take.
+            seconds: timeout.
 
         Raises:
-            ServiceError: as of `chat`.
+            ServiceError: as `chat` does.
         """
         asked = {"messages": list(messages), "temperature": temperature, "max_tokens": max_tokens}
         reply = await self.chat(asked, seconds)
         try:
             return str(reply["choices"][0]["message"]["content"] or "")
         except (KeyError, IndexError, TypeError):
-            raise ReplyError(f"{NAME}: the engine's reply holds no message") from None
+            raise ReplyError(f"{NAME}: the engine's reply has no message") from None
 
     async def score_batch(
         self,
@@ -102,13 +102,13 @@ class RewardInferenceService:
         max_tokens: int = MAX_TOKENS,
         seconds: float = TIMEOUT,
     ) -> list[str | ServiceError]:
-        """The text of each reply, in order; for a chat that has none the error that `score` would raise.
+        """Return the text of each reply in order, or the error that `score` would raise.
 
         Args:
-            batch: chats, each as of `score`, as the other arguments are.
-            temperature: of sampling.
+            batch: chats, each as for `score`.
+            temperature: sampling temperature.
             max_tokens: of each reply.
-            seconds: that each may take.
+            seconds: timeout of each chat.
         """
         asked = [self.score(messages, temperature, max_tokens, seconds) for messages in batch]
         replies: list[str | ServiceError] = []
@@ -119,37 +119,37 @@ class RewardInferenceService:
         return replies
 
     async def chat(self, body: dict[str, Any], seconds: float = TIMEOUT) -> dict[str, Any]:
-        """What `POST /v1/chat/completions` of a server would answer: `choices`, `usage`, `model`, probabilities too.
+        """Return a chat completion in the format of `POST /v1/chat/completions`.
 
         Args:
-            body: as it would be posted.
-            seconds: that it may take, within which other engines are asked where one is lost.
+            body: the request body.
+            seconds: timeout, including retries with other engines if one is lost.
 
         Raises:
-            DeadlineError: there was no answer in time; names the last obstacle.
+            DeadlineError: no answer came in time; names the last error.
             RejectedError: the engine refuses the request.
             ReplyError: the engine failed.
         """
         return await self._asked("POST", CHAT, json.dumps(body).encode(), seconds)
 
     async def request(self, method: str, path: str, body: bytes, seconds: float) -> Answer:
-        """What a server would answer over HTTP; for the client, which reads status and body as a server's.
+        """Answer a request as an HTTP server would, for the client.
 
         Args:
             method: `GET` or `POST`.
-            path: of the interface, with its query.
-            body: JSON, or nothing.
-            seconds: that the caller waits.
+            path: API path with its query.
+            body: JSON, or empty.
+            seconds: timeout of the caller.
         """
         plain = path.partition("?")[0]
         if plain == "/health":
             return (200, b"{}") if self._client.is_up else refusal(503, "no engine is up")
         if PATHS.get(plain) != method:
-            return refusal(404, f"{method} {plain} is nothing that a judge in Ray answers; give it a server")
+            return refusal(404, f"a judge in Ray does not support {method} {plain}; use a judge server")
         return await self._client.request(method, plain, body, seconds)
 
     async def _asked(self, method: str, path: str, body: bytes, seconds: float) -> dict[str, Any]:
-        until, obstacle = time.monotonic() + seconds, "no engine was asked"
+        until, obstacle = time.monotonic() + seconds, "no request was sent"
         while (left := until - time.monotonic()) > 0:
             status, data = await self._client.request(method, path, body, left)
             try:

@@ -1,4 +1,4 @@
-"""Starts the service in the cluster in which this process is, and ends it."""
+"""Starts and stops the service in this process's Ray cluster."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ NUM_ENGINES = "REWARD_NUM_ENGINES"
 START_SECONDS = 900.0
 """Seconds for all engines to load their weights."""
 PLACE_SECONDS = 60.0
-"""Seconds that an engine waits for its place in the cluster."""
+"""Seconds that an engine waits for its placement."""
 CLOSE_SECONDS = 10.0
-"""Seconds that a service has to end its engines."""
-AT_ONCE = 100_000
-"""Calls that the actor takes at the same time; how many wait for engines is bounded by itself, in words."""
+"""Seconds that a service has to stop its engines."""
+MAX_CONCURRENCY = 100_000
+"""Most concurrent calls of the actor; it refuses requests beyond the engines' limit itself, with a message."""
 
 _services: list[Any] = []
-"""Handles of this process's services: an actor ends when nobody has one any more."""
+"""Handles of this process's services, because Ray stops an actor without handles."""
 
 
 def engines_asked_for(given: int | None) -> int:
-    """How many engines there are to be.
+    """Return the number of engines to start.
 
     Args:
-        given: how many; None for REWARD_NUM_ENGINES.
+        given: the number; None for REWARD_NUM_ENGINES.
 
     Raises:
-        RequestError: none are given.
-        SettingsError: the variable holds no such number.
+        RequestError: the number is below 1.
+        SettingsError: the variable is malformed.
     """
     if given is None:
         return int(read({NUM_ENGINES: TABLE[NUM_ENGINES]}, os.environ)[NUM_ENGINES])
     if given < 1:
-        raise RequestError(f"num_engines: {given} is none; give at least 1", "num_engines")
+        raise RequestError(f"num_engines: {given} is too low; set at least 1", "num_engines")
     return given
 
 
@@ -55,22 +55,22 @@ def start_reward_service(
     seconds: float = START_SECONDS,
     **options: Any,
 ) -> Any:
-    """The handle of a new service whose engines are all up; it ends with this process, or by `stop_reward_service`.
+    """Start a service, wait until its engines are up, and return its handle; it ends with this process.
 
-    This process is in its cluster already (`ray.init`), as a trainer's main script is.
+    This process must have called `ray.init`. `stop_reward_service` stops the service earlier.
 
     Args:
         model: a folder, or a name on the model hub.
-        num_engines: how many; None for REWARD_NUM_ENGINES.
-        name: by which `ray.get_actor` finds it.
-        namespace: in which.
-        engine: the class whose objects the engines are; None for vLLM.
-        seconds: for all engines to load.
+        num_engines: number of engines; None for REWARD_NUM_ENGINES.
+        name: actor name for `ray.get_actor`.
+        namespace: namespace of the actor.
+        engine: class of the engines; None for vLLM.
+        seconds: timeout for all engines to load.
         options: the fields of `EngineOptions`, such as `tensor_parallel_size` and `max_model_len`.
 
     Raises:
-        ConfigError: an option is out of bounds, the name is taken, or the cluster has no place for the engines.
-        ServiceError: an engine does not start; says why.
+        ConfigError: an option is out of bounds, the name is in use, or the cluster does not have the resources.
+        ServiceError: an engine does not start.
     """
     import ray
 
@@ -79,44 +79,44 @@ def start_reward_service(
         ray.get(service.ready.remote(PLACE_SECONDS), timeout=seconds)
     except BaseException as error:
         stop_reward_service(service)
-        raise _told(error, seconds) from error
+        raise _start_error(error, seconds) from error
     _services.append(service)
     return service
 
 
 def _make(name: str, namespace: str, options: EngineOptions, count: int, engine: type | None) -> Any:
-    """The handle of an actor that has been asked for."""
+    """Create the actor and return its handle."""
     import ray
 
     if not ray.is_initialized():
         raise ConfigError("this process is in no Ray cluster; call ray.init() before start_reward_service()")
     actor = ray.remote(RewardInferenceService).options(
-        name=name, namespace=namespace, num_cpus=0, max_concurrency=AT_ONCE
+        name=name, namespace=namespace, num_cpus=0, max_concurrency=MAX_CONCURRENCY
     )
     try:
         return actor.remote(options, count, engine)
     except ValueError as error:
         why = f"the Ray cluster has an actor {name!r} in the namespace {namespace!r} already"
-        raise ConfigError(f"{why}; end it, or take another name", "name") from error
+        raise ConfigError(f"{why}; stop it, or use another name", "name") from error
 
 
 def stop_reward_service(service: Any) -> None:
-    """Ends a service, and with it its engines and the places that they have in the cluster.
+    """Stop a service and its engines, and release their resources.
 
     Args:
         service: its handle.
     """
     import ray
 
-    with suppress(ray.exceptions.RayError):  # one that is lost cannot be asked
+    with suppress(ray.exceptions.RayError):  # the service may be lost
         ray.get(service.close.remote(), timeout=CLOSE_SECONDS)
     ray.kill(service)
     if service in _services:
         _services.remove(service)
 
 
-def _told(error: BaseException, seconds: float) -> BaseException:
-    """An error of a service that does not start, as one of the tree; an interruption as it is."""
+def _start_error(error: BaseException, seconds: float) -> BaseException:
+    """Return the RewardstackError for a failed start; an interruption unchanged."""
     import ray
 
     if isinstance(error, ray.exceptions.GetTimeoutError):

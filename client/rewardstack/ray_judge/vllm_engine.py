@@ -1,7 +1,7 @@
-"""One vLLM engine as an actor: its own interface for chats, answered in this process, without a port.
+"""A vLLM engine as an actor: serves vLLM's API in this process, without a port.
 
-vLLM's application is asked as its server asks it, so that templates, structured outputs, probabilities of tokens, usage
-and refusals are those of `vllm serve`. Nothing of it that changes weights is answered (`service.PATHS`).
+It calls vLLM's web application as its server does, so that chat templates, structured outputs, token probabilities,
+usage and errors are the same as with `vllm serve`. Paths that change weights are not available (`service.PATHS`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rewardstack.ray_judge.guard import guard_children
 from rewardstack.ray_judge.options import EngineOptions
 
 DEAD = 1
-"""The exit status by which Ray knows that an actor is to be restarted."""
+"""Exit status after which Ray restarts an actor."""
 
 
 class FrozenVllmEngine:
-    """An engine with the weights that it started with.
+    """An engine whose weights never change.
 
     Args:
-        options: of it.
+        options: of the engine.
     """
 
     def __init__(self, options: EngineOptions) -> None:
@@ -41,18 +41,18 @@ class FrozenVllmEngine:
         self._making = asyncio.Lock()
 
     async def ping(self) -> int:
-        """The id of its process, once it can answer."""
+        """Wait until the engine is ready and return its process ID."""
         await self._application()
         self._leave_if_dead()
         return os.getpid()
 
     async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body of its answer.
+        """Answer a request with status and body.
 
         Args:
             method: `GET` or `POST`.
-            path: of vLLM's interface.
-            body: JSON, or nothing.
+            path: of vLLM's API.
+            body: JSON, or empty.
         """
         answer = await ask(await self._application(), method, path, body)
         self._leave_if_dead()
@@ -75,6 +75,6 @@ class FrozenVllmEngine:
         return made
 
     def _leave_if_dead(self) -> None:
-        """Ends this process where the engine's own has ended: Ray then restarts it, and callers ask another engine."""
+        """Exit this process if the engine's process has ended: Ray restarts it, and callers use another engine."""
         if self._engine.errored:
             os._exit(DEAD)

@@ -1,4 +1,4 @@
-"""Which route takes a `data_source`: the table of routes, the syntax they are written in, and composites of them.
+"""Routing of a `data_source` to its scorer: the route table, the syntax of routes, and composite routes.
 
-Nothing enters that asks a service: a composite is handed a function that evaluates its parts.
+It does not depend on services: a composite receives a function that scores its parts.
 """

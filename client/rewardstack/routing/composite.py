@@ -1,6 +1,6 @@
-"""Routes made of other routes: a weighted sum, a majority, a gate, a cascade. Their syntax stands in `docs/routing.md`.
+"""Composite routes: weighted sum, majority, gate and cascade. See `docs/routing.md` for their syntax.
 
-A part without a value leaves the whole without one: failed where a part failed, unscored where one is unscored. With
+If a part has no value, the composite has none: it is failed if a part failed, else unscored. With
 `failed_part = "zero"` such a part counts 0, with `"skip"` it is left out; a whole without one of its parts says so in
 its reason, and is a `fallback` where that part failed. Where no part has a value, a whole of several has none either.
 """
@@ -17,21 +17,21 @@ from rewardstack.core.votes import agreement, majority
 from rewardstack.score import Item, Score, Status
 
 Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
-"""Scores items by the route of a name; what has no value comes back with None."""
+"""Scores items by the route with a name; items without a value get None."""
 FailedPart = Literal["fail", "zero", "skip"]
 FAILED_PART: tuple[FailedPart, ...] = ("fail", "zero", "skip")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One route within another.
+    """A part of a composite route.
 
     Args:
         route: the `data_source` by which it is scored.
         weight: its factor in a sum.
-        at_least: in a gate the value that opens it, in a cascade the value that decides; None: any value decides.
-        unsure: in a cascade the bounds of the values between which none decides; None for none.
-        agreement: in a cascade the share of votes, from 0 to 1, that must agree for a value to decide; None: any.
+        at_least: the threshold that opens a gate, or from which a value decides a cascade; None: any value decides.
+        unsure: bounds of the values that do not decide a cascade; None for none.
+        agreement: share of votes, from 0 to 1, that must agree for a value to decide a cascade; None: any.
     """
 
     route: str
@@ -41,7 +41,7 @@ class Part:
     agreement: float | None = None
 
     def decides(self, score: Score) -> bool:
-        """Whether a score of it that has a value needs no further part."""
+        """Return whether a score with a value ends the cascade."""
         value = score.value or 0.0
         low, high = self.unsure or (value, value)
         enough = self.at_least is None or value >= self.at_least
@@ -50,25 +50,25 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Combination(ABC):
-    """All parts are asked for every sample, at the same time."""
+    """A composite that scores every sample with all parts, concurrently."""
 
     parts: tuple[Part, ...]
     failed_part: FailedPart = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
-        """One score an item, with the parts' values in `parts`."""
+        """Return one score for each item, with the parts' values in `parts`."""
         columns = await asyncio.gather(*(evaluate(part.route, items) for part in self.parts))
         return [self._combine(row) for row in zip(*columns, strict=True)]
 
     @abstractmethod
     def _combine(self, scores: Sequence[Score]) -> Score:
-        """The whole of one sample from its parts' scores, in their order."""
+        """Return the score of one sample, given its parts' scores in order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedSum(_Combination):
-    """The sum of the parts' values times their weights; skipped parts leave their weight to the others."""
+    """The weighted sum of the parts' values; the weight of skipped parts goes to the others."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
@@ -86,7 +86,7 @@ class WeightedSum(_Combination):
 
 @dataclass(frozen=True, slots=True)
 class Majority(_Combination):
-    """The value that most parts gave, the mean of them where several are; `agreement` is the share that gave it."""
+    """The most frequent value of the parts, or the mean of several such values; `agreement` is its share."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
@@ -100,7 +100,7 @@ class Majority(_Combination):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The check first; where its value reaches `at_least`, the score of `then`, else the number `otherwise`."""
+    """The score of `then` for samples whose check reaches `at_least`, else the number `otherwise`."""
 
     check: Part
     then: Part
@@ -108,7 +108,7 @@ class Gate:
     failed_part: FailedPart = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
-        """One score an item; `then` is asked only for those that pass."""
+        """Return one score for each item; `then` scores only items that pass the check."""
         checks = await evaluate(self.check.route, items)
         passed = [at for at, score in enumerate(checks) if self._passes(score)]
         inner = await evaluate(self.then.route, [items[at] for at in passed]) if passed else []
@@ -137,26 +137,26 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Each part in turn, for what those before left unscored or undecided; the first that decides is the score."""
+    """Parts in order, each for samples that are still unscored or undecided; the first to decide gives the score."""
 
     parts: tuple[Part, ...]
     failed_part: FailedPart = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
-        """One score an item; a later part is asked only for what is still open."""
+        """Return one score for each item; later parts score only undecided items."""
         scores: list[Score] = [Score.unscored("no part")] * len(items)
         open_items = list(range(len(items)))
         for part in self.parts:
             found = await evaluate(part.route, [items[at] for at in open_items]) if open_items else []
             asked, open_items = open_items, []
             for at, score in zip(asked, found, strict=True):
-                scores[at] = self._standing(scores[at], part, score)
+                scores[at] = self._updated(scores[at], part, score)
                 if not self._decides(part, score):
                     open_items.append(at)
         return scores
 
-    def _standing(self, earlier: Score, part: Part, score: Score) -> Score:
-        """What an item has after one more part: under `zero` and `skip` its value outlives a part that has none."""
+    def _updated(self, earlier: Score, part: Part, score: Score) -> Score:
+        """Return an item's score after one more part; `zero` and `skip` keep a value if that part has none."""
         if score.value is not None or earlier.value is None or self.failed_part == "fail":
             return score
         valueless = replace(_named(part, score), value=0.0)
@@ -173,13 +173,13 @@ Composite = WeightedSum | Majority | Gate | Cascade
 
 
 def routes_of(composite: Composite) -> tuple[str, ...]:
-    """The names of the routes it is made of."""
+    """Return the names of a composite's parts."""
     parts = (composite.check, composite.then) if isinstance(composite, Gate) else composite.parts
     return tuple(part.route for part in parts)
 
 
 def _valueless(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """What becomes of the whole when a part has no value: a failure weighs more than a missing reference."""
+    """Return the composite's score if a part has no value, else None; failed parts precede unscored ones."""
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
             if score.value is None and score.status == status:
@@ -192,7 +192,7 @@ def _named(part: Part, score: Score) -> Score:
 
 
 def _status(scores: Sequence[Score]) -> Status:
-    """The status of a whole that has a value: with a stand-in for a failed part it is no more than a fallback."""
+    """Return the status of a composite with a value: `fallback` if a part failed or is a fallback, else `ok`."""
     return "fallback" if any(score.status in ("failed", "fallback") for score in scores) else "ok"
 
 

@@ -1,6 +1,6 @@
-"""Judges by name: the tables `[judges.NAME]` of a routes file. `docs/routing.md` has their fields.
+"""Named judges: the tables `[judges.NAME]` of a routes file. See `docs/routing.md` for their fields.
 
-What stands in `options` is the judge's own to read, which is done where all routes are put together.
+The judge scorer validates `options` when the routes are assembled.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ FIELDS = (
     *("allow_image_urls", "requests_per_minute", "tokens_per_minute"),
 )
 KEYED = ("model", "template", "score_range", "options")
-"""Of these, what a score depends on."""
+"""The fields that a score depends on."""
 MOST_REPLICAS = 1024
 MOST_PER_MINUTE = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class NamedJudge:
-    """A judge as a routes file names it.
+    """A judge in a routes file.
 
     Args:
         name: of its route.
-        base_url: base URLs of equivalent servers; empty for one below the environment's own judges (`/judges/NAME`).
-        model: that judges, as it is served; empty where `base_url` is given and says it.
-        api_key_env: the environment variable that holds its key; empty for none.
-        template: a prompt template, by its name or as a text; empty where samples may say it.
-        score_range: the scale of the template's verdicts; None where the template says it.
-        options: what `extra_info` may say of a judge, by the same names.
-        requests_per_minute: that a process may send it; 0 for any number.
-        tokens_per_minute: that these may take; 0 for any number.
-        allow_image_urls: whether samples may have URLs of images, which the judge then fetches.
-        replicas: of it that `make up` starts where it has no `base_url`.
+        base_url: base URLs of equivalent servers; empty for a path below the environment's judges (`/judges/NAME`).
+        model: served model name; may be empty if there is a `base_url`, to use the model that the server reports.
+        api_key_env: environment variable with its key; empty for none.
+        template: name or text of a prompt template; empty if samples may set it.
+        score_range: scale of the template's verdicts; None if the template defines it.
+        options: judge options, with the same names as in `extra_info`.
+        requests_per_minute: limit per process; 0 for no limit.
+        tokens_per_minute: limit per process; 0 for no limit.
+        allow_image_urls: whether samples may contain image URLs, which the judge then fetches.
+        replicas: number of servers that `make up` starts if there is no `base_url`.
     """
 
     name: str
@@ -57,22 +57,22 @@ class NamedJudge:
 
     @property
     def may_be_negative(self) -> bool:
-        """Whether its scores can be below 0, so that 0 is no score for a sample that has none."""
+        """Whether its scores can be below 0, so that 0 is not the lowest score."""
         return self.options.get("clip_negative") is False
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """Who is asked for what: two names with an equal one are one judge."""
+        """The identity of the judge and its task: judges with equal values are the same."""
         return frozenset(self.base_url), self.model, self.template, self.score_range, dict(self.options)
 
     @property
     def keyed(self) -> dict[str, Any]:
-        """What its scores depend on of its table, in JSON: not where it is, or under which key."""
+        """The part of its table that scores depend on, in JSON, without its address and key."""
         return {name: self.definition[name] for name in KEYED if name in self.definition}
 
     @property
     def definition(self) -> dict[str, Any]:
-        """Its table, in JSON; a template's file as its text."""
+        """Its table, in JSON; a template file is replaced by its text."""
         given = {
             "base_url": list(self.base_url),
             "model": self.model,
@@ -88,17 +88,17 @@ class NamedJudge:
         return {name: value for name, value in given.items() if value}
 
     def error(self, field: str, complaint: str) -> RouteError:
-        """Return the error about a field, as `table_error` has it."""
+        """Return the error about a field, as `table_error` does."""
         return table_error(KIND, self.name, field, complaint)
 
 
 def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJudge:
-    """Return a judge from its table.
+    """Parse the table of a judge.
 
     Args:
         name: of the judge.
-        table: with `base_url` or `model`, or both, and any other field.
-        folder: to which a `template_path` is relative; None for the current directory.
+        table: its fields; `base_url` or `model` is required.
+        folder: base of a relative `template_path`; None for the current directory.
 
     Raises:
         RouteError: the definition is malformed; names the field.
@@ -127,7 +127,7 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
 def _template(table: NamedTable, folder: Path) -> str:
     template, path = table.text("template"), table.text("template_path")
     if template and path:
-        raise table.error("template_path", "stands beside template; leave one of them out")
+        raise table.error("template_path", "cannot be combined with template; remove one of them")
     if not path:
         return template
     try:

@@ -1,4 +1,4 @@
-"""Tables of model servers by name, `[judges.NAME]` and `[reward_models.NAME]`, and the fields that both have."""
+"""Parser of the tables `[judges.NAME]` and `[reward_models.NAME]`, and of the fields that both have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
 _NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""What a path can hold; `v1` at its end would be taken for the interface's version."""
+"""Names that are valid in a URL path; `v1` at its end would look like the API version."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -21,7 +21,7 @@ class NamedTable:
 
     Args:
         kind: `judges` or `reward_models`.
-        name: of the server, which is its route's, too.
+        name: of the server and its route.
         given: the fields.
     """
 
@@ -31,10 +31,10 @@ class NamedTable:
 
     @classmethod
     def read(cls, kind: str, name: object, table: object, fields: tuple[str, ...]) -> NamedTable:
-        """Return the table if its name and the names of its fields are right.
+        """Return the table after checking its name and its fields' names.
 
         Raises:
-            RouteError: they are not.
+            RouteError: one of them is invalid.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             why = (
@@ -49,11 +49,11 @@ class NamedTable:
         return cls(kind, name, table)
 
     def error(self, field: str, complaint: str) -> RouteError:
-        """Return the error about a field, as `table_error` has it."""
+        """Return the error about a field, as `table_error` does."""
         return table_error(self.kind, self.name, field, complaint)
 
     def base_url(self) -> tuple[str, ...]:
-        """Return the base URLs of equivalent servers; none where the field is missing."""
+        """Return the base URLs of equivalent servers; empty if the field is missing."""
         value = self.given.get("base_url", ())
         urls = [value] if isinstance(value, str) else value
         if not isinstance(urls, (list, tuple)) or not all(isinstance(url, str) and url.strip() for url in urls):
@@ -64,35 +64,35 @@ class NamedTable:
             raise RouteError(str(error), error.field) from None
 
     def api_key_env(self, otherwise: str) -> str:
-        """Return the environment variable that holds the key; empty where the field is missing.
+        """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: whose key a server without a `base_url` has, for the error.
+            otherwise: which key a server without a `base_url` uses, for the error.
         """
         name = self.given.get("api_key_env", "")
-        # Not shown: it may be the key itself.
+        # The value is not shown, because it may be the key itself.
         if "api_key_env" in self.given and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
             raise self.error("api_key_env", "must be the name of the environment variable that holds the key")
         if name and not self.given.get("base_url"):
-            raise self.error("api_key_env", f"goes with base_url; {otherwise}")
+            raise self.error("api_key_env", f"needs base_url; {otherwise}")
         return str(name)
 
     def text(self, field: str) -> str:
-        """Return a non-empty text; an empty one where the field is missing."""
+        """Return a non-empty string; empty if the field is missing."""
         value = self.given.get(field, "")
         if not isinstance(value, str) or (field in self.given and not value.strip()):
             raise self.error(field, f"must be a non-empty string, got {str(value)[:50]!r}")
         return value
 
     def flag(self, field: str) -> bool:
-        """Return true or false; false where the field is missing."""
+        """Return a boolean; False if the field is missing."""
         value = self.given.get(field, False)
         if not isinstance(value, bool):
             raise self.error(field, f"must be true or false, got {str(value)[:50]!r}")
         return value
 
     def whole(self, field: str, most: int, default: int = 0) -> int:
-        """Return a whole number from 1 to `most`; `default` where the field is missing."""
+        """Return an integer from 1 to `most`; `default` if the field is missing."""
         if field not in self.given:
             return default
         value = self.given[field]
@@ -101,7 +101,7 @@ class NamedTable:
         return value
 
     def choice(self, field: str, choices: tuple[str, ...], default: str) -> Any:
-        """Return one of the choices; `default` where the field is missing."""
+        """Return one of the choices; `default` if the field is missing."""
         value = self.given.get(field, default)
         if value not in choices:
             raise self.error(field, f"must be one of {', '.join(choices)}, got {value!r}")
@@ -115,7 +115,7 @@ def table_error(kind: str, name: str, field: str, complaint: str) -> RouteError:
         kind: `judges` or `reward_models`.
         name: of the server.
         field: such as `options.temperature`; empty for the table itself.
-        complaint: with the remedy.
+        complaint: reason and remedy.
     """
     where = f"{kind}.{name}.{field}" if field else f"{kind}.{name}"
     return RouteError(f"{where}: {complaint}", where)

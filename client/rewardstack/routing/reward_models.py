@@ -1,4 +1,4 @@
-"""Reward models by name: the tables `[reward_models.NAME]` of a routes file (`docs/reward_models.md`)."""
+"""Named reward models: the tables `[reward_models.NAME]` of a routes file (`docs/reward_models.md`)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ KIND = "reward_models"
 REWARD_MODEL = "reward_model"
 """The route of the environment's reward model (`REWARD_MODEL_SERVER_URL`)."""
 DEFAULT_FLOOR = -20.0
-"""Its value of a response that the model cannot read to the end: below all but the worst logits."""
-FIELDS = ("base_url", "model", "api_key_env", "outputs", "activation", "steps", *SHAPING, "floor", "on_error")
+"""Default value for a response that is too long for the model: lower than most logits."""
+FIELDS = (
+    *("base_url", "model", "api_key_env", "api", "template", "outputs", "activation", "steps"),
+    *(*SHAPING, "floor", "on_error"),
+)
 STEP_FIELDS = ("separator", "tag", "aggregate")
 MOST_OUTPUTS = 1024
+Api = Literal["vllm", "tei", "openrlhf", "sglang"]
 Activation = Literal["none", "sigmoid"]
 Aggregate = Literal["min", "mean", "product", "last"]
 
@@ -31,9 +35,9 @@ class Steps:
     """How a process reward model reads a response.
 
     Args:
-        tag: token behind each step, at which the model says whether the step is right, such as `<extra_0>`.
-        separator: between steps.
-        aggregate: how the steps' probabilities become one value.
+        tag: token after each step at which the model predicts whether the step is correct, such as `<extra_0>`.
+        separator: text between steps.
+        aggregate: how the steps' probabilities are combined.
     """
 
     tag: str
@@ -43,13 +47,15 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class RewardModel:
-    """A reward model as a routes file names it.
+    """A reward model in a routes file.
 
     Args:
         name: of its route.
         base_url: of equivalent servers; empty for `REWARD_MODEL_SERVER_URL`.
-        model: as it is served; empty for the one that the server serves.
-        api_key_env: environment variable that holds its key; empty for none.
+        model: served model name; empty for the model that the server reports.
+        api_key_env: environment variable with its key; empty for none.
+        api: of the server.
+        template: text that a server other than vLLM reads, with `{PROBLEM}` and `{CANDIDATE_SOLUTION}`.
         outputs: weight of each of the model's outputs; empty for a model that has one.
         activation: of the weighted sum of logits.
         steps: of a process reward model; None for an outcome reward model.
@@ -59,13 +65,15 @@ class RewardModel:
     base_url: tuple[str, ...] = ()
     model: str = ""
     api_key_env: str = ""
+    api: Api = "vllm"
+    template: str = ""
     outputs: tuple[float, ...] = ()
     activation: Activation = "none"
     steps: Steps | None = None
 
     @property
     def bounds(self) -> Bounds:
-        """The lowest and the highest value that it gives."""
+        """The lowest and highest value of its scores."""
         return UNIT if self.activation == "sigmoid" or self.steps is not None else (-math.inf, math.inf)
 
     @property
@@ -73,38 +81,41 @@ class RewardModel:
         """The fields of its table, in JSON."""
         given = asdict(self) | {"base_url": list(self.base_url), "outputs": list(self.outputs)}
         del given["name"]
-        return {field: value for field, value in given.items() if value and value != "none"}
+        return {field: value for field, value in given.items() if value and value not in ("none", "vllm")}
 
     @property
     def keyed(self) -> dict[str, Any]:
-        """What its scores depend on: not where it is, or under which key."""
+        """The part of its table that scores depend on, without its address and key."""
         return {name: value for name, value in self.definition.items() if name not in ("base_url", "api_key_env")}
 
     def error(self, field: str, complaint: str) -> RouteError:
-        """Return the error about a field, as `table_error` has it."""
+        """Return the error about a field, as `table_error` does."""
         return table_error(KIND, self.name, field, complaint)
 
 
 def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, OnError | None]:
-    """Return a reward model, with the shaping and the error policy of its route.
+    """Parse the table of a reward model; return it with the shaping and the error policy of its route.
 
     Args:
         name: of the route.
-        table: its fields, all of which have defaults but for a floor.
+        table: its fields.
 
     Raises:
-        RouteError: a field cannot be used; names it.
+        RouteError: a field is invalid; names it.
     """
     read = NamedTable.read(KIND, name, table, FIELDS)
     model = RewardModel(
         name,
         base_url=read.base_url(),
         model=read.text("model"),
+        api=read.choice("api", get_args(Api), "vllm"),
+        template=read.text("template"),
         api_key_env=read.api_key_env("REWARD_MODEL_SERVER_URL has REWARD_MODEL_SERVER_API_KEY"),
         outputs=_outputs(read),
         activation=read.choice("activation", get_args(Activation), "none"),
         steps=_steps(read) if "steps" in read.given else None,
     )
+    _check_template(model)
     if model.steps is not None and (model.outputs or "activation" in read.given):
         why = "a process reward model has one probability for each step; leave outputs and activation out"
         raise read.error("steps", why)
@@ -112,8 +123,22 @@ def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, 
     return model, _shaping(read, model.bounds), on_error
 
 
+def _check_template(model: RewardModel) -> None:
+    """Raise RouteError if the template does not fit the API: vLLM has the model's chat template, others need one."""
+    if model.api == "vllm":
+        if model.template:
+            others = ", ".join(one for one in get_args(Api) if one != "vllm")
+            raise model.error("template", f"is for api = {others}; vLLM applies the model's chat template")
+        return
+    if "{CANDIDATE_SOLUTION}" not in model.template:
+        why = f"api = {model.api} needs a text with {{CANDIDATE_SOLUTION}}, and {{PROBLEM}} where the model reads it"
+        raise model.error("template", why)
+    if model.steps is not None:
+        raise model.error("steps", f"needs api = vllm; {model.api} gives no value for each step")
+
+
 def _shaping(table: NamedTable, unshaped: Bounds) -> Shaping:
-    """Return the shaping, with the floor that a response beyond the model's context has."""
+    """Return the shaping, including the floor for responses that are too long for the model."""
     given = {field: table.given[field] for field in SHAPING if field in table.given}
     shaping = read_shaping(given, table.error) or Shaping()
     if "floor" not in table.given:
@@ -135,7 +160,7 @@ def _outputs(table: NamedTable) -> tuple[float, ...]:
     if not isinstance(value, (list, tuple)) or len(value) > MOST_OUTPUTS or not all(map(is_finite, value)):
         raise table.error("outputs", "must be a list of weights, one for each output of the model, such as [-1, 1]")
     if value and not any(value):
-        raise table.error("outputs", "has no weight but 0")
+        raise table.error("outputs", "must have a weight other than 0")
     return tuple(map(float, value))
 
 

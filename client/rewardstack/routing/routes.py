@@ -1,6 +1,6 @@
-"""Which route takes a `data_source`: the one with the longest prefix.
+"""The route table: maps a `data_source` to the route with the longest matching prefix.
 
-A `Route` is either a leaf, which a scorer of its kind serves, or a composite of other routes.
+The target of a `Route` is either a leaf, which has one scorer, or a composite of other routes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RULES = (
     *("code", "json_schema", "length", "overlong", "regex_format", "repetition"),
     *("example_coding", "example_math", "example_safety"),
 )
-"""The reward functions every reward server has; a test holds this list to its registry."""
+"""The reward functions of every reward server; a test compares this list with the registry."""
 RULE_OPTIONS = (
     *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
     *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
@@ -30,22 +30,22 @@ RULE_OPTIONS = (
     *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
     *("score", "time_limit", "memory_mb", "compare", "max_tests", "language", "extract"),
 )
-"""The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
+"""The fields of `extra_info` that those functions read; a test compares this list with the registry."""
 CODE = "code"
-"""The reward function that runs programs. Its ground truth is one set of tests, never a choice of references."""
+"""The reward function that runs programs. Its ground truth is one set of tests, not a list of references."""
 REMEMBERED = 4096
-"""Sources whose route is remembered."""
+"""Most sources whose route is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A route that one scorer serves.
+    """A route target with one scorer.
 
     Args:
         kind: of the scorer, such as `rule`.
-        target: what the scorer is asked for, such as a reward function's name.
-        judge: the judge that a routes file names; None for the environment's, and where the kind is another.
-        reward_model: the reward model; None where the kind is another.
+        target: argument of the scorer, such as the name of a reward function.
+        judge: the judge in a routes file; None for the environment's judge and for other kinds.
+        reward_model: the reward model; None for other kinds.
     """
 
     kind: str
@@ -55,20 +55,20 @@ class Leaf:
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """Of judges: who is asked for what; equal ones are the same."""
+        """The identity of the judge and its task; empty for other kinds."""
         return () if self.judge is None else self.judge.asked
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Takes the sources that begin with its name.
+    """Maps a `data_source` name or prefix to its target.
 
     Args:
-        name: a `data_source` or the beginning of some.
-        exact: only the name itself, or the name followed by `_`.
-        target: what scores.
-        on_error: what a sample without a score is worth; None for the scorer's own.
-        gives_way: to another route of that name, which then takes its place.
+        name: a `data_source` or a prefix.
+        exact: whether it matches only the name itself, and the name followed by `_`.
+        target: scores the samples.
+        on_error: policy for samples without a score; None for the scorer's policy.
+        gives_way: whether another route of the same name replaces it.
         shaping: of its values; None for none.
     """
 
@@ -81,11 +81,11 @@ class Route:
 
     @property
     def pattern(self) -> str:
-        """Its name, with a `*` where it takes whatever begins with it."""
+        """Its name, with a `*` at the end if it matches any suffix."""
         return self.name if self.exact else f"{self.name}*"
 
     def takes(self, source: str) -> bool:
-        """Whether `source` is this route's."""
+        """Return whether the route matches `source`."""
         if not source.startswith(self.name):
             return False
         return not self.exact or len(source) == len(self.name) or source[len(self.name)] == "_"
@@ -93,7 +93,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is remembered of a source: its route, the bounds of its values, and `RouteTable.takes_whole`."""
+    """The cached result for a source: its route, the bounds of its values, and `RouteTable.takes_whole`."""
 
     route: Route
     bounds: Bounds
@@ -110,10 +110,10 @@ class RouteTable:
             self.add(route)
 
     def add(self, route: Route) -> None:
-        """Adds a route.
+        """Add a route, or replace one that gives way.
 
         Raises:
-            RouteError: there is one of that name, which does not give way.
+            RouteError: another route has this name.
         """
         if route.name in self._routes and not self._routes[route.name].gives_way:
             raise RouteError(f"route {route.name!r} is defined twice; known: {', '.join(self.names())}", route.name)
@@ -121,7 +121,7 @@ class RouteTable:
         self._found.clear()
 
     def names(self) -> list[str]:
-        """The routes' names, sorted; one that takes whatever begins with it ends with `*`."""
+        """Return the sorted patterns of the routes; one that matches any suffix ends with `*`."""
         return sorted(route.pattern for route in self._routes.values())
 
     def __iter__(self) -> Iterator[Route]:
@@ -129,7 +129,7 @@ class RouteTable:
 
     @property
     def judges(self) -> dict[str, NamedJudge]:
-        """Those that have a name, by it."""
+        """The named judges by name."""
         leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
         return {leaf.target: leaf.judge for leaf in leaves if leaf.judge is not None}
 
@@ -140,11 +140,10 @@ class RouteTable:
         return {leaf.target: leaf.reward_model for leaf in leaves if leaf.reward_model is not None}
 
     def check_judges(self) -> None:
-        """Returns where parts that ask judges can do what their composites are for.
+        """Raise if a composite uses the same judge twice, or needs the agreement of votes from a part without votes.
 
         Raises:
-            RouteError: two parts of one ask the same judge for the same thing, or votes are to agree where none are
-                cast; names the route, and the parts.
+            RouteError: names the route and the parts.
         """
         for route in self:
             if not isinstance(route.target, Leaf):
@@ -168,7 +167,7 @@ class RouteTable:
                 raise RouteError(f"route {name!r}, cascade.agreement: {why}", "cascade.agreement")
 
     def _leaf(self, source: str) -> Leaf | None:
-        """What scores a source, also by a second name; None where nothing or several do."""
+        """Return the leaf that scores a source, following aliases; None if there is none or more than one."""
         seen: set[str] = set()
         while source not in seen:
             seen.add(source)
@@ -182,20 +181,20 @@ class RouteTable:
         return None
 
     def find(self, source: str) -> Route:
-        """Return the route that takes `source`.
+        """Return the route that matches `source`.
 
         Raises:
-            UnknownSourceError: none does, or none takes a part of it; lists what is known.
-            RouteError: the route is made of itself.
+            UnknownSourceError: no route matches it or one of its parts; lists the known routes.
+            RouteError: the route contains itself.
         """
         return self._find(source).route
 
     def takes_whole(self, source: str) -> bool:
-        """Return whether a ground truth of `source` is one thing, whatever its shape: where programs are run by it."""
+        """Return whether the ground truth of `source` is always a single reference, as that of `code` is."""
         return self._find(source).takes_whole
 
     def bounds(self, source: str) -> Bounds:
-        """Return the lowest and the highest value that the route of `source` can give; raise as `find` does."""
+        """Return the lowest and highest possible value for `source`; raise as `find` does."""
         return self._find(source).bounds
 
     def _find(self, source: str) -> _Found:
@@ -220,10 +219,10 @@ class RouteTable:
         return _Found(route, bounds if route.shaping is None else route.shaping.bounds(bounds), whole)
 
     def check(self) -> None:
-        """Returns where every part of every route has a route, and none leads back to itself.
+        """Raise if a part of a route has no route, or if a route contains itself.
 
         Raises:
-            RouteError: names the route that is at fault.
+            RouteError: names the invalid route.
         """
         for route in self._routes.values():
             try:
@@ -232,16 +231,16 @@ class RouteTable:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
     def check_policies(self) -> None:
-        """Raise RouteError if a route that can go below 0 has the policy `zero`, which would be no low score there."""
+        """Raise RouteError if a route that can go below 0 has the policy `zero`, which is not its lowest score."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
     def _check(self, route: Route, above: tuple[str, ...]) -> None:
-        """Every part of a composite has a route, and none leads back to it."""
+        """Raise if a part of a composite has no route, or contains the composite itself."""
         if route.name in above:
-            raise RouteError(f"route {route.name!r} is made of itself: {' > '.join((*above, route.name))}", route.name)
+            raise RouteError(f"route {route.name!r} contains itself: {' > '.join((*above, route.name))}", route.name)
         if not isinstance(route.target, Leaf):
             for part in routes_of(route.target):
                 self._check(self._search(part), (*above, route.name))
@@ -255,7 +254,7 @@ class RouteTable:
         return taking
 
     def _unknown(self, source: str) -> UnknownSourceError:
-        """Return the error about a source that no route takes, with the nearest name and what to do."""
+        """Return the error about a source without a route, with the most similar name and the remedy."""
         with importing:
             from rewardstack.core.near_misses import suggestion
         meant = suggestion(source, [route.name for route in self._routes.values()])
@@ -267,13 +266,13 @@ class RouteTable:
         return UnknownSourceError(message, "data_source")
 
     def _taking(self, source: str) -> Route | None:
-        """The route that takes a source, None where none does."""
+        """Return the route that matches a source, None if there is none."""
         taking = (route for route in self._routes.values() if route.takes(source))
         return max(taking, key=lambda route: len(route.name), default=None)
 
 
 def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
-    """Return the bounds of what one scorer gives; `suffix` is what follows the route's name."""
+    """Return the bounds of a leaf's values; `suffix` is the part of the source after the route's name."""
     if leaf.kind == "rule":
         return RULE_BOUNDS.get(leaf.target or suffix, NOT_NEGATIVE)
     if leaf.reward_model is not None:
@@ -282,7 +281,7 @@ def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
 
 
 def builtin_routes() -> list[Route]:
-    """The routes that every client and every reward server has; those for verl's data sets give way to a user's own."""
+    """Return the built-in routes; those for verl's data sets give way to a user's routes."""
     names = [Route(name, Leaf("rule", rule), gives_way=True) for name, rule in NAMES.items()]
     names += [Route(name, Leaf("rule", rule), exact=False, gives_way=True) for name, rule in BEGINNINGS.items()]
     return [Route(name, Leaf("rule", name)) for name in RULES] + [

@@ -1,4 +1,4 @@
-"""Shaping of a route's values (`scale`, `shift`, `clip`), and the bounds of what a route can give."""
+"""Shaping of a route's values (`scale`, `shift`, `clip`), and the bounds of a route's values."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
 BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
-"""What a scorer gives for a response beyond a bound of its service; the route's floor takes its place."""
+"""Value that a scorer returns for a response beyond a limit of its service; replaced by the route's floor."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
-"""Of built-in reward functions that go below 0; your own are taken for ones that do not."""
+"""Bounds of built-in reward functions that can go below 0; custom ones are assumed not to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """A value times `scale`, plus `shift`, cut to `clip`, in this order.
+    """Multiplies a value by `scale`, adds `shift`, and clips it to `clip`, in this order.
 
     Args:
         scale: factor; not 0.
         shift: summand.
         clip: lowest and highest value; None for no bounds.
-        floor: value of a response beyond a bound of its service, already shaped; None for the low end of `clip`.
+        floor: shaped value of a response beyond a limit of its service; None for the low end of `clip`.
     """
 
     scale: float = 1.0
@@ -50,13 +50,13 @@ class Shaping:
         return min(max(value * self.scale + self.shift, low), high)
 
     def bounds(self, unshaped: Bounds) -> Bounds:
-        """Return the bounds of shaped values, of those of the others."""
+        """Return the bounds of shaped values, given those of the unshaped ones."""
         low, high = sorted(map(self.apply, unshaped))
         return low, high
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The fields of the table, without those that change nothing."""
+        """The fields of the table, without neutral values."""
         given = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
         fields: dict[str, Any] = {name: value for name, (value, neutral) in given.items() if value != neutral}
         fields |= {} if self.clip is None else {"clip": list(self.clip)}
@@ -64,14 +64,14 @@ class Shaping:
 
 
 def read_shaping(given: Mapping[str, Any], error: Callable[[str, str], RouteError]) -> Shaping | None:
-    """Return the shaping that the fields of a table say; None if they say none.
+    """Parse the shaping fields of a table; return None if there are none.
 
     Args:
         given: those of `FIELDS` that the table has.
-        error: makes the error about a field.
+        error: creates the error about a field.
 
     Raises:
-        RouteError: a field cannot be used.
+        RouteError: a field is invalid.
     """
     if not given:
         return None
@@ -85,7 +85,7 @@ def read_shaping(given: Mapping[str, Any], error: Callable[[str, str], RouteErro
 
 
 def read_bounds(value: Any, error: Callable[[str], RouteError]) -> Bounds:
-    """Return two numbers, the lower one first; raise what `error` makes if they are none."""
+    """Parse a pair of numbers, the lower one first; raise the result of `error` if it is invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise error("must be two numbers, such as [0.2, 0.8]")
     for one in value:
@@ -100,8 +100,8 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
     """Return the bounds of a composite's values.
 
     Args:
-        composite: of routes.
-        parts: bounds of those routes, in the order of `routes_of`.
+        composite: the composite.
+        parts: bounds of its parts, in the order of `routes_of`.
     """
     found = [*parts]
     if isinstance(composite, WeightedSum):

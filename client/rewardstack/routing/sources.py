@@ -1,4 +1,4 @@
-"""The `data_source` names of verl's own data sets, as `verl/utils/reward_score/__init__.py` of 0.7 tells them apart."""
+"""The `data_source` names of verl's data sets, as in `verl/utils/reward_score/__init__.py` of verl 0.7."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 RULE_PREFIX = "rule_remote_"
 JUDGE = "llm_judge_remote"
 EMBEDDING = "embedding_remote"
-"""What the files that trainers load by path score by, whatever a sample's `data_source` is."""
+"""Prefix and routes that the files which trainers load by path use in place of a sample's `data_source`."""
 NAMES: Mapping[str, str] = {
     "openai/gsm8k": "gsm8k",
     "lighteval/MATH": "math",
@@ -22,18 +22,18 @@ NAMES: Mapping[str, str] = {
     "numina_olympiads": "math",
     **dict.fromkeys(("codecontests", "apps", "codeforces", "taco", "livecodebench"), "code"),
 }
-"""The reward function of each; `math_dapo` and `math_dapo_reasoning` are `math`'s, as every name is that goes on so."""
+"""Reward functions by name. `math_dapo` and `math_dapo_reasoning` match the route `math` by its prefix."""
 BEGINNINGS: Mapping[str, str] = {"aime": "math"}
-"""The same for all names that begin so."""
+"""Reward functions by prefix."""
 
 _OWN = "a reward function of your own can (REWARD_FUNCTIONS), behind a route (REWARDSTACK_ROUTES)"
 _SEARCH = f"no reward function here compares words as Search-R1 does, without case, articles and punctuation; {_OWN}"
 UNSERVED: Mapping[str, str] = {
     "searchR1_": _SEARCH,
 }
-"""Why a name, or what begins with one that ends with an underscore, has no route, and the remedy."""
+"""Reason and remedy for names without a route; a name that ends with an underscore is a prefix."""
 
 
 def why_unserved(source: str) -> str:
-    """Why a name of verl's has no route, and the remedy; empty for any other."""
+    """Return why a data set of verl has no route, and the remedy; empty for other names."""
     return UNSERVED.get(source) or UNSERVED.get(f"{source.partition('_')[0]}_", "")

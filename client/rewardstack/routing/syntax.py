@@ -1,4 +1,4 @@
-"""How routes are written, in a file or in code; `docs/routing.md` has the syntax with examples."""
+"""Parser of route definitions, from a file or from code; see `docs/routing.md` for the syntax."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ OPTIONS = {
     "then": (),
     "cascade": ("at_least", "unsure", "agreement"),
 }
-"""What a part of each kind of route may be given beside its `route`."""
+"""The fields of a part besides `route`, by kind of route."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
     "sum": WeightedSum,
     "majority": Majority,
     "cascade": Cascade,
 }
-"""What is made of a list of parts."""
+"""Composite classes for lists of parts, by kind of route."""
 
 
 def load_routes(path: str) -> list[Route]:
-    """The routes of a file.
+    """Load the routes of a file.
 
     Args:
         path: a TOML or JSON file with tables `routes`, `judges` or `reward_models`.
 
     Raises:
-        RouteError: it cannot be read, or a definition in it is malformed; names the file and the route.
+        RouteError: the file cannot be read, or a definition is malformed; names the file and the route.
     """
     routes, judges, models = _read(path)
     try:
@@ -64,7 +64,7 @@ def load_routes(path: str) -> list[Route]:
 
 
 def load_judges(path: str) -> list[NamedJudge]:
-    """The judges of a routes file, in its order; `load_routes` has them among its routes.
+    """Load the judges of a routes file, in order.
 
     Raises:
         RouteError: as `load_routes` does.
@@ -74,7 +74,7 @@ def load_judges(path: str) -> list[NamedJudge]:
 
 
 def template_files(path: str) -> list[str]:
-    """The files that the judges of a routes file take their templates from, as it names them.
+    """Return the paths of the template files in a routes file, as they are written there.
 
     Raises:
         RouteError: the routes file cannot be read.
@@ -84,24 +84,24 @@ def template_files(path: str) -> list[str]:
 
 
 def load_reward_models(path: str) -> list[RewardModel]:
-    """Return the reward models of a routes file, in its order; raise as `load_routes` does."""
+    """Load the reward models of a routes file, in order; raise as `load_routes` does."""
     leaves = [route.target for route in load_routes(path) if isinstance(route.target, Leaf)]
     return [leaf.reward_model for leaf in leaves if leaf.reward_model is not None]
 
 
 def judge_route(judge: NamedJudge) -> Route:
-    """The route of a judge's name."""
+    """Return the route of a named judge."""
     return Route(judge.name, Leaf("judge", judge.name, judge))
 
 
 def reward_model_route(name: str, table: object) -> Route:
-    """Return the route of a reward model; raise as `parse_reward_model` does."""
+    """Parse a reward model and return its route; raise as `parse_reward_model` does."""
     model, shaping, on_error = parse_reward_model(name, table)
     return Route(name, Leaf("reward_model", name, reward_model=model), on_error=on_error, shaping=shaping)
 
 
 def _read(path: str) -> list[dict[str, Any]]:
-    """Return the tables of a file, by the order of `TABLES`."""
+    """Return the tables of a file, in the order of `TABLES`."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = json.loads(text, object_pairs_hook=_unique) if path.endswith(".json") else tomllib.loads(text)
@@ -116,18 +116,18 @@ def _read(path: str) -> list[dict[str, Any]]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets the last of several equal names win; TOML does not, and neither do routes."""
+    """Return a JSON object as a dict; raise ValueError for duplicate names, as TOML does."""
     for name, times in Counter(name for name, _ in pairs).items():
         if times > 1:
-            raise ValueError(f"{name!r} stands twice")
+            raise ValueError(f"{name!r} is duplicated")
     return dict(pairs)
 
 
 def parse_route(name: str, spec: object) -> Route:
-    """A route from its definition, as `docs/routing.md` has it.
+    """Parse the definition of a route.
 
     Args:
-        name: the `data_source`, or its beginning before an underscore.
+        name: the `data_source`, or its prefix before an underscore.
         spec: another route's name, or a table with one of `KINDS`, and optionally `on_error` and `SHAPING`.
 
     Raises:
@@ -149,7 +149,7 @@ def parse_route(name: str, spec: object) -> Route:
 
 
 def definition(route: Route) -> dict[str, Any]:
-    """What a route is, in JSON: as it stands in a routes file, or `kind` and `target` of the scorer that serves it."""
+    """Return a route as JSON: its table in a routes file, or `kind` and `target` of its scorer."""
     target = route.target
     written: dict[str, Any]
     if isinstance(target, Leaf):
@@ -175,19 +175,19 @@ def definition(route: Route) -> dict[str, Any]:
 
 
 def _written(part: Part) -> dict[str, Any]:
-    """A cascade's part as a table."""
+    """Return a part of a cascade as a table."""
     unsure = None if part.unsure is None else list(part.unsure)
     given = {"at_least": part.at_least, "unsure": unsure, "agreement": part.agreement}
     return {"route": part.route, **{name: value for name, value in given.items() if value is not None}}
 
 
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The definitions of the routes that take `sources`, and of all that those are made of, by the source.
+    """Return the definitions of the routes for `sources`, and of all their parts, by source.
 
-    Of a judge with a name they say what scores depend on, which its address is not.
+    For named judges and reward models they contain only the fields that scores depend on.
 
     Raises:
-        UnknownSourceError: no route takes one of them.
+        UnknownSourceError: a source has no route.
     """
     found: dict[str, dict[str, Any]] = {}
     waiting = list(sources)
@@ -206,20 +206,20 @@ def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[st
 
 
 def parse_composite(name: str, fields: Mapping[str, Any]) -> Composite:
-    """A composite from its definition.
+    """Parse the definition of a composite.
 
     Args:
         name: of the route, for errors.
         fields: with one of `KINDS`.
 
     Raises:
-        RouteError: it is malformed; names the field.
+        RouteError: the definition is malformed; names the field.
     """
     return _Parser(name, dict(fields)).composite()
 
 
 class _Parser:
-    """Reads one definition; every complaint names the route and the field."""
+    """Parses one definition; errors name the route and the field."""
 
     def __init__(self, name: str, fields: dict[str, Any]) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Scorers, one package or module for each kind of service, and the `factory` that makes the scorer of a route.
+"""Scorers, one package or module for each kind of service, and the `factory` that creates them.
 
-Caching, batching and error policies are the pipeline's.
+The pipeline provides caching, batching and error policies.
 """

@@ -1,7 +1,7 @@
-"""What judges and embedding servers cost: counted by sample, and held to what a run may spend.
+"""Usage of judges and embedding servers: counted per sample, and limited by the budget of a run.
 
-A request counts when it is sent, whatever becomes of it; tokens count when a reply says how many they were. So a cap on
-requests is never passed, and one on tokens by those of the requests that are in flight when it is reached.
+A request counts when it is sent, even if it fails. Tokens count when a reply reports them. So the request limit is
+never exceeded; the token limit can be exceeded by the requests in flight when it is reached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 
 USAGE = b'"usage"'
 TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
-"""Text within a reply cannot look like this: its quotes are escaped."""
+"""Token counts in a reply; text within a reply cannot match, because its quotes are escaped."""
 TAKE = """
 local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens', ARGV[9] .. ':requests', ARGV[9] .. ':tokens')
 local function owed(known, told, more)
@@ -40,41 +40,41 @@ end
 redis.call('EXPIRE', KEYS[1], ARGV[8])
 return {granted, requests + granted, tokens}
 """
-"""Adds what a process has spent without Redis to a run's count, and grants it as many requests as the caps leave.
+"""Adds a process's usage that Redis does not have yet to the run's count, and grants requests within the limits.
 
-What the process has seen of the count before is the least that it can be: an evicted or lost count is made good by it.
-What each process has told stands beside it, so that what is told again, because a reply was lost, counts once.
+The process's last known count is a lower bound, which restores an evicted or lost count. The count also stores what
+each process has reported, so that a report that is repeated after a lost reply counts once.
 """
 
 log = logging.getLogger(__name__)
 
 Spent = Callable[[str, Usage], None]
-"""Told what a scorer, by its source, spends: of a request as it is sent, and of tokens as a reply says how many; the
-request that it answers is then no longer `uncounted`."""
+"""Callback that receives a scorer's source and usage: once when a request is sent, and once when a reply reports its
+tokens, which makes the request no longer `uncounted`."""
 
 
 class Count(NamedTuple):
-    """Requests, and tokens of prompts and completions together."""
+    """Requests, and the total of prompt and completion tokens."""
 
     requests: int = 0
     tokens: int = 0
 
     def plus(self, requests: int, tokens: int) -> Count:
-        """The count with so many more."""
+        """Return the sum of the count and `requests` and `tokens`."""
         return Count(self.requests + requests, self.tokens + tokens)
 
 
 class Budget:
-    """What a run spends, and may spend; lives on one event loop.
+    """The usage and limits of a run; belongs to one event loop.
 
-    With the name of a run and a Redis all processes of the run count together there, otherwise each counts alone; so
-    does each while Redis is away, and makes it good there afterwards. Who asks to be admitted while Redis is asked for
-    others waits for the next turn, so that one command at a time serves all.
+    With a run ID and a Redis, all processes of the run share one count; otherwise each process counts alone. While
+    Redis is unavailable, each process also counts alone, and adds its usage to Redis later. Concurrent requests for
+    admission are combined into one command at a time.
 
     Args:
-        link: to Redis.
-        run_id: the run's name; empty for none.
-        ttl: seconds that the run's count stays in Redis after the last change.
+        link: connection to Redis.
+        run_id: ID of the run; empty for none.
+        ttl: seconds that the count stays in Redis after the last change.
     """
 
     def __init__(self, link: RedisLink, run_id: str, ttl: int) -> None:
@@ -85,32 +85,32 @@ class Budget:
         self._key = f"{PREFIX}spent:{blake2b(run_id.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
         self._caps = Count()
         self._known = Count()
-        """All that is known to be spent by the run."""
+        """Known usage of the run."""
         self._owed = Count()
-        """Of that: what this process has spent and Redis has not been told."""
+        """The part of it that this process has not reported to Redis yet."""
         self._told = Count()
-        """All that Redis has been told so."""
+        """Total usage that this process has reported to Redis."""
         self._process = uuid4().hex
         self._waiting: list[asyncio.Future[bool]] = []
         self._untold = False
         self._asking: asyncio.Task[None] | None = None
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def cap(self, requests: int, tokens: int) -> None:
-        """Sets what the run may spend; 0 for any number."""
+        """Set the limits of the run; 0 for no limit."""
         self._caps = Count(requests, tokens)
         if any(self._caps) and not self._shared:
-            self._say_once(
+            self._log_once(
                 "alone",
                 f"{MAX_REQUESTS} and {MAX_TOKENS} hold for this process alone: for all processes of a run together set "
                 + ("REWARDSTACK_RUN_ID" if not self._run_id else "REWARD_CACHE_URL, with REWARD_CACHE on"),
             )
 
     async def admit(self) -> None:
-        """Counts a request that is about to be sent.
+        """Count a request that is about to be sent.
 
         Raises:
-            BudgetError: the run may send none any more.
+            BudgetError: the run has reached a limit.
         """
         if not (self._shared and any(self._caps)):
             granted = self._grant(1) > 0
@@ -123,7 +123,7 @@ class Budget:
             raise self._error()
 
     def add(self, requests: int, tokens: int) -> None:
-        """Counts what is spent without being asked for."""
+        """Add usage that needs no admission."""
         self._known = self._known.plus(requests, tokens)
         if self._shared and any(self._caps):
             self._owed = self._owed.plus(requests, tokens)
@@ -131,7 +131,7 @@ class Budget:
             self._ask()
 
     async def flush(self) -> None:
-        """Tells Redis what it does not know yet, within a bound."""
+        """Report the remaining usage to Redis, within a time limit."""
         if self._asking is not None:
             await asyncio.wait([self._asking])
         if self._shared and any(self._owed):
@@ -150,7 +150,7 @@ class Budget:
                     turn.set_result(at < granted)
 
     async def _take(self, wanted: int) -> int:
-        """How many of so many requests are granted: by Redis, or by this process where Redis does not answer."""
+        """Return how many of the `wanted` requests are granted, by Redis or, if it does not answer, by this process."""
         known, owed = self._known, self._owed
         least = known.plus(-owed.requests, -owed.tokens)
         arguments = wanted, *least, *owed, *self._caps, self._ttl, self._process, *self._told
@@ -160,11 +160,11 @@ class Budget:
 
         found = await self._link.guarded("written", take)
         if found is None:
-            self._say_once("away", "the run's count of requests and tokens is not in Redis: this process counts alone")
+            self._log_once("away", "Redis is unavailable: this process counts the run's requests and tokens alone")
             granted = self._grant(wanted)
             self._owed = self._owed.plus(granted, 0)
             return granted
-        self._said.discard("away")
+        self._logged.discard("away")
         granted, requests, tokens = map(int, found)
         self._owed = self._owed.plus(-owed.requests, -owed.tokens)
         self._told = self._told.plus(*owed)
@@ -189,9 +189,9 @@ class Budget:
         spends = f"{whose} has spent {spent:,} of {cap:,} {what} of judges and embedding servers"
         return BudgetError(f"{name}: {spends}; raise it, or {other}", name)
 
-    def _say_once(self, what: str, message: str) -> None:
-        if what not in self._said:
-            self._said.add(what)
+    def _log_once(self, what: str, message: str) -> None:
+        if what not in self._logged:
+            self._logged.add(what)
             log.warning(message)
 
 
@@ -199,17 +199,17 @@ SENT = Usage(requests=1, uncounted=1)
 
 
 def tell_nobody(source: str, usage: Usage) -> None:
-    """Counts nothing."""
+    """Do nothing; the default for `Spent`."""
 
 
 class Meter:
-    """What requests of one scorer cost: those for one sample, or for several.
+    """Counts the usage of one scorer's requests, for one sample or several.
 
     Args:
         budget: of the run.
         source: of the scorer.
-        told: of all that is spent.
-        bounded: whether requests are held to the budget; those that are not are counted all the same.
+        told: callback for all usage.
+        bounded: whether the budget limits the requests; they are counted in any case.
     """
 
     __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_prompt", "_sent", "_source", "_told")
@@ -225,7 +225,7 @@ class Meter:
         self._sent = self._counted = self._prompt = self._completion = 0
 
     async def admit(self) -> None:
-        """Counts a request that is about to be sent; raises as `Budget.admit` does."""
+        """Count a request that is about to be sent; raise as `Budget.admit` does."""
         if self._bounded:
             await self._budget.admit()
         else:
@@ -234,7 +234,7 @@ class Meter:
         self._told(self._source, SENT)
 
     def read(self, reply: bytes) -> None:
-        """Counts the tokens that a reply says it took; one that says nothing leaves them uncounted."""
+        """Count the tokens that a reply reports, if it does."""
         start = reply.rfind(USAGE)
         found = {name: int(count) for name, count in TOKENS.findall(reply, start)} if start >= 0 else {}
         if b"prompt" not in found:
@@ -247,7 +247,7 @@ class Meter:
         self._told(self._source, Usage(0, prompt, completion, -1))
 
     def take(self) -> Usage | None:
-        """What was spent since this was last asked, None where nothing."""
+        """Return and reset the usage since the last call, None if there is none."""
         if not (self._sent or self._counted):
             return None
         usage = Usage(self._sent, self._prompt, self._completion, self._sent - self._counted)
@@ -256,8 +256,8 @@ class Meter:
 
 
 class NewMeter(Protocol):
-    """Makes meters."""
+    """Creates meters."""
 
     def __call__(self, source: str, *, bounded: bool = True) -> Meter:
-        """A meter for a scorer's requests; `bounded` as `Meter` has it."""
+        """Return a meter for a scorer's requests; see `Meter` for `bounded`."""
         ...

@@ -1,6 +1,6 @@
-"""Where a sample is scored: at the URL it names, else at those of the environment.
+"""The server that scores a sample: the URL in the sample, else the URLs in the environment.
 
-The environment's key goes to the environment's own servers only, so a sample cannot carry it elsewhere.
+The environment's key is sent only to the environment's servers, so a sample cannot send it to another one.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import proxy_of
 
 FindService = Callable[[tuple[str, ...], str], EndpointPool]
-"""The service behind these URLs, under this key."""
+"""Returns the service for URLs and a key."""
 
 
 KEY_REFUSED = (401, 403)
-"""Statuses by which a server refuses the key that was sent, or that none was."""
+"""Statuses for a wrong or missing key."""
 
 
 class RefusedKeyError(RejectedError):
-    """A server does not take the key that goes to it; the message says whose key it is, and the remedy."""
+    """A server refuses the key; the message names the source of the key and the remedy."""
 
 
 class Destination(NamedTuple):
-    """Where a sample is scored, and under which key."""
+    """The URLs and the key that score a sample."""
 
     urls: tuple[str, ...]
     api_key: str
 
     def __repr__(self) -> str:
-        """Without the key, which belongs into no log."""
+        """Return the URLs without the key, which must not be logged."""
         return f"Destination({', '.join(self.urls)})"
 
 
 class Servers:
-    """The servers of one kind that the environment names.
+    """The servers of one kind in the environment.
 
     Args:
-        variable: that holds their addresses.
+        variable: name of the variable with their URLs.
         urls: their base URLs.
         api_key: sent to those servers only.
-        start: how to have one, for the error where none is set.
-        headers: the variable whose headers go to those servers, too, and may hold a key; empty where none do.
-        key_variable: that holds their key; where it is empty, it is `variable` with `_API_KEY` for `_URL`.
+        start: how to start one, for the error if none is set.
+        headers: name of the variable with extra headers for them, which may contain a key; empty for none.
+        key_variable: name of the variable with their key; empty for `variable` with `_API_KEY` in place of `_URL`.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Servers:
         self._headers = headers
 
     def explained(self, error: RejectedError, destination: Destination) -> RejectedError:
-        """Return a destination's refusal of a key with whose it is and what to do; every other refusal as it is."""
+        """Return the refusal of a key with its source and the remedy; other errors unchanged."""
         if error.status not in KEY_REFUSED or isinstance(error, RefusedKeyError):
             return error
         return RefusedKeyError(f"{error}; {self._about_key(destination)}", error.status)
@@ -67,24 +67,24 @@ class Servers:
     def _about_key(self, destination: Destination) -> str:
         known = set(destination.urls) <= set(self.own.urls)
         if not destination.api_key and known and self._headers:
-            return f"it does not take what {self._headers} holds; correct that, or set {self.key_variable}"
+            return f"the server refuses the value of {self._headers}; correct it, or set {self.key_variable}"
         if not destination.api_key and known:
-            return f"no key was sent; set {self.key_variable} to one that the server takes"
+            return f"no key was sent; set {self.key_variable} to one that the server accepts"
         if not destination.api_key:
             return (
-                "no key was sent, for that of the environment goes to the environment's servers alone; "
-                "give one that the server takes in extra_info.api_key"
+                "no key was sent, because the environment's key is only for the environment's servers; "
+                "set extra_info.api_key to one that the server accepts"
             )
         if known and destination.api_key == self.own.api_key:
-            return f"it does not take the key of {self.key_variable}; set that to one that it takes"
-        return "it does not take the key of extra_info.api_key; correct that"
+            return f"the server refuses the key in {self.key_variable}; set it to one that the server accepts"
+        return "the server refuses the key in extra_info.api_key; correct it"
 
     def destination(self, extra: Mapping[str, Any]) -> Destination:
         """Return where a sample with this `extra_info` is scored.
 
         Raises:
-            RequestError: `server_url` is no URL, or `api_key` no string.
-            SettingsError: neither the sample nor the environment names a server.
+            RequestError: `server_url` is not a URL, or `api_key` is not a string.
+            SettingsError: neither the sample nor the environment sets a server.
         """
         destination = self._named(Fields(extra)) if "server_url" in extra or "api_key" in extra else self.own
         if not destination.urls:
@@ -92,7 +92,7 @@ class Servers:
         return destination
 
     def _named(self, given: Fields) -> Destination:
-        """Whom the sample names, by a server, by a key or by both."""
+        """Return the destination of a sample that sets a server, a key or both."""
         url, api_key = given.text("server_url", ""), given.text("api_key", "")
         urls = _own_urls(url) if url else self.own.urls
         known = set(urls) <= set(self.own.urls)
@@ -100,7 +100,7 @@ class Servers:
 
 
 def _own_urls(text: str) -> tuple[str, ...]:
-    """The URLs of a sample's own; what is wrong with the way to them is that sample's alone, too."""
+    """Parse a sample's server URLs; raise RequestError, also for an invalid proxy, which affects this sample only."""
     field = f"{OPTIONS}.server_url"
     try:
         urls = parse_urls(text, field)

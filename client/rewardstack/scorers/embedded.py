@@ -1,8 +1,8 @@
-"""Rules in this process, where no reward server is named and `rewardstack-rules` is installed.
+"""Rules in this process, if no reward server is set and `rewardstack-rules` is installed.
 
-That package runs them as the reward server does: what may take long runs in processes that can be killed, which a fresh
-interpreter forks, never this process. Nothing is loaded or started before the first sample of a rule. This is the only
-module of the client that imports the rules.
+That package runs rules as the reward server does: slow ones in worker processes that can be killed. They are forked
+from a separate interpreter, never from this process. Nothing is loaded or started before the first rule sample. This is
+the client's only module that imports the rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardstack.settings import Settings
 
 DISTRIBUTION = "rewardstack-rules"
 ALONE = BatchKey(1, "here")
-"""Samples of a scorer that batches them itself."""
+"""Batch key for samples of a scorer that does its own batching."""
 
 T = TypeVar("T")
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 
 
 def runs_here(settings: Settings) -> bool:
-    """Return whether rules run in this process: no reward server is named, and the rules are installed.
+    """Return whether rules run in this process: no reward server is set, and the rules are installed.
 
-    A file of servers (`REWARDSTACK_ENDPOINTS`) that names none now may name one later; until then that is an error.
+    With `REWARDSTACK_ENDPOINTS` they never do, because its file may name a server later.
     """
     return not (settings.reward_server_urls or settings.endpoints) and find_spec("rewardstack_rules") is not None
 
@@ -49,11 +49,11 @@ class Placed(NamedTuple):
 
 
 class EmbeddedRule(Scorer[Placed]):
-    """A reward function in this process; a sample that names a reward server is scored there.
+    """A reward function in this process; samples with `extra_info.server_url` are scored on that server.
 
     Args:
         name: of the function.
-        remote: scores samples that name a server (`extra_info.server_url`).
+        remote: scores samples with a server.
     """
 
     def __init__(self, name: str, remote: Scorer[Any]) -> None:
@@ -63,19 +63,19 @@ class EmbeddedRule(Scorer[Placed]):
         self._local: Scorer[Any] | None = None
 
     def prepare(self, item: Item) -> Placed | Score:
-        """Return the sample as the scorer of its place prepares it.
+        """Return the sample as prepared by the local or remote scorer.
 
         Raises:
-            RequestError: the sample names its server wrongly.
-            UnknownSourceError: there is no such function here; the message lists those there are.
+            RequestError: the sample's server is malformed.
+            UnknownSourceError: the function does not exist; lists the known ones.
             ConfigError: a setting of the rules is malformed.
         """
-        scorer = self._remote if Fields(item.extra).get("server_url") else self._here()
+        scorer = self._remote if Fields(item.extra).get("server_url") else self._local_scorer()
         sample = scorer.prepare(item)
         return sample if isinstance(sample, Score) else Placed(scorer, sample)
 
-    def _here(self) -> Scorer[Any]:
-        """Return the scorer of this process, made at the first call; it lives on the loop that calls."""
+    def _local_scorer(self) -> Scorer[Any]:
+        """Return the scorer in this process, which the first call creates on the running loop."""
         if self._local is None:
             with importing:
                 from rewardstack_rules.scoring.local import embedded_rules
@@ -89,18 +89,18 @@ class EmbeddedRule(Scorer[Placed]):
         return self._local
 
     def inline(self, placed: Placed) -> Score | Placed:
-        """Return the score of a sample that its scorer decides in microseconds, else the sample."""
+        """Return the score if the sample's scorer finds it inline, else the sample."""
         inline = placed.scorer.inline
         outcome = placed.sample if inline is None else inline(placed.sample)
         return outcome if isinstance(outcome, Score) else Placed(placed.scorer, outcome)
 
     def batch(self, placed: Placed) -> BatchKey:
-        """Return the batch key that the sample's scorer gives it."""
+        """Return the batch key of the sample's scorer."""
         batch = placed.scorer.batch
         return ALONE if batch is None else batch(placed.sample)
 
     async def keys(self, samples: Sequence[Placed], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys, the same here and on a server; raise as the scorers do."""
+        """Return the samples' cache keys, the same as on a server; raise as the scorers do."""
         return await _each(samples, lambda scorer, own: scorer.keys(own, context))
 
     async def score(self, samples: Sequence[Placed], context: Context) -> list[Score]:
@@ -108,12 +108,12 @@ class EmbeddedRule(Scorer[Placed]):
         return await _each(samples, lambda scorer, own: scorer.score(own, context))
 
     def describe(self, item: Item, sample: Placed) -> Mapping[str, Any]:
-        """Return what the sample's scorer says of it."""
+        """Return the facts from the sample's scorer."""
         return sample.scorer.describe(item, sample.sample)
 
 
 async def _each(placed: Sequence[Placed], ask: Callable[[Scorer[Any], list[Any]], Awaitable[list[T]]]) -> list[T]:
-    """Return what the samples' scorers answer, in the order of the samples."""
+    """Call `ask` once per scorer with its samples; return the results in the order of the samples."""
     positions: dict[Scorer[Any], list[int]] = {}
     for at, one in enumerate(placed):
         positions.setdefault(one.scorer, []).append(at)

@@ -1,6 +1,6 @@
-"""What makes scorers: one session, the services behind it, and a maker for each kind of leaf that a route can have.
+"""The factory of scorers: one session, its services, and a constructor for each kind of leaf.
 
-Each kind of scorer is loaded when the first of it is made.
+Each kind of scorer is imported on first use.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from rewardstack.scorers.rate import RateLimit
 
 CODE_SECONDS = 600.0
-"""Least patience with a server that runs programs: a batch of them takes minutes where it waits for others."""
+"""Minimum timeout in seconds of a server that runs programs: a batch of them can be queued for minutes."""
 
 log = logging.getLogger(__name__)
 
 
 class Backends:
-    """Every service that scorers ask; made and used on one event loop.
+    """All services of the scorers; belongs to one event loop.
 
     Args:
-        spent: told what is spent on judges and embedding servers; None: nobody is.
-        recorded: whether `recording` keeps what is said to services, and their replies.
-        within: whose budgets are spent; None for budgets of its own.
+        spent: callback for the usage of judges and embedding servers; None for none.
+        recorded: whether `recording` records requests and replies.
+        within: backends whose budgets are shared; None for separate budgets.
     """
 
     def __init__(self, spent: Spent | None = None, *, recorded: bool = False, within: Backends | None = None) -> None:
@@ -63,13 +63,13 @@ class Backends:
         self._rates: dict[tuple[str, int, int], RateLimit] = {} if within is None else within._rates
 
     def scorers(self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable) -> dict[str, MakeScorer]:
-        """Return the makers of scorers, by kind of leaf.
+        """Return the constructors of scorers, by kind of leaf.
 
         Args:
-            settings: the servers, their keys, how long to wait for them.
-            cache: whose Redis keeps vectors as well, and what a run has spent.
-            tenant: separates those who may not see what vectors others have had made.
-            routes: name judges and reward models.
+            settings: servers, keys and timeouts.
+            cache: its Redis also stores vectors and the usage of a run.
+            tenant: cache namespace of the caller.
+            routes: define judges and reward models.
         """
         return {
             "rule": partial(self._rule, settings),
@@ -122,7 +122,7 @@ class Backends:
     def _relay(
         self, settings: Settings, scorer: Relayable[Any], source: str, fields: tuple[str, ...], *, movable: bool
     ) -> Relay[Any]:
-        """Return what scores on the reward server in place of a scorer whose own service is not known."""
+        """Return a scorer that uses the reward server in place of a service that is not configured here."""
         if settings.max_requests or settings.max_tokens:
             _warn_of_caps()
         return Relay(scorer, source, fields, self._reward_servers(settings), movable=movable)
@@ -137,13 +137,13 @@ class Backends:
         return RewardServers(settings, find, self._types)
 
     def _sandboxes(self, settings: Settings) -> RewardServers:
-        """Return the reward servers that only run programs, in place of those of the environment."""
+        """Return the reward servers of `code_sandbox_urls`, which only run programs."""
         own = replace(settings, reward_server_urls=settings.code_sandbox_urls, reward_server_api_key="", endpoints="")
         find = self._finder(own, "code", lambda now: (now.code_sandbox_urls, ""), None)
         return RewardServers(own, find, self._types)
 
     def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
-        """Return what asks reward servers by these base URLs under this key."""
+        """Return the service for reward servers with these base URLs and this key."""
         return self._reward_servers(settings).find(urls, api_key)
 
     def _embedding(self, settings: Settings, cache: ResultCache, tenant: str) -> Embedding:
@@ -166,7 +166,7 @@ class Backends:
         return self._vectors[cache]
 
     def _rate(self, judge: str, requests: int, tokens: int) -> RateLimit | None:
-        """Return the limits of a judge, which are kept as long as the process lives; None for none."""
+        """Return the rate limit of a judge, which is shared by the whole process; None for none."""
         if not (requests or tokens):
             return None
         with importing:
@@ -177,7 +177,7 @@ class Backends:
         return self._rates[which]
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
-        """Return what makes the meter of a source; with other caps the run has still spent what it has."""
+        """Return a constructor of meters; a change of the limits does not reset the usage of the run."""
         with importing:
             from rewardstack.scorers.budget import Budget, Meter, tell_nobody
         which = cache, settings.run_id
@@ -189,13 +189,17 @@ class Backends:
     def _finder(
         self, settings: Settings, kind: str, place: Callable[[Settings], Place], refused_timeout: float | None
     ) -> FindService:
-        """Return what finds services: the environment's own of this kind, which is at `place`, and those of samples.
+        """Return a function that finds services: the environment's, with its address from `place`, and samples' own.
 
-        Refused connections are waited for at most `refused_timeout` seconds; None: as long as any failure.
+        Args:
+            settings: current settings.
+            kind: name of the service.
+            place: returns the address of the environment's service, given settings.
+            refused_timeout: most seconds to wait while connections are refused; None for no separate limit.
         """
         most_refused = math.inf if refused_timeout is None else refused_timeout
 
-        @cache_calls  # every sample asks; `_services` keeps them all anyway
+        @cache_calls  # called for every sample; `_services` keeps all services anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
@@ -225,7 +229,7 @@ class Backends:
         return service
 
     async def close(self) -> None:
-        """Write what is on its way to Redis, and close every other connection."""
+        """Write pending data to Redis, and close all other connections."""
         for budget in self._budgets.values():
             await budget.flush()
         for vectors in self._vectors.values():
@@ -236,19 +240,19 @@ class Backends:
 
 
 def _place_of_reward_models(settings: Settings) -> Place:
-    """Return where the environment has its reward model."""
+    """Return the address of the environment's reward model."""
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
 def _place_of_judge(named: Named | None, settings: Settings) -> Place:
-    """Return where the environment has a judge; no place for one that has an address of its own."""
+    """Return the address of a judge in the environment; an empty one for a judge with its own `base_url`."""
     if named is None:
         return settings.judge_urls, settings.judge_api_key
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
 
 
 def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
-    """The rule in this process if `rewardstack-rules` is installed, else the remote one: its error names both ways."""
+    """Return the rule in this process if `rewardstack-rules` is installed, else the remote one."""
     with importing:
         from rewardstack.scorers.embedded import EmbeddedRule, runs_here
     return EmbeddedRule(name, remote) if runs_here(settings) else remote
@@ -257,7 +261,7 @@ def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[An
 @cache_calls
 def _warn_of_caps() -> None:
     log.warning(
-        "%s and %s bound what this process asks of model servers, not what the reward server asks in its "
-        "place; set them there",
+        "%s and %s limit only this process's requests to model servers, not those of the reward server; "
+        "set them there, too",
         *(MAX_REQUESTS, MAX_TOKENS),
     )

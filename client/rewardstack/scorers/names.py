@@ -1,6 +1,6 @@
-"""Names in `extra_info` that no scorer reads, but that are so near to one that is read that it was most likely meant.
+"""Warnings about fields of `extra_info` that no scorer reads, and that are most likely misspelled options.
 
-All others are the trainer's own, or its data set's, and nobody's business.
+Other unknown fields belong to the trainer or the data set, and are ignored.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ JUDGE_OPTIONS = (
     *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate", "max_criteria", "clip_negative"),
     *("view", "hide_reasoning"),
 )
-"""The fields that a judge reads beside the texts; what changes a verdict is part of its key (`judge.plan`)."""
+"""The options of a judge; those that change a verdict are part of its cache key (`judge.plan`)."""
 JUDGE_FIELDS = (*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images")
-"""All that a judge reads, except where and how long to ask, and `prompt` or `question` where there is no `problem`."""
+"""All fields that a judge reads, except server and timeout, and the alternatives `prompt` and `question`."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
     *("cache_enabled", "cache_size"),
 )
-"""The fields that an embedding similarity reads, except those of every scorer (`server_url`, `api_key`, `timeout`)."""
+"""The options of the embedding similarity, except those of all scorers (`server_url`, `api_key`, `timeout`)."""
 READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
-"""The names that somebody reads."""
+"""All fields that a scorer reads."""
 SHORTEST = 5
-"""Characters of a name that is looked at; among shorter ones, words of all kinds are alike."""
+"""Shortest name to check; shorter words are often similar by chance."""
 WORDS = {"template": "prompt_template", "template_path": "prompt_template_path"}
-"""What a judge's table in a file of routes calls otherwise."""
+"""Names in a judge's table of a routes file, and the corresponding fields."""
 TRAINERS_OWN = ("truncated", "n_samples", "num_samples")
-"""What trainers write beside a sample, and what is near to an option by chance."""
+"""Fields that trainers add, and that are similar to an option by chance."""
 MOST_NAMES = 500
-"""That are looked at in a process, each for about 0.1 ms, so that names without end cost no more than that."""
+"""Most names that a process checks, which bounds the cost; each takes about 0.1 ms."""
 
-_looked_at: set[str] = set()
+_checked: set[str] = set()
 
 log = logging.getLogger(__name__)
 
 
 def warn_of_slips(requests: Iterable[Request]) -> None:
-    """Warns of each name in the requests' `extra_info` that is nearly an option's, once in a process."""
+    """Warn about misspelled options in the requests' `extra_info`, once per name and process."""
     before: tuple[Any, ...] = ()
     for request in requests:
         extra = request.extra_info
@@ -63,15 +63,15 @@ def warn_of_slips(requests: Iterable[Request]) -> None:
 @lru_cache(maxsize=1024)
 def _look_at(names: tuple[Any, ...]) -> None:
     for name in names:
-        if isinstance(name, str) and name not in READ and name not in _looked_at and len(_looked_at) < MOST_NAMES:
-            _looked_at.add(name)
+        if isinstance(name, str) and name not in READ and name not in _checked and len(_checked) < MOST_NAMES:
+            _checked.add(name)
             meant = _meant(name)
             if meant:
                 log.warning("extra_info.%s is not known and has no effect; was extra_info.%s meant?", name, meant)
 
 
 def _meant(name: str) -> str:
-    """The name that somebody reads and that this one most likely stands for; empty where it is a word of its own."""
+    """Return the field that a name most likely misspells; empty if there is none."""
     if name in WORDS:
         return WORDS[name]
     if name in TRAINERS_OWN or len(name) < SHORTEST:

@@ -1,6 +1,6 @@
-"""Requests and tokens that a judge may be sent in any minute, as its provider limits them.
+"""Rate limits of a judge: requests and tokens per minute, in this process.
 
-A sample that waits here for its turn does not use up its timeout. The limits hold for one process.
+The timeout of a sample does not run while it waits here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from rewardstack.core.deadline import SharedDeadline
 
 WINDOW = 60.0
-"""Seconds in which no more than the limits is sent."""
+"""Length of the sliding window in seconds."""
 LONGEST_SLEEP = 1.0
-"""Seconds after which a waiting sample looks again: what others were taken to spend is corrected meanwhile."""
+"""Seconds until a waiting sample checks again, because the spending of others may be corrected meanwhile."""
 
 
 @dataclass(slots=True, eq=False)
 class Spending:
-    """What a sample takes: an estimate when it is sent, corrected when its replies have come."""
+    """The spending of a sample: an estimate when it is sent, corrected after its replies."""
 
     at: float
     requests: int
@@ -29,33 +29,33 @@ class Spending:
 
 
 class RateLimit:
-    """The limits of one judge; lives on one event loop.
+    """The rate limits of one judge; belongs to one event loop.
 
     Args:
-        requests: that may be sent in any minute; 0 for any number.
-        tokens: that they may take; 0 for any number.
+        requests: most requests per minute; 0 for no limit.
+        tokens: most tokens per minute; 0 for no limit.
     """
 
     def __init__(self, requests: int, tokens: int) -> None:
         self._most = requests, tokens
         self._spent: deque[Spending] = deque()
         self._sent, self._taken = 0, 0  # by those in `_spent`
-        self._lock = asyncio.Lock()  # serves who waits in order
+        self._lock = asyncio.Lock()  # admits waiters in order
 
     @property
     def last_progress(self) -> float:
-        """Return the current time: to wait for a turn is progress."""
+        """The current time: waiting here counts as progress."""
         return time.monotonic()
 
     async def turn(self, requests: int, tokens: int, deadline: SharedDeadline) -> Spending:
         """Wait until a sample may be sent, and return its spending for `correct`.
 
-        A sample that takes more than a minute's limit is sent once nothing else counts.
+        A sample that exceeds the limit alone is sent once the window is empty.
 
         Args:
-            requests: that it takes.
-            tokens: that it takes at most.
-            deadline: of all who wait for it; the time here does not count.
+            requests: number of its requests.
+            tokens: most tokens that it uses.
+            deadline: shared by all waiters; the time spent here does not count.
         """
         with deadline.queued(self):
             async with self._lock:
@@ -68,7 +68,7 @@ class RateLimit:
         return spending
 
     def correct(self, spending: Spending, requests: int, tokens: int | None) -> None:
-        """Note what a sample has taken in the end; None: its replies do not say how many tokens."""
+        """Replace the estimate of a sample by its actual spending; `tokens` is None if its replies do not report it."""
         if spending.is_counted:
             self._count(spending, -1)
             spending.requests, spending.tokens = requests, spending.tokens if tokens is None else tokens
@@ -80,7 +80,7 @@ class RateLimit:
         self._taken += sign * spending.tokens
 
     def _wait(self, requests: int, tokens: int) -> float:
-        """Return the seconds until a sample fits; 0 if it does."""
+        """Return the seconds until a sample fits into the window; 0 if it fits now."""
         now, wait = time.monotonic(), 0.0
         while self._spent and self._spent[0].at <= now - WINDOW:
             self._count(self._spent.popleft(), -1)

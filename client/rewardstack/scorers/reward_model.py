@@ -1,7 +1,8 @@
-"""Reward models: a classifier's raw logit, or a process reward model's worst step, from vLLM's pooling server.
+"""Reward models: a classifier's raw logit, or the aggregated steps of a process reward model, from a vLLM server.
 
-One request a sample (`/classify` with `messages`, or `/pooling` for steps): a batch saves little, and one text that is
-too long would fail all of it. Protocol: vLLM 0.13 and later (docs.vllm.ai, "Classification Usage" and "Reward Usage").
+Each sample is one request (`/classify` with `messages`, or `/pooling` for steps). A batch would save little, and one
+text that is too long would fail all of it. Protocol: vLLM 0.13 and later (docs.vllm.ai, "Classification Usage" and
+"Reward Usage").
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from statistics import fmean
@@ -29,6 +30,7 @@ from rewardstack.pipeline.scorer import Context
 from rewardstack.routing.reward_models import RewardModel, Steps
 from rewardstack.routing.shaping import FLOORED
 from rewardstack.score import Item, OnError, Score, Usage
+from rewardstack.scorers import reward_apis
 from rewardstack.scorers.budget import Meter, NewMeter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api
@@ -36,30 +38,31 @@ from rewardstack.scorers.judge.conversation import read_task
 from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.models import Models
 from rewardstack.scorers.judge.scorer import TOO_LONG
+from rewardstack.scorers.reward_apis import APIS, TextApi, render
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings, key_in
 from rewardstack.transport.endpoint import Message
 
 VARIABLE = "REWARD_MODEL_SERVER_URL"
 CONVERSATION = ("messages", "prompt")
-"""Fields of `extra_info` that may hold the conversation before the response, the more specific one first."""
+"""Fields of `extra_info` that may contain the conversation before the response, the more specific one first."""
 INPUTS = (*CONVERSATION, "problem", "question")
 """All fields that a reward model reads."""
 RAW = {"use_activation": False, "activation": False}
-"""Raw logits, by the names that vLLM's releases have for it; a release ignores those that it does not know."""
+"""Requests raw logits, by the names in different vLLM versions; unknown names are ignored."""
 TRIAL = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
 TRUSTED = ("system", "developer", "user")
-"""Roles whose texts the policy has not written; control tokens in the others are neutralized."""
+"""Roles whose texts are not from the policy; control tokens in other roles are neutralized."""
 
 
 class Sample(NamedTuple):
-    """What is asked for one sample.
+    """The request for one sample.
 
     Args:
         destination: the server.
-        messages: the conversation, the response last.
-        steps: of the response, which a process reward model scores; 0 for an outcome reward model.
-        meter: of what the request costs; None until it is sent.
+        messages: the conversation, with the response last.
+        steps: number of steps in the response, for a process reward model; 0 for an outcome reward model.
+        meter: counts the usage of the request; None until it is sent.
     """
 
     destination: Destination
@@ -69,12 +72,12 @@ class Sample(NamedTuple):
 
     @property
     def response(self) -> str:
-        """The text that is scored."""
+        """The text to score."""
         return self.messages[-1][1]
 
     @property
     def prompt(self) -> str:
-        """All texts before it."""
+        """All texts before the response."""
         return "\n".join(text for _, text in self.messages[:-1])
 
 
@@ -82,13 +85,13 @@ class RewardModelScorer(Relayable[Sample]):
     """A reward model behind one or several equivalent servers.
 
     Args:
-        model: as a routes file names it.
-        settings: the environment's servers, and how long to wait.
-        find_service: opens connections.
-        new_meter: counts what requests cost.
+        model: definition in a routes file.
+        settings: the environment's servers and timeout.
+        find_service: returns the service for URLs and a key.
+        new_meter: creates meters for the usage of requests.
 
     Raises:
-        SettingsError: the variable that holds its key is not set.
+        SettingsError: the variable with its key is not set.
     """
 
     on_error: OnError = "raise"
@@ -97,6 +100,7 @@ class RewardModelScorer(Relayable[Sample]):
         self.source = f"reward_model:{model.name}"
         self.timeout = settings.reward_model_timeout
         self._model, self._settings, self._find, self._new_meter = model, settings, find_service, new_meter
+        self._api = APIS.get(model.api)
         self._servers = Servers(
             f"reward_models.{model.name}.base_url" if model.base_url else VARIABLE,
             urls_of_model(model, settings),
@@ -109,7 +113,7 @@ class RewardModelScorer(Relayable[Sample]):
         self._raw: dict[tuple[Destination, str], asyncio.Lock | None] = {}
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return what is asked for the item; the score of a response without steps.
+        """Return the request for the item, or the score of a response without steps.
 
         Raises:
             RequestError: there is no conversation before the response.
@@ -127,30 +131,35 @@ class RewardModelScorer(Relayable[Sample]):
         return Sample(destination, (*before, ("assistant", "".join(text + steps.tag for text in texts))), len(texts))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """Return a key for each sample; None if the server does not say what it serves."""
+        """Return a key for each sample; None if the server does not report its model."""
         [destination] = {sample.destination for sample in samples}
-        try:
-            await self._models.meet(destination, context.deadline, math.inf)
-        except ServiceError:
-            return [None] * len(samples)
-        served = self._models.choose(self._model.model, destination)
-        if served.root is None:
+        if (root := await self._root(destination, context.deadline)) is None:
             return [None] * len(samples)
         settings = json.dumps([self._model.name, self._model.keyed], sort_keys=True)
         revision = self._settings.judge_revision
-        state = digest(("reward_model", FLOW_VERSION, _sources(), served.root, revision, settings))
+        state = digest(("reward_model", FLOW_VERSION, _sources(), root, revision, settings))
         return [Key(PREFIX + extended(state, *(part for one in sample.messages for part in one))) for sample in samples]
 
+    async def _root(self, destination: Destination, deadline: SharedDeadline) -> str | None:
+        """Return the name of the weights; None if it is unknown. Only vLLM reports it."""
+        if self._api is not None:
+            return self._model.model or None
+        try:
+            await self._models.meet(destination, deadline, math.inf)
+        except ServiceError:
+            return None
+        return self._models.choose(self._model.model, destination).root
+
     def batch(self, sample: Sample) -> BatchKey:
-        """One by one, as many at a time as connections."""
+        """Return a batch key of size 1, with the number of connections as its width."""
         destination = sample.destination
         return BatchKey(1, destination, len(destination.urls) * self._settings.max_connections, sample.prompt)
 
     async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
-        """Return the score of a sample, for `batch` sends them one by one.
+        """Return the score of a single sample, because the batch size is 1.
 
         Raises:
-            ConfigError: the model has several outputs and no weights, or the server does not give raw logits.
+            ConfigError: the model has several outputs and no weights, or the server does not return raw logits.
         """
         [sample] = samples
         started, meter = time.monotonic(), self._new_meter(self.source)
@@ -167,39 +176,42 @@ class RewardModelScorer(Relayable[Sample]):
         return [score]
 
     def describe(self, item: Item, sample: Sample) -> Record:
-        """Return who is asked, and the conversation."""
+        """Return the server and the conversation."""
         messages = [{"role": role, "content": text} for role, text in sample.messages]
         return {"asked": list(sample.destination.urls), "messages": messages, **self._model.keyed}
 
     def portable(self, item: Item, sample: Sample) -> Item:
-        """Return the item with the conversation alone, in plain JSON types."""
+        """Return the item with only the conversation in `extra_info`, in plain JSON types."""
         extra = {name: plain(item.extra[name]) for name in INPUTS if name in item.extra}
         return Item(item.solution, (), extra, item.data_source)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
-        """Return an estimate by the length of the texts."""
+        """Return an estimate from the length of the texts."""
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:
-        """Return what samples would cost, by the length of their texts."""
+        """Return the estimated usage of samples, from the length of their texts."""
         texts = [text for sample in samples for _, text in sample.messages]
         return Usage(len(samples), sum(map(estimated_tokens, texts)), 0, len(samples))
 
     async def _score(self, sample: Sample, deadline: SharedDeadline) -> Score:
-        await self._models.meet(sample.destination, deadline, math.inf)
-        name = self._models.choose(self._model.model, sample.destination).name
-        if self._model.steps is not None:
-            found = await self._ask(sample, name, "/pooling", {}, deadline)
-            return self._of_steps(self._model.steps, found, sample)
-        await self._check_raw(sample, name, deadline)
-        logits = await self._ask(sample, name, "/classify", RAW, deadline)
+        if self._api is not None:
+            logits = await self._ask_text(self._api, sample, deadline)
+        else:
+            await self._models.meet(sample.destination, deadline, math.inf)
+            name = self._models.choose(self._model.model, sample.destination).name
+            if self._model.steps is not None:
+                found = await self._ask(sample, name, "/pooling", {}, deadline)
+                return self._of_steps(self._model.steps, found, sample)
+            await self._check_raw(sample, name, deadline)
+            logits = await self._ask(sample, name, "/classify", RAW, deadline)
         weights = self._weights(logits)
         logit = sum(weight * one for weight, one in zip(weights, logits, strict=True))
         value = _sigmoid(logit) if self._model.activation == "sigmoid" else logit
         return Score(value, source=self.source, parts={"logit": logit})
 
     def _weights(self, logits: Sequence[float]) -> Sequence[float]:
-        """Return the weight of each output; raise ConfigError if they do not fit the model."""
+        """Return the weight of each output; raise ConfigError if their number does not match."""
         weights = self._model.outputs or (1.0,)
         if len(weights) != len(logits):
             why = f"the model has {len(logits)} outputs and there are {len(self._model.outputs) or 'no'} weights"
@@ -209,7 +221,7 @@ class RewardModelScorer(Relayable[Sample]):
     def _of_steps(self, steps: Steps, found: Sequence[Sequence[float]], sample: Sample) -> Score:
         good = [one[-1] for one in found]
         if len(good) != sample.steps:
-            raise ReplyError(f"{len(good)} probabilities came for {sample.steps} steps; is {steps.tag!r} its step tag?")
+            raise ReplyError(f"got {len(good)} probabilities for {sample.steps} steps; is {steps.tag!r} the step tag?")
         aggregate = {"min": min, "mean": fmean, "product": math.prod, "last": lambda values: values[-1]}
         value = float(aggregate[steps.aggregate](good))  # type: ignore[operator]
         return Score(value, source=self.source, parts={f"step_{at}": one for at, one in enumerate(good, 1)})
@@ -217,27 +229,43 @@ class RewardModelScorer(Relayable[Sample]):
     async def _ask(
         self, sample: Sample, model: str, path: str, fields: Mapping[str, Any], deadline: SharedDeadline
     ) -> Any:
-        """Return the numbers of a reply: logits, or the probabilities of each step.
+        """Send a request and return the numbers of its reply: logits, or the probabilities of each step.
 
         Raises:
-            ServiceError: there is no reply, or it holds no such numbers.
+            ServiceError: there is no reply, or it does not have these numbers.
         """
-        meter = cast(Meter, sample.meter)
         messages = [{"role": role, "content": text} for role, text in sample.messages]
-        body = json.dumps({"model": model, "messages": messages, **fields}).encode()
+        body = {"model": model, "messages": messages, **fields}
+        return await self._send(sample, path, body, partial(read_numbers, path=path), deadline)
 
-        def read(data: bytes) -> Any:
+    async def _ask_text(self, api: TextApi, sample: Sample, deadline: SharedDeadline) -> list[float]:
+        """Return the raw outputs of a server that reads one text; raise as `_ask` does."""
+        text = render(self._model.template, sample.prompt, sample.response)
+        found: list[float] = await self._send(sample, api.path, api.body(self._model.model, text), api.read, deadline)
+        return found
+
+    async def _send(
+        self,
+        sample: Sample,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[bytes], Any],
+        deadline: SharedDeadline,
+    ) -> Any:
+        meter = cast(Meter, sample.meter)
+
+        def metered(data: bytes) -> Any:
             meter.read(data)
-            return read_numbers(data, path)
+            return read(data)
 
-        message = Message("POST", path, body, {}, meter.admit, read, is_hedged=True)
+        message = Message("POST", path, json.dumps(body).encode(), {}, meter.admit, metered, is_hedged=True)
         return await self._find(*sample.destination).ask(message, deadline)
 
     async def _check_raw(self, sample: Sample, model: str, deadline: SharedDeadline) -> None:
-        """Find out once whether the server heeds `use_activation`, which some releases ignore without a word.
+        """Test once whether the server supports `use_activation`, which some versions ignore silently.
 
         Raises:
-            ConfigError: it does not: its values are probabilities, and the order of good responses is lost.
+            ConfigError: it does not. Its values are probabilities, which are nearly equal for good responses.
         """
         place = sample.destination, model
         lock = self._raw.setdefault(place, asyncio.Lock())
@@ -250,32 +278,34 @@ class RewardModelScorer(Relayable[Sample]):
             raw = await self._ask(trial, model, "/classify", RAW, deadline)
             squashed = await self._ask(trial, model, "/classify", dict.fromkeys(RAW, True), deadline)
             if raw == squashed and all(0 <= one <= 1 for one in raw):
-                why = f"{', '.join(sample.destination.urls)} ignores `use_activation` and gives probabilities"
-                remedy = """take vLLM 0.13 or later, or start it with --pooler-config '{"use_activation": false}'"""
+                why = f"{', '.join(sample.destination.urls)} ignores `use_activation` and returns probabilities"
+                remedy = """use vLLM 0.13 or later, or start it with --pooler-config '{"use_activation": false}'"""
                 raise self._model.error("", f"{why}; {remedy}")
             self._raw[place] = None
 
     def _without_score(self, error: ServiceError, sample: Sample) -> Score:
         if isinstance(error, RejectedError):
             error = self._servers.explained(error, sample.destination)
-            if any(words in str(error) for words in TOO_LONG):
+            if any(words in str(error) for words in (*TOO_LONG, *reward_apis.TOO_LONG)):
                 why = "prompt and response together are longer than the reward model's context"
                 return Score(FLOORED, reason=why, source=self.source)
             if error.status == 404:
-                served = ", ".join(self._models.served(sample.destination)) or "none that it tells"
+                if self._api is not None:
+                    return Score.failed(f"{error}; does api = {self._model.api} fit the server?", self.source)
+                served = ", ".join(self._models.served(sample.destination)) or "(the server reports none)"
                 kind = "a process reward model" if self._model.steps else "a classifier, with --runner pooling"
-                remedy = f"see that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
+                remedy = f"check that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
                 return Score.failed(f"{error}; {remedy}: {served}", self.source)
         return Score.failed(str(error), self.source)
 
 
 def urls_of_model(model: RewardModel, settings: Settings) -> tuple[str, ...]:
-    """Return the base URLs of a model's servers: its own, or the environment's."""
+    """Return the base URLs of a model's servers: its `base_url`, or those of the environment."""
     return model.base_url or settings.reward_model_urls
 
 
 def key_of_model(model: RewardModel, settings: Settings) -> str:
-    """Return the key that a model's servers are sent; raise SettingsError if the variable that holds it is not set."""
+    """Return the key for a model's servers; raise SettingsError if its variable is not set."""
     if not model.base_url:
         return settings.reward_model_api_key
     return key_in(model.api_key_env) if model.api_key_env else ""
@@ -285,7 +315,7 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return role and text of each message before the response.
 
     Raises:
-        RequestError: there are none.
+        RequestError: there are no messages.
     """
     for name in CONVERSATION:
         messages = plain(extra.get(name))
@@ -302,17 +332,17 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def split(response: str, steps: Steps) -> list[str]:
-    """Return the steps of a response, without tags of its own: a policy cannot add steps by writing them."""
+    """Return the steps of a response, without step tags in it, so that a policy cannot add steps by writing tags."""
     while steps.tag in response:
         response = response.replace(steps.tag, "")
     return [neutral(text.strip()) for text in response.split(steps.separator) if text.strip()]
 
 
 def read_numbers(data: bytes, path: str) -> Any:
-    """Return the numbers of a reply of `/classify` (one for each output) or `/pooling` (a pair for each step).
+    """Parse the numbers in a reply of `/classify` (one for each output) or `/pooling` (a pair for each step).
 
     Raises:
-        ReplyError: it holds none.
+        ReplyError: the reply is malformed.
     """
     try:
         [one] = json.loads(data)["data"]
@@ -322,7 +352,7 @@ def read_numbers(data: bytes, path: str) -> Any:
         if not all(row and all(map(math.isfinite, row)) for row in numbers):
             raise ValueError("not finite")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ReplyError(f"it is no reply of {path}: {error}") from None
+        raise ReplyError(f"not a reply of {path}: {error}") from None
     return numbers[0] if path == "/classify" else numbers
 
 
@@ -332,5 +362,6 @@ def _sigmoid(logit: float) -> float:
 
 @lru_cache
 def _sources() -> str:
-    """Return a hash of this module: how texts are put together and replies are read."""
-    return blake2b(Path(__file__).read_bytes(), digest_size=16).hexdigest()
+    """Return a hash of the modules that build prompts and parse replies."""
+    files = [Path(__file__), Path(reward_apis.__file__)]
+    return blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()

@@ -1,8 +1,8 @@
-"""Scorers that a reward server runs: `POST /v1/score`, in batches.
+"""Scorers that use a reward server: `POST /v1/score`, in batches.
 
-`RemoteRule` asks for a reward function, `Relay` for a judge or an embedding server that only the reward server knows.
-`GET /v1/reward_types` names each function's fingerprint, of which cache keys are made, and the fields of `extra_info`
-that it reads: nothing else leaves the trainer.
+`RemoteRule` uses a reward function; `Relay` uses a judge, reward model or embedding server that only the reward server
+can reach. `GET /v1/reward_types` returns each function's fingerprint, for cache keys, and the fields of `extra_info`
+that it reads. Only these fields leave the trainer.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ if TYPE_CHECKING:
     from rewardstack.core.steps import Trace
 
 BATCH = 64
-"""Samples in one request."""
+"""Most samples in one request."""
 PROBE = json.dumps({"items": []}).encode()
 TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
-"""Fields that functions read under several names."""
+"""Fields for which functions accept several names."""
 EXPLAIN = "/v1/explain"
-"""Explains one sample; older servers do not have it."""
+"""Path that explains one sample; older servers do not have it."""
 
 P = TypeVar("P")
 
 RUNS_NO_PROGRAMS = "CODE: programs are not run here"
-"""How a server with CODE=off refuses programs."""
+"""Start of the error of a server with CODE=off for programs."""
 
 log = logging.getLogger(__name__)
 
 
 class RewardType(NamedTuple):
-    """A reward function: its fingerprint, the fields of `extra_info` that it reads (`*`: all), its values' range."""
+    """A reward function: its fingerprint, the fields of `extra_info` that it reads (`*` for all), and its range."""
 
     fingerprint: str
     fields: tuple[str, ...]
@@ -71,11 +71,11 @@ class RewardType(NamedTuple):
 
 
 UNKNOWN = RewardType("", (EVERY_FIELD,), ANY)
-"""Of a server that does not list its functions: all fields are sent, and no score is cached."""
+"""A function on a server that does not list its functions: all fields are sent, and no score is cached."""
 
 
 class RewardServers:
-    """The reward servers that scorers ask; `types` keeps what each says of its functions. Lives on one event loop."""
+    """The reward servers, with a cache of their functions in `types`; belongs to one event loop."""
 
     def __init__(self, settings: Settings, find_service: FindService, types: Discovery[Hashable, Any]) -> None:
         self._servers = reward_servers(settings)
@@ -86,11 +86,11 @@ class RewardServers:
         self._cached = settings.cache_on
 
     async def find_type(self, name: str, destination: Destination, context: Context) -> RewardType:
-        """Return what a server says of a function, `UNKNOWN` if it says nothing of any.
+        """Return a server's description of a function, `UNKNOWN` if it does not list its functions.
 
         Raises:
-            DeadlineError: it did not answer in time.
-            UnknownSourceError: it has no such function; lists those it has.
+            DeadlineError: the server did not answer in time.
+            UnknownSourceError: the server does not have the function; lists those it has.
         """
         asked_at = time.monotonic()
 
@@ -99,7 +99,7 @@ class RewardServers:
 
         types = await self._types.find(destination, ask, context.deadline)
         if types is not None and name not in types and not self._types.has_answered_since(destination, asked_at):
-            types = await self._types.find_anew(destination, ask, context.deadline)
+            types = await self._types.refresh(destination, ask, context.deadline)
         if types is None:
             return UNKNOWN
         if name not in types:
@@ -124,14 +124,14 @@ class RewardServers:
             source: the `data_source` by which the server scores them.
             destination: the server.
             items: at most `BATCH`.
-            fields: of `extra_info` that are sent; `("*",)` for all.
-            context: of all who wait. With a trace the server explains its score.
+            fields: fields of `extra_info` to send; `("*",)` for all.
+            context: shared by all waiters. With a trace the server explains its score.
 
         Raises:
-            DeadlineError, ReplyError: the server did not score them.
-            RejectedError: it does not accept the key, or not these samples.
-            UnknownSourceError: it has no such source; lists those it has.
-            BudgetError: the server's run may ask its judge or embedding server no more.
+            DeadlineError, ReplyError: the server did not score the items.
+            RejectedError: the server refuses the key or the items.
+            UnknownSourceError: the server does not have the source; lists those it has.
+            BudgetError: the budget of the server's run is spent.
         """
         records = [self._record(source, item, fields) for item in items]
         sent = [one for one in records if isinstance(one, str)]
@@ -152,7 +152,7 @@ class RewardServers:
         return await _scores(service, source, records, context.deadline)
 
     def _record(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
-        """Return what is sent of an item, as JSON; its score if a field of `extra_info` cannot be."""
+        """Return the JSON of an item; its score if a field of `extra_info` cannot be sent."""
         extra = read_fields(item, fields)
         if wrong := next(filter(is_servers_own, extra), None):
             return _unsent(field_error(wrong, NOT_TAKEN))
@@ -169,7 +169,7 @@ def _unsent(error: RequestError) -> Score:
 
 
 def reward_servers(settings: Settings) -> Servers:
-    """Return the reward servers that the environment names."""
+    """Return the reward servers in the environment."""
     start = (
         "install rewardstack-rules to run rules in this process (`pip install ./services/rules`), or start a server "
         "with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`"
@@ -189,15 +189,15 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         self._servers = servers
 
     def prepare(self, item: Item) -> tuple[Item, Destination]:
-        """Return the item, and where it is scored; raise as `Servers.destination` does."""
+        """Return the item and its destination; raise as `Servers.destination` does."""
         return item, self._servers.destination(item.extra)
 
     def batch(self, sample: tuple[Item, Destination]) -> BatchKey:
-        """Samples for one server travel together."""
+        """Return the batch key: samples for the same server share batches."""
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return the same keys as the server's own; raise as `RewardServers.find_type` does."""
+        """Return the same cache keys as the server; raise as `RewardServers.find_type` does."""
         keys: list[Key | None] = [None] * len(samples)
         groups: dict[Destination, list[int]] = {}
         for at, (_, destination) in enumerate(samples):
@@ -213,7 +213,7 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return keys
 
     def _warn_of_slips(self, fields: tuple[str, ...], items: Sequence[Item]) -> None:
-        """Warn of fields that are not sent because their names most likely have a slip."""
+        """Warn about fields that are not sent because their names are most likely misspelled."""
         named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
         if named and EVERY_FIELD not in fields:
             with importing:
@@ -232,50 +232,50 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return scores
 
     def describe(self, item: Item, sample: tuple[Item, Destination]) -> Record:
-        """Return the function, and the servers that have it."""
+        """Return the function and its servers."""
         return {"function": self._name, "asked": list(sample[1].urls)}
 
 
 class Relayable(Scorer[P]):
-    """A scorer whose samples a reward server can score in its place."""
+    """A scorer that can delegate its samples to a reward server."""
 
     @abstractmethod
     def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
-        """As every scorer; `destination` is asked, or if that is None, whom the item or the environment names."""
+        """Prepare an item for `destination`; None for the server of the item or the environment."""
 
     @abstractmethod
     def batch(self, sample: P) -> BatchKey:
-        """Return its batch key."""
+        """Return the batch key of a sample."""
 
     @abstractmethod
     def estimate(self, samples: Sequence[P]) -> Usage:
-        """Return what samples would cost, without asking their service."""
+        """Return the estimated usage of samples, without a request."""
 
     def portable(self, item: Item, sample: P) -> Item:
-        """Return the item as it can leave this machine, with all that the scorer reads of it."""
+        """Return the item in serializable form, with everything that the scorer reads."""
         return item
 
 
 @dataclass(slots=True, eq=False)
 class Relayed(Generic[P]):
-    """A sample as its scorer prepared it, and the item that is sent; None if it names a server of its own."""
+    """A prepared sample, and the item to send to the reward server; None if the sample sets its own server."""
 
     prepared: P
     item: Item | None
 
 
 class Relay(Scorer[Relayed[P]]):
-    """Scores on a reward server for a scorer whose own service the environment does not name.
+    """Delegates to a reward server if the environment does not set the scorer's service.
 
-    Samples that name a server themselves are left to the scorer. The others have no key here: the reward server has
-    the cache.
+    Samples that set their own server are scored directly. The others have no cache key here, because the reward server
+    caches their scores.
 
     Args:
-        scorer: that asks the service directly.
-        source: the `data_source` of the same scorer on the reward server.
-        fields: of `extra_info` that it reads, but for those that say where and how long to ask.
+        scorer: uses the service directly.
+        source: `data_source` of the same scorer on the reward server.
+        fields: fields of `extra_info` that it reads, except server and timeout.
         servers: the reward servers.
-        movable: whether samples may name a server themselves.
+        movable: whether samples may set their own server.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class Relay(Scorer[Relayed[P]]):
         self._movable = movable
 
     def prepare(self, item: Item) -> Relayed[P] | Score:
-        """Return the sample as the scorer prepares it, for the reward server unless it names a server of its own."""
+        """Return the prepared sample, with the item for the reward server unless it sets its own server."""
         if self._movable and Fields(item.extra).get("server_url"):
             prepared = self._scorer.prepare(item)
             return prepared if isinstance(prepared, Score) else Relayed(prepared, None)
@@ -303,18 +303,18 @@ class Relay(Scorer[Relayed[P]]):
         return Relayed(prepared, sent)
 
     def batch(self, sample: Relayed[P]) -> BatchKey:
-        """As of the scorer, but that the reward server, which bounds what is in flight itself, accepts batches."""
+        """Return the scorer's batch key with larger batches for the reward server, which limits concurrency itself."""
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
             return key
         return key._replace(size=BATCH, name=("relayed", key.name), width=key.width * BATCH)
 
     async def quote(self, samples: Sequence[Relayed[P]], context: Context) -> Usage:
-        """Return an estimate, for only the reward server knows the service, and what is in its cache."""
+        """Return an estimate, because only the reward server can access the service and its cache."""
         return self._scorer.estimate([sample.prepared for sample in samples])
 
     async def keys(self, samples: Sequence[Relayed[P]], context: Context) -> list[Key | None]:
-        """Return keys of the samples that name a server; raise as their scorer does."""
+        """Return keys for samples that set their own server, None for the others; raise as their scorer does."""
         own = [sample.prepared for sample in samples if sample.item is None]
         keys = iter(await self._scorer.keys(own, context) if own else ())
         return [next(keys) if sample.item is None else None for sample in samples]
@@ -327,8 +327,8 @@ class Relay(Scorer[Relayed[P]]):
         return await self._servers.score(self._data_source, self._servers.own, items, self._fields, context)
 
     def describe(self, item: Item, sample: Relayed[P]) -> Record:
-        """As the scorer describes it, and who asks in its place."""
-        facts = {} if sample.item is None else {"relayed": "the reward server asks in this machine's place"}
+        """Return the scorer's facts, and whether the reward server scores the sample."""
+        facts = {} if sample.item is None else {"relayed": "the reward server scores this sample"}
         return {**facts, **self._scorer.describe(item, sample.prepared)}
 
 
@@ -338,7 +338,7 @@ async def _reward_types(service: EndpointPool, deadline: SharedDeadline) -> Mapp
         types: Mapping[str, RewardType] = await service.ask(message, deadline)
         return types
     except (RejectedError, ReplyError) as error:
-        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
+        log.warning("the reward server does not list its reward types, so its scores are not cached: %s", error)
         return None
 
 
@@ -350,18 +350,18 @@ def _read_types(data: bytes) -> Mapping[str, RewardType]:
             for name, about in reply["reward_types"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReplyError("it is no list of reward types") from error
+        raise ReplyError("not a list of reward types") from error
 
 
 def _range(low: float | None, high: float | None) -> Range:
-    """Read a range as JSON writes it, which has no infinity."""
+    """Return a range from JSON, in which None means infinity."""
     return ANY[0] if low is None else float(low), ANY[1] if high is None else float(high)
 
 
 async def _scores(
     service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline
 ) -> Sequence[Score]:
-    """Return one score for each record; a request that is too large is sent in two."""
+    """Return one score for each record; split a request that is too large in two."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
     read = partial(_read_scores, source, len(records))
     message = Message("POST", "/v1/score", body, read=read, probe=PROBE, is_hedged=True)
@@ -378,7 +378,7 @@ async def _scores(
         if error.status != TOO_LARGE:
             raise
         if len(records) == 1:
-            return [Score.failed(f"one sample of {len(body):,} bytes is more than the server takes: {error}", source)]
+            return [Score.failed(f"a sample of {len(body):,} bytes is too large for the server: {error}", source)]
     sums = [*accumulate(map(len, records))]
     middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)
     halves = records[:middle], records[middle:]
@@ -390,16 +390,16 @@ def _read_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
     try:
         scores = read_scores(json.loads(reply)["scores"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"{source}: the server's reply is no list of scores") from error
+        raise ReplyError(f"{source}: the server's reply is not a list of scores") from error
     if len(scores) != count:
-        raise ReplyError(f"{source}: {len(scores)} scores came for {count} samples")
+        raise ReplyError(f"{source}: got {len(scores)} scores for {count} samples")
     return scores
 
 
 async def _explained(
     service: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
-    """Return a sample's score as a server explains it, and note its steps; None if the server does not explain."""
+    """Return a sample's score from the server's explanation and add its steps; None if it does not support that."""
     with importing:
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "anew": {json.dumps(trace.anew)}}}'.encode()
@@ -410,10 +410,10 @@ async def _explained(
     except RejectedError as refusal:
         if refusal.status not in (404, 405):
             raise
-        trace.note("the reward server", {"note": f"it does not explain ({refusal}); it is asked for the plain score"})
+        trace.note("the reward server", {"note": f"explanations are not supported ({refusal}); scored without"})
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ReplyError(f"{source}: the server's reply to {EXPLAIN} is no explanation") from None
-    trace.take()  # the exchange itself, whose steps follow
+        raise ReplyError(f"{source}: the server's reply to {EXPLAIN} is not an explanation") from None
+    trace.take()  # discard the exchange itself, because its steps follow
     trace.note("the reward server", {"error": error} if error else {}, steps)
     return scores

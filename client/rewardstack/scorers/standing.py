@@ -1,4 +1,4 @@
-"""How the services that scorers ask stand: where each is, whether it answers, and with which model."""
+"""Health of the model services: URL, availability and model of each."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply import body_of
 
 ANSWER_TIMEOUT = 2.0
-"""Seconds for an answer."""
+"""Seconds that a service has to answer."""
 SHOWN_MODELS = 5
 
 
 class Standing(NamedTuple):
-    """One address of a service.
+    """The health of one URL of a service.
 
     Args:
-        service: what people call it.
-        address: for people's eyes.
-        up: whether it answers; None where it cannot be asked so.
-        model: that it serves, or is asked for; empty where neither is known.
-        problem: why it is not up, or what it refuses; empty where nothing is wrong.
+        service: display name of the service.
+        address: URL without secrets.
+        up: whether it answers; None for a Ray actor, which is not checked.
+        model: served or configured model; empty if unknown.
+        problem: error; empty for none.
     """
 
     service: str
@@ -55,11 +55,11 @@ class _Asked(NamedTuple):
 
 
 async def standings(settings: Settings, routes: RouteTable) -> list[Standing]:
-    """Ask every address of judges, reward models and the embedding server what it serves, all at the same time.
+    """Check all URLs of judges, reward models and the embedding server concurrently.
 
     Args:
         settings: of the environment.
-        routes: name judges and reward models.
+        routes: define judges and reward models.
     """
     async with open_session() as session:
         found = await asyncio.gather(*(_ask(session, one) for one in _services(settings, routes)))
@@ -71,7 +71,7 @@ def _services(settings: Settings, routes: RouteTable) -> Sequence[_Asked]:
     for named in map(Named, routes.judges.values()):
         try:
             found += _judge(f"judge {named.name}", named.settings(settings))
-        except SettingsError:  # the server does not start so; its scorer says it
+        except SettingsError:  # its scorer reports it
             continue
     for model in routes.reward_models.values():
         urls, headers = urls_of_model(model, settings), authorization(key_of_model(model, settings))

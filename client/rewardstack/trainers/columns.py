@@ -141,7 +141,7 @@ class Columns:
             prompts: strings or chat messages.
             completions: strings or chat messages.
             given: the columns by name.
-            token_ids: those of each completion, which are counted as `completion_tokens`; None if nobody says.
+            token_ids: token IDs of each completion, which are counted as `completion_tokens`; None if unknown.
 
         Raises:
             RequestError: a column is missing or has another length.
@@ -177,7 +177,7 @@ class Columns:
 
 
 def _has_more(prompt: Any) -> bool:
-    """Whether a prompt in messages says more than its last user message, such as a system message or an image."""
+    """Return whether a prompt has more than the text of a single user message, such as a system message or an image."""
     if not is_conversation(prompt) or isinstance(prompt, Mapping):
         return False
     return len(prompt) > 1 or not isinstance(prompt[0].get("content"), str)

@@ -23,7 +23,7 @@ from rewardstack.trainers.columns import column_of, source_of
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any] | None, **_: Any
 ) -> dict[str, Any]:
-    """Return the rewards of samples, and figures for OpenRLHF's logs.
+    """Return the rewards of samples, and metrics for OpenRLHF's logs.
 
     Args:
         queries: each prompt with its response, as decoded from tokens.

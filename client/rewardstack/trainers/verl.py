@@ -1,4 +1,4 @@
-"""verl: score each sample by the route of its `data_source`, and log what became of it.
+"""verl: score each sample by the route of its `data_source`, and log its status.
 
 From 0.7.1 on (before, the same keys without `reward.`):
 

@@ -1,4 +1,4 @@
 """How the client reaches a service: several URLs, limits on what is in flight, retries, and timeouts.
 
-Nothing enters that knows what a body means: bytes go out, bytes or a typed error come back.
+This package does not know what a body means: it sends bytes and returns bytes or a typed error.
 """

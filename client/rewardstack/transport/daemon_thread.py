@@ -1,4 +1,4 @@
-"""Blocking work in daemon threads: neither the loop nor the interpreter's exit waits for what hangs there."""
+"""Blocking work in daemon threads: work that hangs blocks neither the event loop nor the interpreter's exit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
-    """What `work` returns in a thread of its own; raises what it raises.
+    """Run `work` in a new daemon thread and return its result; an exception of `work` is raised here.
 
     Args:
-        name: of the thread.
-        work: blocks.
+        name: thread name.
+        work: blocking function.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()

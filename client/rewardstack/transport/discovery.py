@@ -1,4 +1,4 @@
-"""What servers say of themselves: asked once a minute, sooner where one did not answer, and never twice at a time."""
+"""Service discovery: ask each server what it serves, once a minute or sooner after a failure, one request at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
 FRESH = 60.0
-"""Seconds for which an answer is believed."""
+"""Seconds for which an answer is valid."""
 RENEWAL = 30.0
-"""Seconds that a server has for its next answer, and after which it is asked again where it gave none."""
+"""Seconds that a server has for its next answer. If it gives none, it is asked again after as long."""
 BRIEF = 2.0
-"""Seconds that callers wait for an answer that they can do without,"""
+"""Most seconds that callers wait for an optional answer."""
 BRIEF_SHARE = 0.3
-"""and the share that this may be of the time there is."""
+"""Largest share of the remaining time that callers wait for an optional answer."""
 SERVERS = 1024
-"""Servers whose answers are kept: samples may name servers without end."""
+"""Servers whose answers are kept. Samples can name any number of servers."""
 
 D = TypeVar("D", bound=Hashable)
 T = TypeVar("T")
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Answer(Generic[T]):
-    """What a server said, and when."""
+    """A server's last answer and when it came."""
 
     value: T
     given_at: float = field(default_factory=time.monotonic)
@@ -47,17 +47,17 @@ class _Answer(Generic[T]):
 
 @dataclass(slots=True)
 class _Request(Generic[T]):
-    """A request to a server that is under way, how long it may take, and since when it does."""
+    """A discovery request in flight, with its deadline and start time."""
 
     task: asyncio.Task[T]
     deadline: SharedDeadline
     begun_at: float = field(default_factory=time.monotonic)
 
     async def result(self, seconds: float) -> T:
-        """What comes of it.
+        """Return the answer of the request.
 
         Raises:
-            DeadlineError: nothing did within these seconds, or within those that the server had.
+            DeadlineError: no answer came within `seconds` or within the request's own deadline.
         """
         try:
             return await within(seconds, asyncio.shield(self.task))
@@ -67,24 +67,24 @@ class _Request(Generic[T]):
 
 
 class Discovery(Generic[D, T]):
-    """The answers of every server asked so far; lives on one event loop."""
+    """The last answer of each server; belongs to one event loop."""
 
     def __init__(self) -> None:
         self._answers: LruCache[D, _Answer[T]] = LruCache(SERVERS)
         self._requests: dict[D, _Request[T]] = {}
 
     def is_fresh(self, destination: D) -> bool:
-        """Whether a server was asked within `FRESH` seconds."""
+        """Return whether the last answer of a server is at most `FRESH` seconds old."""
         answer = self._answers.get(destination)
         return answer is not None and answer.is_fresh
 
     def known(self, destination: D, default: T) -> T:
-        """What a server said last; `default` where it has not said anything."""
+        """Return the last answer of a server, `default` if there is none."""
         answer = self._answers.get(destination)
         return default if answer is None else answer.value
 
     def has_answered_since(self, destination: D, moment: float) -> bool:
-        """Whether a server's last answer came after a moment, on `time.monotonic()`."""
+        """Return whether the last answer of a server came at or after `moment`, on `time.monotonic()`."""
         answer = self._answers.get(destination)
         return answer is not None and answer.given_at >= moment
 
@@ -92,21 +92,21 @@ class Discovery(Generic[D, T]):
         return self._answers.get(destination) is not None
 
     async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
-        """What a server says of itself; what it said before holds where it does not say so anew `briefly`.
+        """Return the answer of a server; an outdated one if no new one comes within `briefly(deadline)`.
 
         Args:
             destination: the server.
             ask: asks it.
             deadline: of the caller.
-            wait: seconds that the caller waits at most for a first answer.
+            wait: most seconds to wait for a first answer.
 
         Raises:
-            RejectedError: the server refuses to say it any more.
-            RewardstackError: there is no answer, and none came; what `ask` raises.
+            RejectedError: the server rejects the request.
+            RewardstackError: there is no earlier answer and no new one came; what `ask` raises.
         """
         answer = self._answers.get(destination)
         if answer is None:
-            return await self.find_anew(destination, ask, deadline, wait)
+            return await self.refresh(destination, ask, deadline, wait)
         if answer.is_fresh:
             return answer.value
         request = self._requests.get(destination) or self._begin(destination, ask, SharedDeadline(Deadline(RENEWAL)))
@@ -115,11 +115,11 @@ class Discovery(Generic[D, T]):
         except RejectedError:
             raise
         except RewardstackError as error:
-            log.debug("what a server said of itself before holds: %s", error)
+            log.debug("service discovery failed, using the last answer: %s", error)
             return answer.value
 
-    async def find_anew(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
-        """What the server says now, whatever it said before and whoever else asks; raises as `find` does."""
+    async def refresh(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
+        """Ask the server, or join a request in flight, and return the new answer; raise as `find` does."""
         until = time.monotonic() + wait
         while (request := self._requests.get(destination)) is not None:
             try:
@@ -151,11 +151,11 @@ class Discovery(Generic[D, T]):
 
 
 def _notice(task: asyncio.Task[Any]) -> None:
-    """An error is its waiters' to hear; where all of them have gone it is nobody's."""
+    """Mark the task's exception as retrieved, so that asyncio does not log it if all waiters have gone."""
     if not task.cancelled():
         task.exception()
 
 
 def briefly(deadline: SharedDeadline) -> float:
-    """Seconds that a caller with this deadline waits for an answer that it can do without."""
+    """Return the seconds that a caller with this deadline waits for an optional answer."""
     return min(BRIEF, deadline.remaining() * BRIEF_SHARE)

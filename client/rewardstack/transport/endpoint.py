@@ -1,7 +1,7 @@
-"""One URL of a service: requests are sent to it, and what becomes of them tells its limiter, its incident and its pace.
+"""One URL of a service: sends requests and updates its limiter, failure state and latency tracker with the results.
 
-A watch asks a server that accepts requests and never answers whether it lives. A request that waits far longer than any
-other took, though answers came in the meantime, is sent once more (hedged); the first answer counts.
+A liveness check probes a server that accepts requests but does not answer. A request that takes far longer than the
+others is hedged: it is sent again, and the first answer counts.
 """
 
 from __future__ import annotations
@@ -38,61 +38,60 @@ from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply import LIMITING, STEERED, Read, is_down, result_of
 
 SILENCE = 2.0
-"""Seconds without any answer after which the endpoint is asked whether it lives."""
+"""Seconds without any answer after which the endpoint's liveness is probed."""
 PING_TIMEOUT = 3.0
-"""Seconds it has to say so; any HTTP reply will do."""
-SAID_AFTER = 3.0
-"""Seconds that somebody has waited when the log says why: what is over sooner nobody need know."""
+"""Seconds that the liveness probe may take; any HTTP reply passes."""
+LOG_AFTER = 3.0
+"""Seconds after which a failure is logged if requests still wait; shorter ones are not logged."""
 LEAST = 2.0
-"""Seconds that every request may take before it counts as stuck."""
+"""Fewest seconds after which a request counts as stuck."""
 SOON = 0.5
-"""Seconds after which one looks again at a request of which nothing can be said yet."""
+"""Seconds until the next check of a request whose state is not known yet."""
 FACTOR = 2.0
-"""How much longer than the slowest of late a stuck request has waited."""
+"""A request is stuck once it has waited this many times as long as the slowest recent one."""
 DECAY = 0.99
-"""Factor by which each answer makes the slowest one of late fade."""
-ILL_PAUSE = 0.6
-"""Seconds until an ill reply's request is sent again, doubled each time; drawn from the upper half of the range."""
-ILL_AFTER = 3
-"""Ill replies in a row that make an illness, of which one request at a time finds out whether it is over."""
-ILL_FOR = 5.0
-"""Seconds of illness after which an ill reply is final."""
+"""Factor by which each answer reduces the slowest recent latency."""
+RETRY_PAUSE = 0.6
+"""Seconds before a retry after an invalid reply, doubled each time; drawn from the upper half of the range."""
+FAULTY_AFTER = 3
+"""Invalid replies in a row after which the endpoint counts as faulty and is tried with one request at a time."""
+FAULTY_FOR = 5.0
+"""Seconds that an endpoint is faulty before invalid replies are final."""
 FORGOTTEN_AFTER = 30.0
-"""Seconds without a reply after which an illness is forgotten."""
+"""Seconds without an invalid reply after which earlier ones no longer count."""
 
 REPLICA = "X-Replica"
-"""Header with the number of a server behind our gateway: the same number leads to the same one."""
+"""Header with a replica number: our gateway sends the same number to the same server."""
 NUMBERS = tuple(map(str, range(1, 9)))
-"""Several numbers lead to each server."""
+"""Each server has several numbers."""
 
 UNAUTHORIZED = 401
-"""Says a server that does not know a key: where its service moves, it may be the next job's at the old address."""
+"""Status for an unknown key. If the service can move, another job's server may now run at the old address."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 Admit = Callable[[], Awaitable[None]]
-"""Awaited before each attempt to send a message; what it raises ends them."""
+"""Awaited before each attempt to send a message; an exception ends the call."""
 SendHedge = Callable[[], "asyncio.Task[Any] | None"]
-"""Sends a request another time; None where there is no place for it."""
+"""Sends a request again; returns None if no endpoint has a free slot."""
 
 log = logging.getLogger(__name__)
 
 
 class Message(NamedTuple):
-    """What is sent, to whichever endpoint.
+    """A request, independent of the endpoint that it is sent to.
 
     Args:
         method: `GET` or `POST`.
         path: begins with a slash.
         body: JSON, or None.
-        headers: beside the service's own.
-        admit: says before each attempt whether it may be made, probes apart; None where all may.
-        read: makes the result of a reply's body, and raises ReplyError where it cannot be read, which is then an ill
-            reply; None for the body itself.
-        is_optional: whether the path may not exist: 404 is then an answer, and ends the call at once.
-        once: whether an ill reply ends the call when no other endpoint is left.
-        probe: a body that costs the service nothing; sent first to an endpoint that took nothing of late, so that an
-            outage is not met with work. None for none.
-        is_hedged: whether it is hedged when it is stuck, even where there is no other endpoint.
+        headers: in addition to the service's own.
+        admit: raises before an attempt that may not be made, except probes; None if all may.
+        read: parses a reply's body, and raises ReplyError if it is invalid; None to return the body.
+        is_optional: whether the path may be missing: 404 then ends the call without a retry.
+        once: whether an invalid reply ends the call when no other endpoint is left.
+        probe: a body that is cheap for the service; sent first to an endpoint that did not accept requests recently.
+            None for no such body.
+        is_hedged: whether a stuck request is hedged even if there is no other endpoint.
     """
 
     method: str
@@ -108,49 +107,49 @@ class Message(NamedTuple):
 
     @property
     def cheap(self) -> Message | None:
-        """The request with its probe as the body, which shows whether a server answers such ones; None for none."""
+        """The message with its probe as the body, to test whether a server answers; None if it has no probe."""
         return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
 
     def to_replica(self, number: str) -> Message:
-        """Return the message for a server behind our gateway, by its number; empty for any."""
+        """Return the message addressed to a replica behind our gateway; an empty `number` means any replica."""
         return self._replace(headers={**self.headers, REPLICA: number}) if number else self
 
 
 HEALTH = Message("GET", "/health")
 
 
-class Pace:
-    """The time that a service's answers took of late."""
+class LatencyTracker:
+    """Tracks the recent latency of a service."""
 
     def __init__(self) -> None:
         self._slowest = 0.0
         self._answered_at = 0.0
 
     def answered(self, sent_at: float) -> None:
-        """Note that a request that was sent at `sent_at`, on `time.monotonic()`, was answered."""
+        """Record an answer to a request that was sent at `sent_at`, on `time.monotonic()`."""
         self._answered_at = time.monotonic()
         self._slowest = max(self._answered_at - sent_at, self._slowest * DECAY)
 
     def has_answered_since(self, moment: float) -> bool:
-        """Return whether an answer came after a moment on `time.monotonic()`."""
+        """Return whether an answer came after `moment`, on `time.monotonic()`."""
         return self._answered_at > moment
 
     def stuck_after(self, otherwise: float) -> float:
-        """Return the seconds after which a request counts as stuck; `otherwise` where nothing was answered yet."""
+        """Return the seconds after which a request counts as stuck; based on `otherwise` before the first answer."""
         return max(LEAST, FACTOR * self._slowest if self._answered_at else otherwise)
 
 
 class Attempt:
-    """A request that the current task waits for, until an answer comes, or one of these interrupts it: nobody has the
-    patience any more, the endpoint hangs, its hedge has brought the answer.
+    """A request that the current task waits for. It is interrupted on timeout, if the endpoint hangs, or if its hedge
+    is answered first.
 
-    It needs no task of its own, which halves what a request costs beside the HTTP client's work.
+    It runs in the caller's task, which halves the overhead per request.
 
     Args:
-        endpoint: where it is made.
-        message: that is sent.
-        patience: of all who wait for it.
-        hedge: starts a second attempt; None where this one is to stay the only one.
+        endpoint: that the request is sent to.
+        message: to send.
+        timeout: timeout shared by all waiters.
+        hedge: starts a second attempt; None to disable hedging.
     """
 
     __slots__ = (
@@ -159,10 +158,10 @@ class Attempt:
         "_hedge",
         "_hedged_at",
         "_is_done",
-        "_patience",
         "_result",
         "_second",
         "_task",
+        "_timeout",
         "message",
         "sent_at",
     )
@@ -171,7 +170,7 @@ class Attempt:
         self,
         endpoint: Endpoint,
         message: Message,
-        patience: AttemptTimeout,
+        timeout: AttemptTimeout,
         hedge: SendHedge | None,
     ) -> None:
         self.message = message
@@ -180,29 +179,29 @@ class Attempt:
         self._error: ServiceError | None = None
         self._result: Any = None
         self._is_done = False
-        self._patience = patience
+        self._timeout = timeout
         self._hedge = hedge
         self._second: asyncio.Task[Any] | None = None
         self._task = asyncio.current_task()
 
     def look(self) -> float:
-        """Interrupt the attempt, or hedge it, where it is time to; return the seconds until the next look."""
+        """Interrupt or hedge the attempt if it is due; return the seconds until the next check."""
         if self._is_done:
             return SOON
-        left = self._patience.left()
+        left = self._timeout.left()
         if left <= 0:
-            allowed = round(self._patience.deadline.allowed, 2)
+            allowed = round(self._timeout.deadline.allowed, 2)
             self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._endpoint.timed_out(self)}"))
             return SOON
         if self._hedge is None:
             return left
-        stuck_in = self._endpoint.stuck_in(self._hedged_at, self._patience.deadline.timeout / 2)
+        stuck_in = self._endpoint.stuck_in(self._hedged_at, self._timeout.deadline.timeout / 2)
         if stuck_in > 0:
             return min(left, stuck_in)
         second = self._hedge()
         if second is None:
             return min(left, SOON)
-        if self._second is not None:  # it may have met the server that hangs, too
+        if self._second is not None:  # it may have reached the server that hangs, too
             self._second.cancel()
         self._second, self._hedged_at = second, time.monotonic()
         second.add_done_callback(self._answered)
@@ -216,7 +215,7 @@ class Attempt:
             self._cancel()
 
     def interrupt(self, error: ServiceError) -> None:
-        """End the attempt with `error`, unless it is ending already."""
+        """End the attempt with `error`, unless it has ended."""
         if not self._is_done:
             self._error = error
             self._cancel()
@@ -227,11 +226,11 @@ class Attempt:
             self._task.cancel()
 
     def hedged_result(self) -> Any:
-        """Return what the hedge brought, once this attempt was cancelled.
+        """Return the hedge's result after this attempt was cancelled.
 
         Raises:
-            ServiceError: why it was interrupted.
-            CancelledError: someone else cancelled it.
+            ServiceError: the reason for the interruption.
+            CancelledError: the caller cancelled the task.
         """
         if not self._is_done:
             raise asyncio.CancelledError
@@ -242,7 +241,7 @@ class Attempt:
         return self._result
 
     def end(self) -> None:
-        """Note that it has ended: nothing interrupts it any more, and its hedge ends with it."""
+        """Mark the attempt as ended and cancel its hedge."""
         self._is_done = True
         second, self._second = self._second, None
         if second is not None:
@@ -250,14 +249,18 @@ class Attempt:
 
 
 class EndpointFailure:
-    """What keeps an endpoint from taking requests, from the first failure to the next answer; one that lasts is logged.
+    """An endpoint's failure, from the first error to the next answer; one that lasts is logged.
 
-    Its attribute `error` is the last one noted, None while there is no incident; `down_since` and `refusing_since`, on
-    `time.monotonic()`, say since when there was nothing but lost connections, silence and gateways without a server, or
-    refused connections alone: infinity where there was something else. `noted_at` is the time of the last failure.
+    Times are on `time.monotonic()`.
+
+    Attributes:
+        error: the last error; None while the endpoint works.
+        down_since: start of an uninterrupted series of lost connections, timeouts and gateway errors; else infinity.
+        refusing_since: start of an uninterrupted series of refused connections; else infinity.
+        noted_at: time of the last error.
 
     Args:
-        is_awaited: whether anyone waits for the endpoint's service.
+        is_awaited: returns whether a caller waits for the service.
     """
 
     def __init__(self, is_awaited: Callable[[], bool]) -> None:
@@ -267,35 +270,35 @@ class EndpointFailure:
         self._is_awaited = is_awaited
         self._since = 0.0
         self._refusals = 0
-        self._said = False
+        self._is_logged = False
         self._timer: asyncio.TimerHandle | None = None
 
     def __str__(self) -> str:
-        """The last error, and how often the server has refused."""
+        """Return the last error and, if it is an overload, how often it occurred."""
         times = f" ({self._refusals} times)" if self._refusals > 1 and isinstance(self.error, OverloadError) else ""
         return f"{self.error}{times}"
 
     def note(self, error: ServiceError, since: float | None = None) -> None:
-        """Note a failure.
+        """Record an error.
 
         Args:
-            error: what failed.
-            since: when that began, on `time.monotonic()`; None for now.
+            error: the error.
+            since: start of the failure, on `time.monotonic()`; None for now.
         """
         now = self.noted_at = time.monotonic()
         began = now if since is None else since
         if self.error is None:
-            self._since, self._refusals, self._said = began, 0, False
+            self._since, self._refusals, self._is_logged = began, 0, False
         self.down_since = min(self.down_since, began) if is_down(error) else math.inf
         self.refusing_since = min(self.refusing_since, began) if isinstance(error, RefusedError) else math.inf
         self.error = error
         self._refusals += isinstance(error, OverloadError)
-        if not self._said and self._timer is None:
-            left = max(0.0, self._since + SAID_AFTER - now)
-            self._timer = asyncio.get_running_loop().call_later(left, self._say)
+        if not self._is_logged and self._timer is None:
+            left = max(0.0, self._since + LOG_AFTER - now)
+            self._timer = asyncio.get_running_loop().call_later(left, self._log)
 
     def over(self) -> None:
-        """Note that the endpoint took a request."""
+        """Reset the failure: the endpoint accepted a request."""
         if self.error is None:
             return
         self.error = None
@@ -304,19 +307,19 @@ class EndpointFailure:
             self._timer.cancel()
             self._timer = None
 
-    def _say(self) -> None:
-        """What nobody waits for is not said before somebody does."""
+    def _log(self) -> None:
+        """Log the failure if a caller waits for the service."""
         self._timer = None
         if self.error is not None and self._is_awaited():
-            self._said = True
+            self._is_logged = True
             log.warning("%s; unavailable for %.0f s, retrying", self, time.monotonic() - self._since)
 
 
-class Illness:
-    """The ill replies (`ReplyError`) of an endpoint since its last readable one.
+class ReplyFaults:
+    """The invalid replies (`ReplyError`) of an endpoint since its last valid one.
 
-    While it lasts one request at a time is sent again, with growing pauses. Attribute `recovered_at`, on
-    `time.monotonic()`, is the end of the last one, `replies` counts those of this one.
+    After `FAULTY_AFTER` of them one request at a time is retried, with growing pauses. `recovered_at` is the time of
+    the last recovery, on `time.monotonic()`; `replies` counts the current invalid replies.
     """
 
     def __init__(self) -> None:
@@ -329,93 +332,93 @@ class Illness:
 
     @property
     def is_on(self) -> bool:
-        """Whether there were so many ill replies in a row that the endpoint, not a request, is at fault."""
-        return self.replies >= ILL_AFTER
+        """Whether there were enough invalid replies in a row to blame the endpoint rather than a request."""
+        return self.replies >= FAULTY_AFTER
 
     @property
-    def is_chronic(self) -> bool:
-        """Whether it lasts so long that no request is sent again for it."""
-        return self.is_on and time.monotonic() > self._since + ILL_FOR
+    def is_final(self) -> bool:
+        """Whether the endpoint has been faulty for so long that no request is retried."""
+        return self.is_on and time.monotonic() > self._since + FAULTY_FOR
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to try the endpoint out by one request."""
+        """Whether the next trial request is due."""
         return time.monotonic() >= self._next_trial_at
 
     def note(self) -> None:
-        """Note an ill reply."""
+        """Record an invalid reply."""
         now = time.monotonic()
         if not self.replies or now > self._last_at + FORGOTTEN_AFTER:
             self._since, self.replies, self._trials = now, 0, 0
-            self._next_trial_at = now + ill_pause(1)
+            self._next_trial_at = now + retry_pause(1)
         self._last_at = now
         self.replies += 1
-        self._tell()
+        self._notify()
 
     def try_out(self) -> None:
-        """Note that one of those who wait is sent again."""
+        """Record that a trial request is sent."""
         self._trials += 1
-        self._next_trial_at = time.monotonic() + ill_pause(self._trials + 1)
+        self._next_trial_at = time.monotonic() + retry_pause(self._trials + 1)
 
     def over(self) -> None:
-        """Note a readable reply."""
+        """Record a valid reply."""
         if self.is_on:
             self.recovered_at = time.monotonic()
         self.replies = 0
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until something changes, or a trial is due, or the time is over."""
+        """Wait at most `seconds` for the next reply or trial."""
         if self._change is None or self._change.done():
             self._change = asyncio.get_running_loop().create_future()
         now = time.monotonic()
-        due = self._next_trial_at - now if self._next_trial_at > now else ILL_PAUSE
-        await asyncio.wait((self._change,), timeout=max(0.0, min(seconds, due, self._since + ILL_FOR - now)) + 0.001)
+        due = self._next_trial_at - now if self._next_trial_at > now else RETRY_PAUSE
+        await asyncio.wait((self._change,), timeout=max(0.0, min(seconds, due, self._since + FAULTY_FOR - now)) + 0.001)
 
 
 class Replicas:
-    """The servers behind a gateway, by number: which of them gave ill replies, and which one takes requests.
+    """The replicas behind a gateway, by number: which of them gave invalid replies, and which one accepts requests.
 
-    Attribute `good` is the number of one that took a request; empty where none is known.
+    Attribute `good` is the number of one that accepted a request; empty if none is known.
     """
 
     def __init__(self) -> None:
         self.good = ""
-        self._ill_at: dict[str, float] = {}
+        self._faulty_at: dict[str, float] = {}
 
     @property
-    def are_ill(self) -> bool:
-        """Whether all of them gave ill replies of late."""
+    def are_faulty(self) -> bool:
+        """Whether all replicas gave invalid replies recently."""
         lately = time.monotonic() - FORGOTTEN_AFTER
-        return not self.good and sum(at > lately for at in self._ill_at.values()) == len(NUMBERS)
+        return not self.good and sum(at > lately for at in self._faulty_at.values()) == len(NUMBERS)
 
     def next(self, number: str) -> str:
-        """Return the number for the next try of a request whose reply was ill, by the number that it had."""
+        """Return the replica number for the retry of a request; `number` is the replica that failed it."""
         if number:
-            self._ill_at[number] = time.monotonic()
+            self._faulty_at[number] = time.monotonic()
             self.doubt(number)
-        return self.good or min(random.sample(NUMBERS, len(NUMBERS)), key=lambda one: self._ill_at.get(one, 0.0))
+        return self.good or min(random.sample(NUMBERS, len(NUMBERS)), key=lambda one: self._faulty_at.get(one, 0.0))
 
     def doubt(self, number: str) -> None:
-        """Note that one who was asked by its number has not answered yet."""
+        """Stop preferring a replica that has not answered in time."""
         if number == self.good:
             self.good = ""
 
     def took(self, number: str) -> None:
-        """Note that a request was answered well, by the number that it had; empty for none."""
-        self._ill_at.pop(number, None)
+        """Record a valid reply to a request that was sent to replica `number`; empty for no particular one."""
+        self._faulty_at.pop(number, None)
         self.good = number or self.good
-        if not number and self.are_ill:
-            self._ill_at.clear()
+        if not number and self.are_faulty:
+            self._faulty_at.clear()
 
 
-def ill_pause(times: int) -> float:
-    """Return the seconds until a request is sent again that had so many ill replies."""
-    return backoff(ILL_PAUSE, math.inf, times - 1)
+def retry_pause(times: int) -> float:
+    """Return the seconds before the retry of a request after `times` invalid replies."""
+    return backoff(RETRY_PAUSE, math.inf, times - 1)
 
 
 class Endpoint:
@@ -425,16 +428,16 @@ class Endpoint:
         url: base URL.
         headers: sent with every request.
         ceiling: most requests in flight.
-        session: that carries the requests.
-        pace: of the service.
-        is_awaited: whether anyone waits for the service.
-        may_eject: whether enough other endpoints are left to do without this one.
-        has_others: whether the service has other endpoints at all.
+        session: HTTP session.
+        latency: latency of the service.
+        is_awaited: returns whether a caller waits for the service.
+        may_eject: returns whether enough other endpoints are available to eject this one.
+        has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out.
-        moves: whether the service may move; who refuses its key may then be another in its place.
+        moves: whether the service may move: a server that rejects the key may then belong to another service.
 
     Raises:
-        SettingsError: the environment names a proxy for it that is none for HTTP.
+        SettingsError: the environment sets a proxy for the URL that is not an HTTP proxy.
     """
 
     def __init__(
@@ -443,7 +446,7 @@ class Endpoint:
         headers: Mapping[str, str],
         ceiling: int,
         session: aiohttp.ClientSession,
-        pace: Pace,
+        latency: LatencyTracker,
         is_awaited: Callable[[], bool],
         may_eject: Callable[[Endpoint], bool],
         has_others: Callable[[], bool],
@@ -453,8 +456,8 @@ class Endpoint:
     ) -> None:
         self.url = url
         self.limiter = Limiter(ceiling)
-        self.incident = EndpointFailure(is_awaited)
-        self.illness = Illness()
+        self.failure = EndpointFailure(is_awaited)
+        self.reply_faults = ReplyFaults()
         self.replicas = Replicas()
         self.stalls = {"GET": Stall(), "POST": Stall()}
         self.in_flight = 0
@@ -465,7 +468,7 @@ class Endpoint:
         self._moves = moves
         self._headers = headers
         self._session = session
-        self._pace = pace
+        self._latency = latency
         self._attempts: dict[Attempt, None] = {}
         self._unanswered = self._hangs = False
         self._heard_at = 0.0
@@ -476,8 +479,8 @@ class Endpoint:
         self._gateway: asyncio.Task[bool] | None = None
 
     def cause(self) -> str:
-        """Return why what was sent here has no answer yet, as far as that is known; empty where all was answered."""
-        known = [str(self.incident)] if self.incident.error is not None else []
+        """Return the known reason why requests have no answer yet; empty if all were answered."""
+        known = [str(self.failure)] if self.failure.error is not None else []
         if self._attempts:
             known.append(self._silence())
         return "; ".join(known) or self._lapsed
@@ -493,11 +496,11 @@ class Endpoint:
 
     @property
     def is_away(self) -> bool:
-        """Whether it is down, or stalls."""
-        return self.incident.down_since < math.inf or any(stall.is_on for stall in self.stalls.values())
+        """Whether the endpoint is down or stalled."""
+        return self.failure.down_since < math.inf or any(stall.is_on for stall in self.stalls.values())
 
     def timed_out(self, attempt: Attempt) -> str:
-        """Note that nobody waits for an attempt any more; return the cause, to be known until something is answered."""
+        """Record that an attempt timed out; return the cause, which is kept until the next answer."""
         self._lapsed = self.cause()
         message, cheap = attempt.message, attempt.message.cheap
         is_cheap = message.body is None or cheap is not None
@@ -505,68 +508,68 @@ class Endpoint:
         self._on_stall()
         return self._lapsed
 
-    async def ask(self, message: Message, patience: AttemptTimeout, hedge: SendHedge | None = None) -> Any:
-        """Return the result of a message that has its place in `in_flight`.
+    async def ask(self, message: Message, timeout: AttemptTimeout, hedge: SendHedge | None = None) -> Any:
+        """Send a message, which `in_flight` counts already, and return its result.
 
         Args:
             message: to send.
-            patience: of all who wait for it.
-            hedge: sends it elsewhere when it is stuck; None where it is sent only once.
+            timeout: timeout shared by all waiters.
+            hedge: sends a stuck message to another server; None to disable hedging.
 
         Raises:
-            DeadlineError: nobody has the patience any more.
+            DeadlineError: the timeout has passed.
             OverloadError, UnreachableError: as `send` does, or the endpoint hangs.
-            RejectedError, ReplyError: what the reply means.
-            BudgetError: it is not admitted.
+            RejectedError, ReplyError: the error in the reply.
+            BudgetError: the message is not admitted.
         """
         if self.limiter.pauses:
-            await self._try_out(message.cheap, patience)
+            await self._try_out(message.cheap, timeout)
         if message.admit is not None:
             await message.admit()
         try:
-            result, is_own = await self._send(message, patience, hedge)
+            result, is_own = await self._send(message, timeout, hedge)
         except RejectedError as error:
             if not error.is_misplaced:
-                self._found()
+                self._succeeded()
             raise
         if is_own:
-            self._found()
+            self._succeeded()
         return result
 
-    def _found(self) -> None:
-        if self.incident.error is not None:
-            self.incident.over()
-        if self.illness.replies:
-            self.illness.over()
+    def _succeeded(self) -> None:
+        if self.failure.error is not None:
+            self.failure.over()
+        if self.reply_faults.replies:
+            self.reply_faults.over()
             self.replicas.took("")
         self._lapsed = ""
         self._hangs = False
         self.limiter.succeeded()
 
-    async def _try_out(self, cheap: Message | None, patience: AttemptTimeout) -> None:
-        """Ask an endpoint that took nothing of late something cheap before it gets work."""
+    async def _try_out(self, cheap: Message | None, timeout: AttemptTimeout) -> None:
+        """Probe an endpoint that did not accept requests recently before it gets a real request."""
         if cheap is None and (not self._hangs or is_actor(self.url)):
             return
         try:
-            await self._send(HEALTH if cheap is None else cheap, patience)
+            await self._send(HEALTH if cheap is None else cheap, timeout)
         except (RejectedError, ReplyError):
-            return  # it is there; what it thinks of real work the next request shows
+            return  # it is up; the next request shows whether it accepts real work
         except OverloadError:
             if cheap is not None:
                 raise
 
     async def _send(
-        self, message: Message, patience: AttemptTimeout, hedge: SendHedge | None = None
+        self, message: Message, timeout: AttemptTimeout, hedge: SendHedge | None = None
     ) -> tuple[Any, bool]:
-        """Return the result of one attempt, and whether this endpoint brought it rather than the hedge."""
-        left = patience.left()
+        """Return the result of one attempt, and whether it came from this endpoint rather than from the hedge."""
+        left = timeout.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        attempt = Attempt(self, message, patience, hedge)
+        attempt = Attempt(self, message, timeout, hedge)
         self._begin(attempt, left if hedge is None else min(left, LEAST))
         answered = lives = True
         try:
             result = await self._exchange(message, headers)
-            self._pace.answered(attempt.sent_at)
+            self._latency.answered(attempt.sent_at)
             return result, True
         except asyncio.CancelledError:
             answered = lives = False
@@ -575,9 +578,9 @@ class Endpoint:
             return result, False
         except ServiceError as error:
             lives = not isinstance(error, UnreachableError)
-            attempt.end()  # an interruption would end what follows, and be taken for the caller's cancellation
+            attempt.end()  # a later interruption would look like the caller's cancellation
             if isinstance(error, OverloadError) and error.status in STEERED:
-                await self.is_gateway(patience.left())
+                await self.is_gateway(timeout.left())
             self._failed(error, attempt.sent_at)
             raise
         finally:
@@ -597,37 +600,37 @@ class Endpoint:
             raise UnreachableError(f"{error}; its key is not the one that {VARIABLE} has for it") from error
 
     def _failed(self, error: ServiceError, sent_at: float) -> None:
-        """Tell the limiter what a failed attempt says of the endpoint."""
+        """Update the limiter and the failure state after a failed attempt."""
         ejects = self._may_eject(self)
         if isinstance(error, RejectedError):
-            return  # whether it is the endpoint's fault shows when another one takes the request
-        self.incident.note(error)
+            return  # the endpoint is at fault only if another one accepts the request
+        self.failure.note(error)
         if isinstance(error, ReplyError):
-            self.illness.note()
+            self.reply_faults.note()
             if ejects:
                 self.limiter.failed(ejects=True)
         elif isinstance(error, OverloadError) and self.is_known_gateway and error.status in STEERED:
-            pass  # another of its servers may take the request
+            pass  # another replica may accept the request
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
         elif is_down(error):
-            self.illness.over()  # what it is now the limiter and the outage see to
+            self.reply_faults.over()  # the limiter and the outage handle a server that is down
             self.limiter.failed(ejects=ejects)
 
-    def was_wrong(self, error: ServiceError) -> None:
-        """Note that another endpoint took what this one rejected: its key, its path or its model is wrong."""
-        self.incident.note(error)
+    def rejected_wrongly(self, error: ServiceError) -> None:
+        """Record that another endpoint accepted a request that this one rejected: its key, path or model is wrong."""
+        self.failure.note(error)
         if self._may_eject(self):
             self.limiter.failed(ejects=True)
 
     def _was_overtaken(self, attempt: Attempt) -> None:
-        """Note that a hedge was answered first; where that happens time and again, the endpoint hangs."""
+        """Record that a hedge was answered first; if that happens repeatedly, the endpoint hangs."""
         if not self._may_eject(self):
             return
         seconds = time.monotonic() - attempt.sent_at
         error = UnreachableError(f"{self._named}: no answer within {seconds:.1f} s, and another endpoint answered")
         self._hangs = True
-        self.incident.note(error, attempt.sent_at)
+        self.failure.note(error, attempt.sent_at)
         self.limiter.failed(ejects=True)
         if self.limiter.is_open:
             for one in list(self._attempts):
@@ -635,34 +638,34 @@ class Endpoint:
                     one.interrupt(error)
 
     def _begin(self, attempt: Attempt, look_in: float) -> None:
-        """Watch an attempt, which is interrupted when the endpoint turns out to hang."""
+        """Register an attempt, to be checked after `look_in` seconds and interrupted if the endpoint hangs."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts[attempt] = None
-        self._go_round_in(look_in)
+        self._check_in(look_in)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._watch_silence())
 
     def _end(self, attempt: Attempt, *, answered: bool) -> None:
-        """Watch an attempt no longer, which has ended with an answer of any kind or without."""
+        """Remove an attempt that has ended, with or without an answer."""
         del self._attempts[attempt]
         self._unanswered = not answered
         if answered:
             self._heard_at = time.monotonic()
 
-    def _go_round_in(self, seconds: float) -> None:
-        """Look at all attempts then, if not before: one timer for all costs less than one each."""
+    def _check_in(self, seconds: float) -> None:
+        """Check all attempts in `seconds` at the latest; one timer for all is cheaper than one for each."""
         loop = asyncio.get_running_loop()
         if self._round is not None and self._round.when() <= loop.time() + seconds:
             return
         if self._round is not None:
             self._round.cancel()
-        self._round = loop.call_later(seconds, self._go_round)
+        self._round = loop.call_later(seconds, self._check_all)
 
-    def _go_round(self) -> None:
+    def _check_all(self) -> None:
         self._round = None
         if self._attempts:
-            self._go_round_in(min([attempt.look() for attempt in list(self._attempts)]))
+            self._check_in(min([attempt.look() for attempt in list(self._attempts)]))
 
     async def _watch_silence(self) -> None:
         while self._attempts or self._unanswered:
@@ -677,7 +680,7 @@ class Endpoint:
                 continue
             hangs = UnreachableError(f"{self._named}: accepts requests and does not answer")
             self._hangs = True
-            self.incident.note(hangs, self._heard_at)
+            self.failure.note(hangs, self._heard_at)
             self.limiter.failed(at_once=True, ejects=self._may_eject(self))
             for attempt in list(self._attempts):
                 attempt.interrupt(hangs)
@@ -685,29 +688,29 @@ class Endpoint:
 
     async def _lives(self) -> bool:
         silent = UnreachableError(f"{self._named}: no answer even to GET /health")
-        noting = asyncio.get_running_loop().call_later(SAID_AFTER - SILENCE, self.incident.note, silent, self._heard_at)
+        noting = asyncio.get_running_loop().call_later(LOG_AFTER - SILENCE, self.failure.note, silent, self._heard_at)
         try:
             error = await self._probed(HEALTH, PING_TIMEOUT)
         finally:
             noting.cancel()
         if isinstance(error, UnreachableError):
             return False
-        if self.incident.error is silent:
-            self.incident.over()
+        if self.failure.error is silent:
+            self.failure.over()
         return True
 
     async def probe(self, seconds: float) -> None:
-        """Find out whether it is back: it answers /health, and the probes of its stalls, within these seconds."""
+        """Test whether the endpoint is back: it has to answer /health and the probes of its stalls in `seconds`."""
         error = await self._probed(HEALTH, seconds)
         if error is not None and is_down(error):
-            if type(error) is not type(self.incident.error):  # else the request that failed says more than this one
-                self.incident.note(error)
-            self.incident.noted_at = time.monotonic()
+            if type(error) is not type(self.failure.error):  # else the original error is more specific
+                self.failure.note(error)
+            self.failure.noted_at = time.monotonic()
             for stall in self.stalls.values():
-                stall.is_answered(by_probe=True)  # it has gone since
+                stall.is_answered(by_probe=True)  # it is down now, not stalled
             return
-        if self.incident.down_since < math.inf:
-            self.incident.over()
+        if self.failure.down_since < math.inf:
+            self.failure.over()
             self.limiter.resume()
         for stall in self.stalls.values():
             if stall.probe is not None and stall.is_probed:
@@ -716,7 +719,7 @@ class Endpoint:
                     stall.is_answered(by_probe=True)
 
     async def _probed(self, message: Message, seconds: float) -> ServiceError | None:
-        """Return what is wrong with the reply to a probe, None if nothing; raise BudgetError if it is not admitted."""
+        """Send a probe and return the error, None for success; raise BudgetError if it is not admitted."""
         headers = {**self._headers, **message.headers} if message is not HEALTH else {}
         if message.admit is not None:
             await message.admit()
@@ -734,29 +737,29 @@ class Endpoint:
 
         Args:
             since: when it was sent, on `time.monotonic()`.
-            otherwise: seconds after which it does where nothing is known of the service.
+            otherwise: basis of the limit before the first answer, in seconds.
         """
         now = time.monotonic()
-        left = since + self._pace.stuck_after(otherwise) - now
+        left = since + self._latency.stuck_after(otherwise) - now
         if left > 0:
             return left
-        if self._pace.has_answered_since(since) or self._has_others() or self.is_known_gateway:
+        if self._latency.has_answered_since(since) or self._has_others() or self.is_known_gateway:
             return 0.0
         if self._gateway is None:
             self._gateway = asyncio.create_task(self._ask_gateway())
-        return SOON  # the only server: all that was sent since waits alike
+        return SOON  # the only server: a hedge would wait behind the same requests
 
     @property
     def is_known_gateway(self) -> bool:
-        """Whether it was found to pass requests on to several servers."""
+        """Whether the endpoint is known to be a gateway in front of several replicas."""
         task = self._gateway
         return task is not None and task.done() and not task.cancelled() and task.result()
 
     async def is_gateway(self, seconds: float) -> bool:
-        """Return whether it passes requests on to several servers, so that the next try may reach another one.
+        """Return whether the endpoint is a gateway, so that a retry may reach another replica.
 
         Args:
-            seconds: for which the answer is waited for at most; until there is one it counts as no gateway.
+            seconds: most seconds to wait for the answer; without one the result is False.
         """
         if self._gateway is None:
             self._gateway = asyncio.create_task(self._ask_gateway())
@@ -776,8 +779,8 @@ class Endpoint:
         return reply.status == 200 and b'"ok"' in reply.data
 
     def close(self) -> None:
-        """End the watch."""
-        self.incident.over()
+        """Stop the timers and background tasks."""
+        self.failure.over()
         for one in (self._watch, self._round, self._gateway):
             if one is not None:
                 one.cancel()

@@ -1,24 +1,24 @@
-"""A service behind one or several equivalent URLs: where a request goes, when, and again when it did not work.
+"""A service behind one or several equivalent URLs: load balancing, failover and retries.
 
-This module alone decides about endpoints, limits and retries. Above it something is sent again in three cases: a
-judge is asked once more for an unreadable verdict, a batch is split to isolate the sample at fault, and what failed is
-sent again for a caller who joined with more time (`core.batching`). What a reply means is `reply`'s table, what it does
-to its endpoint is `endpoint`'s affair, and this is what becomes of the request:
+This module alone selects endpoints and decides about retries. Other code sends again in three cases: a judge is asked
+once more for an unreadable verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a
+caller that joined with more time (`core.batching`). `reply` classifies replies, and `endpoint` applies them to the
+endpoint. A request is handled as follows:
 
-1. It goes to the endpoint with the fewest in flight, or waits in line until one has room (`limiter`, AIMD).
-2. After a failure it goes to another endpoint at once, as long as one is left that is neither paused nor ejected.
-   Failover spends no budget.
-3. With none left, overload is waited out until the deadline, under the limiters' control; `Retry-After` beyond the
-   deadline ends the wait.
-4. So is an outage, but it costs one timeout in all: all calls share it, it counts from the outage's start, and later
-   calls fail at once until a probe in the background succeeds (`outage`).
-5. After an ill reply with none left it is tried `max_retries` times with growing pauses, out of a budget (a tenth of
-   all requests, and ten). While an endpoint is ill for everybody, one request at a time finds out whether that is over;
-   then all go. Behind our gateway the next tries ask for another of its servers by number, and spend no budget.
-6. A rejection is final; if it is about key, path or model, once all endpoints have said so (404 once more).
-7. Endpoints are ejected as by Envoy's outlier detection: after three failures in a row (of 429, 503 and 529 ten), for a
-   growing interval, never more than half of them; then a probe and a single request show whether one is back.
-8. A request that is stuck is hedged out of the budget; a hedge that was answered first gives its token back.
+1. It goes to the endpoint with the fewest requests in flight, or queues until one has capacity (`limiter`, AIMD).
+2. After a failure it goes to another endpoint immediately if one is neither paused nor ejected. Failover is not
+   charged to the retry budget.
+3. If none is left, overload is retried until the deadline, paced by the limiters. A `Retry-After` beyond the deadline
+   ends the request.
+4. An outage is waited for, but costs one timeout in total: all calls share it, it counts from the start of the outage,
+   and later calls fail fast until a background probe succeeds (`outage`).
+5. An invalid reply is retried `max_retries` times with growing pauses, from a retry budget (a tenth of all requests,
+   plus ten). While an endpoint gives invalid replies to all requests, one trial request at a time is sent; once it
+   succeeds, all continue. Behind our gateway retries address another replica by number, and are not charged.
+6. A rejection is final. If it is about the key, path or model, all endpoints are tried first (404 twice).
+7. Endpoints are ejected as in Envoy's outlier detection: after three failures in a row (ten for 429, 503 and 529), for
+   a growing interval, at most half of them. A probe and a single request then test for recovery.
+8. A stuck request is hedged from the budget. A hedge that is answered first refunds its token.
 """
 
 from __future__ import annotations
@@ -45,45 +45,45 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.endpoint import Endpoint, Message, Pace, ill_pause
+from rewardstack.transport.endpoint import Endpoint, LatencyTracker, Message, retry_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST, backoff
 from rewardstack.transport.outage import Outage
 from rewardstack.transport.reply import DOWN, LIMITING, STEERED
 
 RETRY_SHARE = 0.1
-"""Of a retry, which each request earns."""
+"""Fraction of a retry that each request adds to the budget."""
 RETRY_RESERVE = 10.0
-"""Retries that are there from the start."""
+"""Initial retry budget."""
 PAST_THE_LIMIT = 3
-"""Hedges that an endpoint gets beyond its limit: they show which server hangs."""
+"""Hedges that an endpoint accepts beyond its limit, to find out which server hangs."""
 LOADING_PAUSE = 2.5
-"""Seconds until 404 is tried once more: a model may still load."""
+"""Seconds before the retry after a 404: a model may still be loading."""
 NOT_FOUND = 404
 
 Place = tuple[tuple[str, ...], str]
-"""Base URLs of equivalent endpoints, and the key that is sent to each."""
+"""Base URLs of equivalent endpoints, and their API key."""
 Turn = asyncio.Future["Endpoint | None"]
-"""Its result is an endpoint, with a place that is now the waiter's; None where one is to look whether to wait on."""
+"""Resolves to an endpoint with a slot for the waiter; None if the waiter has to check whether to keep waiting."""
 Tried = frozenset[Endpoint]
-NOBODY: Tried = frozenset()
+NONE_TRIED: Tried = frozenset()
 
 
 class RetryBudget:
-    """Retries may add a tenth to the load, no more: a service that answers with errors is not buried under repeats.
+    """Limits retries to a tenth of the load, so that retries do not overload a service that answers with errors.
 
-    Each request earns a tenth of a retry, up to a hundred; a few are there from the start.
+    Each request earns a tenth of a retry, up to 100 retries; the budget starts with `RETRY_RESERVE`.
     """
 
     def __init__(self) -> None:
         self._tokens = RETRY_RESERVE
 
     def earn(self, retries: float = RETRY_SHARE) -> None:
-        """Note that a request was made, or that a retry was not needless."""
+        """Add to the budget, for a request or a retry that was useful."""
         self._tokens = min(self._tokens + retries, RETRY_RESERVE * 10)
 
     def spend(self) -> bool:
-        """Return whether one more retry is affordable; take its price if so."""
+        """Take one retry from the budget; return whether it had one."""
         if self._tokens < 1.0:
             return False
         self._tokens -= 1.0
@@ -91,31 +91,31 @@ class RetryBudget:
 
 
 class Failures:
-    """What became of one request so far.
+    """The failures of one request so far.
 
     Attributes:
-        error: the last one.
-        endpoint: where that was.
-        at: when that was, on `time.monotonic()`.
-        tried: endpoints that failed it since the last pause; it goes there only if no other is available.
-        faulty: endpoints whose reply was ill or a rejection by key, path or model, with the last such error.
-        is_over: whether it goes to none of the faulty ones any more, and waits for the others alone.
-        rounds: how often all endpoints were faulty.
-        pauses: that it made itself after refusals.
-        replica: number of the server behind a gateway that it goes to; empty for any.
+        error: the last error.
+        endpoint: endpoint of the last error.
+        at: time of the last error, on `time.monotonic()`.
+        tried: endpoints that failed since the last pause; used again only if no other is available.
+        faulty: last error of each endpoint that gave an invalid reply or rejected the key, path or model.
+        is_over: whether faulty endpoints are no longer used.
+        rounds: how often all endpoints have failed.
+        pauses: number of backoff pauses after overload.
+        replica: number of the replica behind a gateway to send to; empty for any.
     """
 
     __slots__ = ("at", "endpoint", "error", "faulty", "is_over", "pauses", "replica", "rounds", "tried")
 
     def __init__(self) -> None:
-        self.tried: Tried = NOBODY
+        self.tried: Tried = NONE_TRIED
         self.faulty: dict[Endpoint, ReplyError | RejectedError] = {}
         self.is_over = False
         self.rounds = self.pauses = 0
         self.replica = ""
 
     def note(self, endpoint: Endpoint, error: ServiceError) -> None:
-        """Note a failure."""
+        """Record a failure."""
         self.endpoint, self.error, self.at = endpoint, error, time.monotonic()
         self.tried |= {endpoint}
         if isinstance(error, (ReplyError, RejectedError)):
@@ -134,13 +134,13 @@ class Failures:
 
 
 class WaitQueue:
-    """Those who wait for a place at an endpoint, in order; its length is how many.
+    """A FIFO queue of requests that wait for a slot at an endpoint.
 
     Args:
-        endpoints: says which there are now.
-        seconds_left: for which a call of this deadline and with these failures still waits.
-        leave: gives back a place that a cancelled call does not need.
-        look: finds out whether the service has moved, while somebody waits; None for one that stays.
+        endpoints: returns the current endpoints.
+        seconds_left: returns the seconds that a call with this deadline and these failures still waits.
+        leave: releases the slot of a cancelled call.
+        look: checks whether the service has moved; None for a service at a fixed address.
     """
 
     def __init__(
@@ -163,10 +163,10 @@ class WaitQueue:
         return len(self._waiting) + len(self._retries)
 
     def take(self, failures: Failures | None = None) -> Endpoint | None:
-        """Return an endpoint with a place that is the caller's now, the one that has least to do; None if all are full.
+        """Reserve a slot at the least loaded endpoint and return the endpoint; None if all are full.
 
         Args:
-            failures: of the caller's request, which say where it may go; None for a new one.
+            failures: of the caller's request; None for a new one.
         """
         endpoints = self._endpoints()
         some = endpoints if failures is None else failures.candidates(endpoints)
@@ -178,11 +178,11 @@ class WaitQueue:
         return endpoint
 
     async def wait(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint | None:
-        """Wait for a turn, and return its endpoint; None where one is to look whether to wait any longer.
+        """Wait for a slot and return its endpoint; None if the caller has to check whether to keep waiting.
 
         Args:
-            deadline: of all who wait for the request.
-            failures: of a request that is sent again, which comes before all others; None for a new one.
+            deadline: shared by all waiters of the request.
+            failures: of a retry, which precedes new requests; None for a new one.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         if failures is None:
@@ -190,7 +190,7 @@ class WaitQueue:
         else:
             self._retries[turn] = deadline, failures
         if self._retries or len(self._waiting) == 1:
-            self.hand_out()
+            self.assign_slots()
         self._watch(self._seconds_left(deadline, failures))
         try:
             return await turn
@@ -204,26 +204,26 @@ class WaitQueue:
         self._waiting.pop(turn, None)
         self._retries.pop(turn, None)
 
-    def hand_out(self) -> None:
-        """Give free places to those who wait; come back when a paused endpoint opens, or to look for the service."""
+    def assign_slots(self) -> None:
+        """Assign free slots to waiters; schedule the next check for when a pause ends or the service may have moved."""
         if self._retries:
-            self._hand_out_to_retries()
-        while self._waiting and self._give(next(iter(self._waiting)), None):
+            self._assign_to_retries()
+        while self._waiting and self._assign(next(iter(self._waiting)), None):
             pass
         if self._waiting or self._retries:
-            self._come_back()
+            self._schedule_wake()
 
-    def _hand_out_to_retries(self) -> None:
-        in_vain: set[tuple[Tried, bool]] = set()
+    def _assign_to_retries(self) -> None:
+        without_slot: set[tuple[Tried, bool]] = set()
         for turn, (_, failures) in list(self._retries.items()):
             alike = failures.tried, failures.is_over
-            if (NOBODY, False) in in_vain:
+            if (NONE_TRIED, False) in without_slot:
                 break
-            if alike not in in_vain and not self._give(turn, failures):
-                in_vain.add(alike)
+            if alike not in without_slot and not self._assign(turn, failures):
+                without_slot.add(alike)
 
-    def _give(self, turn: Turn, failures: Failures | None) -> bool:
-        """Return whether a turn needs nothing more: it has a place now, or was cancelled."""
+    def _assign(self, turn: Turn, failures: Failures | None) -> bool:
+        """Assign a slot to a waiter; return whether it left the queue, with a slot or cancelled."""
         if not turn.done():
             endpoint = self.take(failures)
             if endpoint is None:
@@ -232,8 +232,8 @@ class WaitQueue:
         self._remove(turn)
         return True
 
-    def have_all_look(self) -> None:
-        """End all turns without a place, so that each who waits looks whether to wait any longer."""
+    def wake_all(self) -> None:
+        """Wake all waiters without a slot, so that each checks whether to keep waiting."""
         for turn in (*self._retries, *self._waiting):
             self._end(turn)
 
@@ -242,34 +242,34 @@ class WaitQueue:
         if not turn.done():
             turn.set_result(None)
 
-    def _come_back(self) -> None:
+    def _schedule_wake(self) -> None:
         if self._look is not None:
-            self._ring_in(LOOK)
+            self._wake_in(LOOK)
         for endpoint in self._endpoints():
             if endpoint.limiter.opens_at and (pause := endpoint.limiter.opens_at - time.monotonic()) > 0:
-                self._ring_in(pause)
+                self._wake_in(pause)
 
-    def _ring_in(self, seconds: float) -> None:
-        """Look after all who wait then, if not before: one timer for all costs less than one each."""
+    def _wake_in(self, seconds: float) -> None:
+        """Wake the queue in `seconds` at the latest; one timer for all waiters is cheaper than one for each."""
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             if self._timer.when() <= loop.time() + seconds:
                 return
             self._timer.cancel()
-        self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._ring)
+        self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._wake)
 
     def _watch(self, seconds: float) -> None:
         self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + seconds)
-        self._ring_in(seconds)
+        self._wake_in(seconds)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self._timer = None
-        with suppress(SettingsError):  # the next call says it
+        with suppress(SettingsError):  # the next call raises it
             if self._look is not None:
                 self._look()
-        self.hand_out()
+        self.assign_slots()
         if time.monotonic() < self._first_gives_up_at:
-            self._ring_in(self._first_gives_up_at - time.monotonic())
+            self._wake_in(self._first_gives_up_at - time.monotonic())
             return
         self._first_gives_up_at = math.inf
         for turn, (deadline, failures) in (*self._retries.items(), *self._waiting.items()):
@@ -280,24 +280,23 @@ class WaitQueue:
                 self._watch(left)
 
     def close(self) -> None:
-        """Come back no more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 class EndpointPool:
-    """Equivalent endpoints under one key.
+    """Equivalent endpoints that share an API key.
 
     Args:
         urls: their base URLs.
         api_key: sent to each of them as a bearer token; empty for none.
-        session: that carries the requests.
-        ceiling: most requests in flight to one of them.
-        max_retries: further attempts for a request whose replies are ill.
-        place_now: where the service is now, for one that may move; None for one that stays.
-        refused_timeout: seconds for which refused connections are waited for at most; one that may move is waited for
-            as long as any.
+        session: HTTP session.
+        ceiling: most requests in flight to one endpoint.
+        max_retries: retries of a request after invalid replies.
+        place_now: returns the current address of a service that may move; None for a fixed address.
+        refused_timeout: most seconds to wait while connections are refused; ignored if the service may move.
     """
 
     def __init__(
@@ -317,7 +316,7 @@ class EndpointPool:
             Endpoint,
             ceiling=ceiling,
             session=session,
-            pace=Pace(),
+            latency=LatencyTracker(),
             is_awaited=self._is_awaited,
             may_eject=self._may_eject,
             has_others=lambda: len(self._endpoints) > 1,
@@ -336,50 +335,50 @@ class EndpointPool:
         )
 
     async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
-        """Return what a message brings.
+        """Send a message, with retries, and return its result.
 
         Args:
-            message: that is sent, and sent again where that may help.
-            deadline: of all who wait for the reply.
+            message: to send.
+            deadline: shared by all waiters.
 
         Raises:
-            DeadlineError: no usable answer came in time; names the last obstacle.
-            UnreachableError: the service is down, and has been for as long as a call waits for it.
-            RejectedError: the service refused for good.
-            ReplyError: its replies are ill, more often than retries allow.
+            DeadlineError: no valid answer came in time; names the last error.
+            UnreachableError: the service has been down for as long as a call waits.
+            RejectedError: the service rejected the request.
+            ReplyError: all retries got invalid replies.
             BudgetError: an attempt was not admitted.
         """
         self._budget.earn()
         deadline.waits_for(self)
         failures: Failures | None = None
-        patience = AttemptTimeout(deadline, time.monotonic())
+        timeout = AttemptTimeout(deadline, time.monotonic())
         self._look()
         self._outage.raise_if_stalled(message.method, deadline)
         while True:
             endpoint = await self._turn(deadline, failures)
-            # A place that only others' failures have made free is no progress: a service that never answers would be
-            # waited for by one batch of requests after the other.
-            if patience.since < self.last_progress:
-                patience = deadline.sent()
+            # A slot that was freed by a failure is no progress: else each batch of requests would wait a whole timeout
+            # for a service that never answers.
+            if timeout.since < self.last_progress:
+                timeout = deadline.sent()
             try:
-                return await self._attempt(endpoint, message, patience, failures)
+                return await self._attempt(endpoint, message, timeout, failures)
             except (OverloadError, UnreachableError, RejectedError, ReplyError) as error:
                 if isinstance(error, RejectedError) and not error.is_misplaced:
                     raise
                 failures = failures or Failures()
                 failures.note(endpoint, error)
-            await self._until_again(message, failures, deadline)
+            await self._until_retry(message, failures, deadline)
             self._look()
 
     async def _attempt(
-        self, endpoint: Endpoint, message: Message, patience: AttemptTimeout, failures: Failures | None
+        self, endpoint: Endpoint, message: Message, timeout: AttemptTimeout, failures: Failures | None
     ) -> Any:
-        """Return what an endpoint makes of a message that has a place there, or its hedge; raises as `ask` does."""
+        """Send a message to an endpoint with a reserved slot and return its or its hedge's result; raise as `ask`."""
         sent = message if failures is None else message.to_replica(failures.replica)
         is_hedged = message.is_hedged or len(self._endpoints) > 1
-        hedge = partial(self._hedge, endpoint, message, patience) if is_hedged else None
+        hedge = partial(self._hedge, endpoint, message, timeout) if is_hedged else None
         try:
-            result = await endpoint.ask(sent, patience, hedge)
+            result = await endpoint.ask(sent, timeout, hedge)
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
@@ -392,53 +391,53 @@ class EndpointPool:
             self._leave(endpoint)
 
     def _learn(self, failures: Failures, taker: Endpoint) -> None:
-        """Count the rejections of a request against the endpoints that they came from, once another has taken it."""
+        """Blame the endpoints that rejected a request once another endpoint has accepted it."""
         for endpoint, error in failures.faulty.items():
             if endpoint is not taker and isinstance(error, RejectedError):
-                endpoint.was_wrong(error)
+                endpoint.rejected_wrongly(error)
         if failures.replica:
             taker.replicas.took(failures.replica)
 
     def _may_eject(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint may be ejected: with it no more than half of them are."""
+        """Return whether an endpoint may be ejected, which leaves at least half of them available."""
         out = sum(not one.limiter.is_available for one in self._endpoints if one is not endpoint)
         return 2 * (out + 1) <= len(self._endpoints)
 
-    async def _until_again(self, message: Message, failures: Failures, deadline: SharedDeadline) -> None:
-        """Return when a request that failed is to be sent again: at once, if another endpoint is left.
+    async def _until_retry(self, message: Message, failures: Failures, deadline: SharedDeadline) -> None:
+        """Wait until a failed request may be retried, which is immediately if another endpoint is available.
 
         Raises:
-            ServiceError: its last one, where it is not.
+            ServiceError: the last error, if it is final.
         """
         if any(one.limiter.is_available for one in self._endpoints if one not in failures.tried):
             return
-        failures.tried = NOBODY
+        failures.tried = NONE_TRIED
         error = failures.error
         if isinstance(error, UnreachableError):
-            return  # the outage and the limiters say when
+            return  # the outage and the limiters control the wait
         if isinstance(error, OverloadError):
-            await self._until_taken(error, failures, deadline)
+            await self._until_accepted(error, failures, deadline)
             return
         failures.rounds += 1
         try:
             if isinstance(error, RejectedError):
                 await self._until_loaded(error, message, failures, deadline)
             elif isinstance(error, ReplyError):
-                await self._until_well(error, message, failures, deadline)
+                await self._until_healthy(error, message, failures, deadline)
         except (RejectedError, ReplyError):
             if not self._is_one_awaited(failures, deadline):
                 raise
             failures.is_over = True
 
     def _is_one_awaited(self, failures: Failures, deadline: SharedDeadline) -> bool:
-        """Return whether another endpoint than the faulty ones may still take the request within the deadline."""
+        """Return whether an endpoint that is not faulty may still accept the request within the deadline."""
         others = [one for one in self._endpoints if one not in failures.faulty]
         return bool(others) and deadline.remaining() > 0 and self._outage.ends_in(others, deadline) > 0
 
-    async def _until_taken(self, error: OverloadError, failures: Failures, deadline: SharedDeadline) -> None:
-        """Return when a service that refuses for now may be asked again; as a rule the limiters say when."""
+    async def _until_accepted(self, error: OverloadError, failures: Failures, deadline: SharedDeadline) -> None:
+        """Wait until an overloaded service may be tried again; usually the limiters control the wait."""
         if error.retry_after > deadline.remaining():
-            why = f"{error}; it asks to wait {error.retry_after:.0f} s, which is beyond the deadline"
+            why = f"{error}; Retry-After of {error.retry_after:.0f} s is beyond the deadline"
             raise DeadlineError(why) from error
         replicas = failures.endpoint.replicas
         if (
@@ -458,57 +457,57 @@ class EndpointPool:
     async def _until_loaded(
         self, error: RejectedError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
-        """Return when a key, path or model may be tried again: behind a gateway, or where a server may still load."""
-        illness = failures.endpoint.illness
-        illness.note()
+        """Wait before the retry of a rejected key, path or model; raise the error if no retry can help."""
+        reply_faults = failures.endpoint.reply_faults
+        reply_faults.note()
         if message.is_optional:
             raise error
         if await failures.endpoint.is_gateway(deadline.remaining()):
-            await self._until_elsewhere(error, failures, deadline)
-        elif error.status == NOT_FOUND and failures.rounds == 1 and not illness.is_chronic:
+            await self._until_other_replica(error, failures, deadline)
+        elif error.status == NOT_FOUND and failures.rounds == 1 and not reply_faults.is_final:
             await _sleep(LOADING_PAUSE, error, deadline)
         else:
             raise error
 
-    async def _until_elsewhere(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
-        """Return when a gateway may be asked for another of its servers: at once, if one is known to be well."""
+    async def _until_other_replica(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
+        """Wait until a gateway may be asked for another replica: not at all if a healthy one is known."""
         replicas = failures.endpoint.replicas
         failures.replica = replicas.next(failures.replica)
-        if failures.rounds > self._max_retries or replicas.are_ill:
+        if failures.rounds > self._max_retries or replicas.are_faulty:
             raise error
         if not replicas.good:
-            await _sleep(ill_pause(failures.rounds), error, deadline)
+            await _sleep(retry_pause(failures.rounds), error, deadline)
 
-    async def _until_well(
+    async def _until_healthy(
         self, error: ReplyError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
-        """Return when a request whose reply was ill may be sent again."""
-        illness = failures.endpoint.illness
+        """Wait until a request may be retried after an invalid reply; raise the error if it is final."""
+        reply_faults = failures.endpoint.reply_faults
         if message.once:
             raise error
         if await failures.endpoint.is_gateway(deadline.remaining()):
-            await self._until_elsewhere(error, failures, deadline)
+            await self._until_other_replica(error, failures, deadline)
             return
-        if failures.rounds > self._max_retries or illness.is_chronic:
+        if failures.rounds > self._max_retries or reply_faults.is_final:
             raise error
-        await _sleep(ill_pause(failures.rounds), error, deadline)
-        while illness.recovered_at < failures.at:
-            if not illness.is_on:
+        await _sleep(retry_pause(failures.rounds), error, deadline)
+        while reply_faults.recovered_at < failures.at:
+            if not reply_faults.is_on:
                 if not self._budget.spend():
                     raise error
                 return
             left = deadline.remaining()
-            if illness.is_chronic or left <= 0:
+            if reply_faults.is_final or left <= 0:
                 raise error
-            if illness.is_due and self._budget.spend():
-                illness.try_out()
+            if reply_faults.is_due and self._budget.spend():
+                reply_faults.try_out()
                 return
-            await illness.wait(left)
+            await reply_faults.wait(left)
 
-    def _hedge(self, stuck: Endpoint, message: Message, patience: AttemptTimeout) -> asyncio.Task[Any] | None:
-        """Send a request once more that is stuck at an endpoint, where there is a place for it.
+    def _hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
+        """Send a stuck request again to the best available endpoint; return None if there is none.
 
-        A few go past those who wait for a place: what is stuck may hold all of them.
+        A few hedges may exceed the limit, because stuck requests may hold all slots.
         """
         others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
         default = stuck if message.is_hedged and stuck.limiter.is_available else None
@@ -520,16 +519,16 @@ class EndpointPool:
         ):
             return None
         endpoint.in_flight += 1
-        second = asyncio.create_task(self._second(endpoint, message, patience))
-        # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
+        second = asyncio.create_task(self._second(endpoint, message, timeout))
+        # Not in the task itself: a task that is cancelled before it starts would never release its slot.
         second.add_done_callback(lambda _: self._leave(endpoint))
         return second
 
-    async def _second(self, endpoint: Endpoint, message: Message, patience: AttemptTimeout) -> Any:
+    async def _second(self, endpoint: Endpoint, message: Message, timeout: AttemptTimeout) -> Any:
         replicas = endpoint.replicas
         number = replicas.next("") if endpoint.is_known_gateway else ""
         try:
-            result = await endpoint.ask(message.to_replica(number), patience)
+            result = await endpoint.ask(message.to_replica(number), timeout)
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
@@ -546,13 +545,13 @@ class EndpointPool:
         if endpoint in self._left and not endpoint.in_flight:
             self._left.remove(endpoint)
             endpoint.close()
-        self._queue.hand_out()
+        self._queue.assign_slots()
 
     def follow(self) -> None:
-        """Go where the service is now. What waits comes along; what is in flight stays, and follows if that fails.
+        """Switch to the service's current address; queued requests move, those in flight move only if they fail.
 
         Raises:
-            SettingsError: the environment names a proxy for the new place that is none for HTTP.
+            SettingsError: the environment sets a proxy for the new address that is not an HTTP proxy.
         """
         self._looked_at = time.monotonic()
         place = self._place if self._place_now is None else self._place_now()
@@ -568,16 +567,16 @@ class EndpointPool:
                 self._left.append(endpoint)
             elif endpoint not in self._endpoints:
                 endpoint.close()
-        self.last_progress = self._looked_at  # who waited for the old place has a whole timeout for the new one
-        self._queue.hand_out()
+        self.last_progress = self._looked_at  # restart the timeout of all waiters
+        self._queue.assign_slots()
 
     def _look(self) -> None:
-        """Follow a service that may move; look for it once in `LOOK` seconds."""
+        """Check at most every `LOOK` seconds whether the service has moved, and follow it."""
         if self._place_now is not None and time.monotonic() >= self._looked_at + LOOK:
             self.follow()
 
     async def _turn(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint:
-        """Wait until an endpoint takes one more; the place in it is the caller's."""
+        """Wait for a slot and return its endpoint, with the slot reserved for the caller."""
         while deadline.remaining() > 0:
             if self._outage.ends_in(self._endpoints, deadline) <= 0:
                 await self._raise_if_down(deadline)
@@ -598,24 +597,24 @@ class EndpointPool:
         raise self._out_of_time(None if failures is None else failures.error)
 
     def _seconds_left(self, deadline: SharedDeadline, failures: Failures | None) -> float:
-        """Return the seconds until a call that waits for its turn gives up, as far as one can say now."""
+        """Return the estimated seconds until a queued call gives up."""
         endpoints: Sequence[Endpoint] = self._endpoints
         if failures is not None and failures.is_over:
             endpoints = [one for one in endpoints if one not in failures.faulty]
         return min(deadline.remaining(), self._outage.ends_in(endpoints, deadline)) if endpoints else 0.0
 
     async def _raise_if_down(self, deadline: SharedDeadline) -> None:
-        """Return where the service is back; else have all who wait look whether they still do.
+        """Probe the service; if it is still down, wake all waiters and raise.
 
         Raises:
-            UnreachableError: it is down, and has been for as long as the call waits for it.
+            UnreachableError: the service has been down for as long as the call waits.
         """
         await self._outage.wait_for_probe(deadline)
         if self._outage.ends_in(self._endpoints, deadline) > 0:
             return
         cause = self.cause()
-        self._queue.have_all_look()
-        down = time.monotonic() - max(endpoint.incident.down_since for endpoint in self._endpoints)
+        self._queue.wake_all()
+        down = time.monotonic() - max(endpoint.failure.down_since for endpoint in self._endpoints)
         raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
 
     def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
@@ -624,25 +623,25 @@ class EndpointPool:
         return DeadlineError(f"no answer in time; last: {last}{known}")
 
     def cause(self) -> str:
-        """Return what is known of each endpoint, and how many wait for their turn."""
+        """Return the known state of each endpoint, and the number of queued requests."""
         known = [cause for endpoint in (*self._endpoints, *self._left) if (cause := endpoint.cause())]
         if len(self._queue) > 1:
-            known.append(f"{len(self._queue)} requests wait for their turn")
-        return "; ".join(known) or "nothing is on its way to it"
+            known.append(f"{len(self._queue)} requests are queued")
+        return "; ".join(known) or "no request is in flight"
 
     def _is_awaited(self) -> bool:
         return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
 
     def begin(self, requests: int) -> None:
-        """Let no more than `requests` in flight to each endpoint for now: its server says that it holds no more.
+        """Start each endpoint's limit at `requests`, which is the capacity that its server reports.
 
-        Behind a gateway there may be several such servers, which is found out as after a refusal, by and by.
+        Successes raise the limit later, since there may be several such servers behind a gateway.
         """
         for endpoint in self._endpoints:
             endpoint.limiter.begin(requests)
 
     def close(self) -> None:
-        """End every attempt and every watch."""
+        """End all attempts and background tasks."""
         self._queue.close()
         self._outage.close()
         for endpoint in (*self._endpoints, *self._left):
@@ -650,7 +649,7 @@ class EndpointPool:
 
 
 async def _sleep(seconds: float, error: ServiceError, deadline: SharedDeadline) -> None:
-    """Wait before a request is sent again; raise its error where the deadline comes first."""
+    """Wait before a retry; raise `error` if the deadline comes first."""
     left = deadline.remaining()
     await asyncio.sleep(max(0.0, min(seconds, left)))
     if left <= seconds:

@@ -1,7 +1,7 @@
-"""One exchange with a service, over HTTP or with a Ray actor: every way it can go becomes a reply or an error.
+"""One request to a service, over HTTP or to a Ray actor; each outcome is a reply or a typed error.
 
-Names resolve in daemon threads: neither the loop nor the interpreter's exit waits for a name server that hangs. A name
-whose address refuses is looked up again, so that a server that moved is found.
+Names are resolved in daemon threads, so a hanging name server blocks neither the event loop nor the interpreter's exit.
+After a refused connection the name is resolved again, in case the server has moved.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from rewardstack_settings.kinds import RAY_SCHEME
 CONNECT_TIMEOUT = 5.0
 """Seconds to make a connection."""
 KEEPALIVE = 1.8
-"""Seconds an idle connection is kept: less than the servers' own (vLLM 5 s, gunicorn 75 s), so none closes in use."""
+"""Seconds to keep an idle connection: less than servers do (vLLM 5 s, gunicorn 75 s), so none closes in use."""
 REPLY_BYTES = 64 * 2**20
 """Largest reply that is read."""
-AT_ONCE = 2**16
-"""Bytes of a reply that is read in one piece, if it says its length beforehand."""
+ONE_READ = 2**16
+"""Largest reply, by its Content-Length, that is read in one piece."""
 
 LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for a name whose address is known from before."""
+"""Seconds to wait for the resolution of a name with a known earlier address."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class DaemonResolver(AbstractResolver):
-    """The system's own resolution (`getaddrinfo`), a thread a look-up; the connector caches the answers.
+    """Resolves names with `getaddrinfo`, each in its own thread; the connector caches the answers.
 
-    While name servers do not answer, a name has its last known addresses. One that they deny has none.
+    While name servers do not answer, the last known addresses are used.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class DaemonResolver(AbstractResolver):
         """Return the addresses of `host`.
 
         Raises:
-            OSError: there are none.
+            OSError: `host` has no address.
         """
         key = (host, port, family)
         known = self._known.get(key)
@@ -74,7 +74,7 @@ class DaemonResolver(AbstractResolver):
         return self._known[key]
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing; the interface requires this method."""
 
 
 def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
@@ -93,7 +93,7 @@ def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[Resolve
 
 
 def open_session() -> aiohttp.ClientSession:
-    """A session for the running loop; how many connections are open is the limiters' affair, not its own."""
+    """Return a session for the running loop, without a connection limit: the limiters bound the requests."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, resolver=DaemonResolver()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
@@ -102,19 +102,19 @@ def open_session() -> aiohttp.ClientSession:
 
 
 def authorization(api_key: str) -> dict[str, str]:
-    """The header that carries a key as a bearer token; none where the key is empty."""
+    """Return the `Authorization` header for a bearer token; empty if the key is empty."""
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 @lru_cache(maxsize=1024)
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY) names for `url`, None for none.
+    """Return the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY set for `url`; None for no proxy.
 
-    This machine itself is never asked through one; NO_PROXY may name networks too, such as `10.0.0.0/8`. aiohttp's own
-    `trust_env` looks it up in a thread for every request, which costs most of the throughput.
+    Loopback addresses never use a proxy. NO_PROXY may contain networks, such as `10.0.0.0/8`. aiohttp's `trust_env` is
+    not used, because it starts a thread for each request, which costs most of the throughput.
 
     Raises:
-        SettingsError: it is no HTTP proxy, such as `socks5://…`, or no address; names the variable.
+        SettingsError: the value is not an HTTP proxy, such as `socks5://…`, or not a URL; names the variable.
     """
     parts, proxies = urlsplit(url), getproxies()
     if parts.scheme not in ("http", "https"):
@@ -126,30 +126,30 @@ def proxy_of(url: str) -> str | None:
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if fault := _fault_of_proxy(proxy):
         name = f"{variable.upper()}_PROXY"
-        raise SettingsError(f"{name}: {fault}; set one that is, or name {host} in NO_PROXY", name)
+        raise SettingsError(f"{name}: {fault}; correct it, or add {host} to NO_PROXY", name)
     return proxy
 
 
 def _fault_of_proxy(url: str) -> str:
-    """Why a proxy cannot be used, without its password; empty where it can."""
+    """Return why a proxy cannot be used, without its password; empty if it can."""
     kind = url.partition("://")[0]
     if kind.lower() not in ("http", "https"):
-        return f"{kind[:MESSAGE_CHARACTERS]}:// is no HTTP proxy, and no other is used here"
+        return f"{kind[:MESSAGE_CHARACTERS]}:// is not an HTTP proxy, the only supported kind"
     try:
         parts = urlsplit(url)
         is_one = bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_one = False
-    return "" if is_one else f"it is no address of a proxy, which is {kind}://HOST:PORT"
+    return "" if is_one else f"not a proxy address, which has the form {kind}://HOST:PORT"
 
 
 def _place(parts: SplitResult) -> str:
-    """Host and port of a URL, without the name and password that may stand before them."""
+    """Return host and port of a URL, without user name and password."""
     return parts.netloc.rpartition("@")[2]
 
 
 def _is_within(host: str, named: str) -> bool:
-    """Whether a host is an address in one of the networks, or one of the addresses, among names with commas between."""
+    """Return whether a host is an IP address in one of the comma-separated networks or addresses in `named`."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -162,7 +162,7 @@ def _is_within(host: str, named: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host of a URL is this machine by its name or address, `0.0.0.0` as servers print it included."""
+    """Return whether a URL's host is a loopback name or address, or an unspecified address such as `0.0.0.0`."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -176,7 +176,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def shown(url: str) -> str:
-    """`url` as errors name it: without its query, and with the proxy that its requests go through, where there is one.
+    """Return `url` for messages: without its query, and with the proxy that its requests use.
 
     Raises:
         SettingsError: as `proxy_of` does.
@@ -204,15 +204,15 @@ async def send(
     Args:
         session: from `open_session`.
         method: `GET` or `POST`.
-        url: absolute; that of a Ray actor is asked as `ray_actor.send` does.
+        url: absolute; a Ray actor's URL goes to `ray_actor.send`.
         body: JSON, or None.
-        headers: beside the content type.
+        headers: in addition to the content type.
 
     Raises:
-        OverloadError: this process has no file descriptor left.
-        RefusedError: nothing listens there.
-        UnreachableError: no connection otherwise, or one that broke before there was a reply.
-        ReplyError: a reply that is too large or malformed, or breaks off.
+        OverloadError: this process has no file descriptors left.
+        RefusedError: the connection was refused.
+        UnreachableError: the connection failed otherwise, or was lost before the reply.
+        ReplyError: the reply is too large, malformed or incomplete.
         SettingsError: as `proxy_of` does.
     """
     if url.startswith(RAY_SCHEME):
@@ -230,32 +230,32 @@ async def send(
             _forget_address(session, proxy or url)
         raise _meaning(error, named, "host" if proxy is None else "proxy") from error
     except aiohttp.ClientError as error:
-        raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's own words hold the query
+        raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's message contains the query
 
 
 def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> ServiceError:
-    """Return what it means that the connection to the host, or to the proxy before it, brought no reply."""
+    """Return the typed error for a connection failure; `asked` is `host` or `proxy`."""
     if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
-            return OverloadError("no file descriptor left in this process; raise `ulimit -n`")
+            return OverloadError("this process has no file descriptors left; raise `ulimit -n`")
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
         return kind(f"{named}: {_obstacle(error, asked)}{error.os_error.strerror or error}")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
-        return ReplyError(f"{named}: the reply broke off")
+        return ReplyError(f"{named}: the reply is incomplete, the connection was lost")
     return UnreachableError(f"{named}: {error or type(error).__name__}")
 
 
 def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
-    """Have the host's name looked up again at its next connection: the service may have moved."""
+    """Clear the cached address of the host, so that the next connection resolves it again."""
     parts = urlsplit(url)
     if parts.hostname and isinstance(session.connector, aiohttp.TCPConnector):
         session.connector.clear_dns_cache(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
 
 
 def _obstacle(error: aiohttp.ClientConnectorError, asked: str) -> str:
-    """What the system's own words for a failed connection to the host, or to the proxy before it, mean, if known."""
+    """Return a plain explanation of a failed connection to the host or proxy, to precede the system's message."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"the {asked}'s name is not known: "
     if error.os_error.errno != errno.ECONNREFUSED:
@@ -264,7 +264,7 @@ def _obstacle(error: aiohttp.ClientConnectorError, asked: str) -> str:
 
 
 def _fault(error: aiohttp.ClientError) -> str:
-    """What is wrong with a reply, in words that do not hold its URL."""
+    """Return the error of a malformed reply without its URL."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{error.status}, {' '.join(error.message.split())[:MESSAGE_CHARACTERS]}"
     return type(error).__name__
@@ -273,7 +273,7 @@ def _fault(error: aiohttp.ClientError) -> str:
 async def _read(reply: aiohttp.ClientResponse) -> bytes:
     if (
         reply.content_length is not None
-        and reply.content_length <= AT_ONCE
+        and reply.content_length <= ONE_READ
         and not reply.headers.get("Content-Encoding")
     ):
         return await reply.read()

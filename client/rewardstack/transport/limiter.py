@@ -1,9 +1,9 @@
-"""How much one endpoint gets: concurrency that rises by addition and falls by multiplication (AIMD), and pauses.
+"""Concurrency limit and circuit breaker of one endpoint: additive increase, multiplicative decrease (AIMD).
 
-A refusal (`reply.LIMITING`) says that the server holds no more than what is still in flight, so the concurrency falls
-to that, and at least by half once a wave. An endpoint that took nothing of a wave, or failed three times in a row, is
-paused with exponential backoff and then tried with a single request; a success opens it again, doubling as TCP's slow
-start does up to where it was refused. An outage therefore costs a handful of probes, not a retry for each sample.
+After an overload reply (`reply.LIMITING`) the limit falls to the number of requests that are still in flight, and by
+at least half once per round trip. An endpoint that accepts nothing, or fails three times in a row, is paused with
+exponential backoff and then tried with a single request. A success closes the circuit; the limit then doubles, as in
+TCP's slow start, up to where it was refused. An outage therefore costs a few probes, not one retry per sample.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import time
 
 BACKOFF_FIRST = 0.2
 BACKOFF_MOST = 5.0
-"""Seconds of the first and of the longest pause; each is drawn from the upper half of its range."""
+"""Seconds of the first and the longest pause; each is drawn from the upper half of its range."""
 EJECTION_FIRST = 1.0
 EJECTION_MOST = 30.0
-"""The same of an endpoint that others can stand in for."""
+"""The same if other endpoints are available."""
 RETRY_AFTER_MOST = 30.0
-"""Seconds for which a server's Retry-After keeps all requests from it."""
+"""Most seconds for which a server's Retry-After is honored."""
 FAILURES_TO_OPEN = 3
-"""Failures in a row that open an endpoint's circuit."""
+"""Failures in a row that open the circuit."""
 REFUSALS_TO_OPEN = 10
-"""Refusals in a row that do."""
+"""Overload replies in a row that open the circuit."""
 
 
 def backoff(first: float, most: float, times: int) -> float:
@@ -31,10 +31,10 @@ def backoff(first: float, most: float, times: int) -> float:
 
 
 class Limiter:
-    """Admits requests to one endpoint.
+    """Limits the requests to one endpoint.
 
-    Attributes `opens_at` (on `time.monotonic()`) and `pauses` say when the last pause ends, and how many there were
-    since the endpoint took anything.
+    Attributes `opens_at` (on `time.monotonic()`) and `pauses` are the end of the last pause, and the number of pauses
+    since the last success.
 
     Args:
         ceiling: most requests in flight.
@@ -51,42 +51,42 @@ class Limiter:
 
     @property
     def is_open(self) -> bool:
-        """Whether the endpoint's circuit is open: it gets nothing, and after its pause one request."""
+        """Whether the circuit is open: no requests are sent, and a single one after the pause."""
         return self._failures >= FAILURES_TO_OPEN
 
     @property
     def is_available(self) -> bool:
-        """Whether the endpoint gets requests as long as it has room: it is neither paused nor on trial."""
+        """Whether the endpoint is neither paused nor on trial."""
         return self._failures < FAILURES_TO_OPEN and time.monotonic() >= self.opens_at
 
     @property
     def limit(self) -> int:
-        """Requests that the endpoint may have in flight."""
+        """Most requests in flight."""
         return int(self._limit)
 
     def begin(self, requests: int) -> None:
-        """Let no more than `requests` in flight for now; successes raise that as after a refusal."""
+        """Lower the limit to `requests`; successes raise it again."""
         self._limit = min(self._limit, float(requests))
         self._slow_start_until = min(self._slow_start_until, float(requests))
 
     def admits(self, in_flight: int) -> bool:
-        """Whether one more request may go out now."""
+        """Return whether one more request may be sent now."""
         return in_flight + 1 <= self._limit and (not self.opens_at or time.monotonic() >= self.opens_at)
 
     def succeeded(self) -> None:
-        """Note that an answer came."""
+        """Record a success: close the circuit and raise the limit."""
         self._failures = self._refusals = self.pauses = 0
         step = 1.0 if self._limit < self._slow_start_until else 1.0 / self._limit
         self._limit = min(self._limit + step, float(self._ceiling))
 
     def refused(self, sent_at: float, in_flight: int, retry_after: float, *, ejects: bool = False) -> None:
-        """Note that the server is there and will not take a request now.
+        """Record an overload reply: lower the limit.
 
         Args:
             sent_at: when the refused request was sent, on `time.monotonic()`.
-            in_flight: requests that it still holds.
-            retry_after: seconds it asked to wait, 0 for none.
-            ejects: whether refusals without a success among them open the circuit: others can stand in for it.
+            in_flight: requests that are still in flight.
+            retry_after: seconds of the Retry-After header, 0 for none.
+            ejects: whether `REFUSALS_TO_OPEN` refusals in a row open the circuit, because others are available.
         """
         now = time.monotonic()
         self._refusals += 1
@@ -109,11 +109,11 @@ class Limiter:
             self._pause(BACKOFF_FIRST, BACKOFF_MOST)
 
     def failed(self, *, at_once: bool = False, ejects: bool = False) -> None:
-        """Note a failure that counts; the third in a row opens the circuit.
+        """Record a failure; the third in a row opens the circuit.
 
         Args:
-            at_once: open it now, for the endpoint accepts requests and does not answer.
-            ejects: whether others can stand in for it, so that its pauses may become long.
+            at_once: open the circuit now, because the endpoint hangs.
+            ejects: whether pauses may be long, because other endpoints are available.
         """
         self._failures = FAILURES_TO_OPEN if at_once else self._failures + 1
         if self.is_open:
@@ -122,7 +122,7 @@ class Limiter:
             self._pause(*((EJECTION_FIRST, EJECTION_MOST) if ejects else (BACKOFF_FIRST, BACKOFF_MOST)))
 
     def resume(self) -> None:
-        """End the pause: the endpoint is back, the next request shows more."""
+        """End the pause after a successful probe."""
         self.opens_at = 0.0
 
     def _pause(self, first: float, most: float) -> None:

@@ -1,12 +1,12 @@
-"""A service that is away: how long calls wait for it, and how it is found to be back.
+"""Outages of a service: how long calls wait for it, and how its recovery is detected.
 
-An outage costs one timeout in all. Later calls fail at once; a task in the background probes the endpoints, so that no
-caller waits for a probe. An endpoint is away in one of two ways:
+An outage costs one timeout in total. Later calls fail fast while a background task probes the endpoints. An endpoint is
+unavailable in one of two ways:
 
-- It is down (`EndpointFailure.down_since`): `GET /health` brings it back.
-- It stalls (`Stall`): it is there, but left requests of one method unanswered for a whole timeout. Only an answer to
-  such a request brings it back. In the background it is a cheap one, or the one that timed out; since that may be at
-  fault itself, a caller's is then let through, too, one a growing interval.
+- Down (`EndpointFailure.down_since`): it recovers with an answer to `GET /health`.
+- Stalled (`Stall`): it is up, but left requests of one HTTP method unanswered for a whole timeout. It recovers with an
+  answer to such a request. The background probe is a cheap request, or the request that timed out. Since that request
+  may itself be the cause, a caller's request is also let through at growing intervals.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ if TYPE_CHECKING:
     from rewardstack.transport.endpoint import Endpoint, Message
 
 PROBE_TIMEOUT = 1.0
-"""Seconds that an endpoint that is away has to answer a probe."""
+"""Seconds that an unavailable endpoint has to answer a probe."""
 PROBE_PAUSES = 0.5, 5.0
-"""Seconds between two probes, at least and at most,"""
+"""Least and most seconds between two probes."""
 PROBE_FACTOR = 5
-"""and how many times as long as the probe itself."""
+"""Pause between two probes, as a multiple of the probe's duration."""
 PROBES_END_AFTER = 600.0
-"""Seconds without a call after which an endpoint is probed no more."""
+"""Seconds without a call after which probing stops."""
 OUTDATED_AFTER = 10.0
-"""Seconds after which a failure says nothing of now: a call then waits for a probe, `PROBE_TIMEOUT` at most."""
+"""Seconds after which a failure is outdated: a call then waits for a probe, at most `PROBE_TIMEOUT`."""
 REPEAT_AFTER = 5.0
-"""Seconds until a request that timed out is sent again as a probe."""
+"""Seconds before a request that timed out is sent again as a probe."""
 ADJACENT = 0.5
-"""Seconds between two requests that are one silence."""
+"""Most seconds between two requests that belong to one stall."""
 WHOLE = 0.9
-"""Share of a timeout that a silence lasts to be as long: part of the timeout goes into other requests."""
+"""Share of the timeout that a stall must last: other requests use part of the timeout."""
 
 
 class Stall:
-    """The silence of an endpoint that is there, but leaves requests of one method unanswered.
+    """An endpoint that is up, but leaves requests of one HTTP method unanswered.
 
-    Attributes: `probe` is a request that shows whether it is over, and `is_cheap` or the one that timed out; `cause` is
-    what is known of the endpoint.
+    Attributes:
+        probe: request that tests whether the stall is over.
+        is_cheap: whether the probe is a cheap request rather than the one that timed out.
+        cause: known state of the endpoint.
     """
 
     def __init__(self) -> None:
@@ -59,22 +61,22 @@ class Stall:
 
     @property
     def is_on(self) -> bool:
-        """Whether a request timed out, and none was answered since."""
+        """Whether a request timed out and none was answered since."""
         return self._until > self._answered_at
 
     @property
     def seconds(self) -> float:
-        """How long requests have been unanswered; 0 if it is over."""
+        """How long requests have been unanswered; 0 if the stall is over."""
         return self._until - self._since if self.is_on else 0.0
 
     @property
     def is_probed(self) -> bool:
-        """Whether it is time for a probe."""
+        """Whether a probe is due."""
         since = self._next_trial_at + (0.0 if self.is_cheap else REPEAT_AFTER)
         return self.is_on and time.monotonic() >= since
 
     def note(self, sent_at: float, cause: str, probe: Message, *, is_cheap: bool) -> None:
-        """Note that a request timed out that was sent at `sent_at`, on `time.monotonic()`."""
+        """Record the timeout of a request that was sent at `sent_at`, on `time.monotonic()`."""
         if self._answered_at > sent_at:
             return
         now = time.monotonic()
@@ -89,7 +91,7 @@ class Stall:
         self.cause, self.probe, self.is_cheap = cause, probe, is_cheap
 
     def try_out(self, timeout: float) -> bool:
-        """Return whether the request of a caller who waits for `timeout` seconds is to show whether it is over."""
+        """Return whether a caller's request, with `timeout` seconds, should test whether the stall is over."""
         now = time.monotonic()
         if self.is_cheap or now < max(self._next_trial_at, self._tried_until):
             return False
@@ -97,21 +99,20 @@ class Stall:
         return True
 
     def is_answered(self, *, by_probe: bool = False) -> None:
-        """Note an answer; one to a probe ends the stall, but the next one is as long as if it had gone on."""
+        """Record an answer, which ends the stall; only an answer to a real request resets the backoff."""
         self._answered_at = time.monotonic()
         if not by_probe:
             self._times = 0
 
 
 class Outage:
-    """Whether a service is away, and the probes by which it is found to be back.
+    """Tracks the outage of a service and probes its endpoints.
 
-    A call waits for a service that is down no longer than its timeout from the moment the service went, whenever it
-    comes itself, and less where connections are refused.
+    The timeout of every call counts from the start of the outage, and is shorter if connections are refused.
 
     Args:
-        endpoints: says which there are now.
-        refused_timeout: seconds for which refused connections are waited for at most.
+        endpoints: returns the current endpoints.
+        refused_timeout: most seconds to wait while connections are refused.
     """
 
     def __init__(self, endpoints: Callable[[], Sequence[Endpoint]], refused_timeout: float) -> None:
@@ -121,30 +122,30 @@ class Outage:
         self._asked_at = 0.0
 
     def ends_in(self, endpoints: Sequence[Endpoint], deadline: SharedDeadline) -> float:
-        """Return the seconds that a call waits for a service that is down, none of whose endpoints comes back.
+        """Return the seconds that a call still waits for a service that is down.
 
         Returns:
-            0 or less where it is to be told at once; infinity where one of the endpoints is not down.
+            0 or less if the call has to fail fast; infinity if one of the endpoints is not down.
         """
         for one in endpoints:
-            if one.incident.down_since == math.inf:
+            if one.failure.down_since == math.inf:
                 return math.inf
         timeout = deadline.timeout
         brief = min(timeout, self._refused_timeout)
-        ends = [min(one.incident.down_since + timeout, one.incident.refusing_since + brief) for one in endpoints]
+        ends = [min(one.failure.down_since + timeout, one.failure.refusing_since + brief) for one in endpoints]
         return max(ends) - time.monotonic()
 
     def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> None:
-        """Return where a new request may be sent, or is to show whether a stall is over.
+        """Raise if all available endpoints are stalled, unless this request should test for recovery.
 
         Raises:
-            UnreachableError: all endpoints that take requests stall, for as long as the call would wait.
+            UnreachableError: they have been stalled for as long as the call would wait.
         """
         endpoints = self._endpoints()
         if not any(one.stalls[method].is_on for one in endpoints):
             return
         allowed = deadline.allowed
-        there = [one for one in endpoints if one.incident.down_since == math.inf]
+        there = [one for one in endpoints if one.failure.down_since == math.inf]
         left = [one for one in there if one.limiter.is_available] or there
         found = [one.stalls[method] for one in left]
         if not found or any(stall.seconds < WHOLE * allowed for stall in found):
@@ -157,14 +158,14 @@ class Outage:
         raise UnreachableError(f"{causes}; no {method} answered for {seconds:.1f} s, failing fast until one is")
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
-        """Have the endpoints probed from now on; wait for that only where the last failure was long ago."""
+        """Start probing; wait for the first probe only if the last failure is outdated."""
         self.probe()
-        failed_at = max(one.incident.noted_at for one in self._endpoints())
+        failed_at = max(one.failure.noted_at for one in self._endpoints())
         if self._probes is not None and time.monotonic() > failed_at + OUTDATED_AFTER:
             await asyncio.wait((self._probes,), timeout=min(PROBE_TIMEOUT, max(0.0, deadline.remaining())))
 
     def probe(self) -> None:
-        """Have the endpoints probed from now on, until they are back or nobody has called for long."""
+        """Start probing in the background until the endpoints are back or `PROBES_END_AFTER` has passed."""
         self._asked_at = time.monotonic()
         if self._probes is None or self._probes.done():
             self._probes = asyncio.create_task(self._probe())
@@ -177,10 +178,10 @@ class Outage:
             ended = time.monotonic()
             if ended > self._asked_at + PROBES_END_AFTER or not any(one.is_away for one in away):
                 return
-            is_down = any(one.incident.down_since < math.inf for one in away)
+            is_down = any(one.failure.down_since < math.inf for one in away)
             await asyncio.sleep(min(max(least, PROBE_FACTOR * (ended - began)), most) if is_down else most)
 
     def close(self) -> None:
-        """End the probes."""
+        """Stop probing."""
         if self._probes is not None:
             self._probes.cancel()

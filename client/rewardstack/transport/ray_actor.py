@@ -1,6 +1,6 @@
-"""A service that is a Ray actor, `ray://NAMESPACE/NAME`: its method `request` answers what a server would over HTTP.
+"""A service that is a Ray actor, `ray://NAMESPACE/NAME`, whose method `request` answers as an HTTP server would.
 
-Ray is imported once such an address is asked. https://docs.ray.io/en/latest/ray-core/actors/named-actors.html
+Ray is imported at the first request. https://docs.ray.io/en/latest/ray-core/actors/named-actors.html
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rewardstack_settings.kinds import RAY_NAMESPACE, RAY_SCHEME
 VARIABLE = "LLM_JUDGE_RAY_ACTOR"
 START = "start it with `python -m rewardstack.ray_judge start`"
 UNBOUNDED = 86_400.0
-"""Seconds that a request may take whose deadline is not said."""
+"""Timeout in seconds of a request without a deadline."""
 
 _handles: dict[str, Any] = {}
 _look_ups: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Task[Any]] = {}
@@ -31,32 +31,32 @@ _connecting = threading.Lock()
 
 
 def is_actor(url: str) -> bool:
-    """Whether an address is that of an actor."""
+    """Return whether a URL is that of an actor."""
     return url.startswith(RAY_SCHEME)
 
 
 def check(url: str) -> None:
-    """Returns where an address is none of an actor, or Ray is installed.
+    """Raise if a URL is that of an actor and Ray is not installed.
 
     Raises:
-        SettingsError: it is not.
+        SettingsError: Ray is not installed.
     """
     if is_actor(url) and find_spec("ray") is None:
-        why = f"{VARIABLE} needs Ray, which is not installed here; pip install ray, or unset {VARIABLE}"
+        why = f"{VARIABLE} needs Ray, which is not installed; pip install ray, or unset {VARIABLE}"
         raise SettingsError(why, VARIABLE)
 
 
 async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
-    """One request to an actor and its reply.
+    """Send one request to an actor and return its reply.
 
     Args:
         method: `GET` or `POST`.
-        url: the actor's address with the path behind it.
+        url: the actor's address, followed by the path.
         body: JSON, or None.
-        headers: of which the deadline reaches the actor.
+        headers: only the deadline is passed to the actor.
 
     Raises:
-        UnreachableError: there is no Ray cluster or no such actor here, or the actor is lost, or restarts.
+        UnreachableError: there is no Ray cluster or no such actor, or the actor is lost or restarts.
         ReplyError: the actor raised an exception.
     """
     namespace, _, rest = url.removeprefix(RAY_SCHEME).partition("/")
@@ -68,13 +68,13 @@ async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, 
     try:
         status, data = await call(named, _handles[named].request, method, f"/{path}", body or b"", seconds)
     except UnreachableError:
-        _handles.pop(named, None)  # another may bear its name by now
+        _handles.pop(named, None)  # another actor may have this name now
         raise
     return Reply(f"{named}/{path.partition('?')[0]}", status, {}, data)
 
 
 def _looked_up(named: str, namespace: str, name: str) -> asyncio.Task[Any]:
-    """The look-up of an actor, one for all who wait for it: in an outage that is every sample."""
+    """Return the task that looks up an actor, shared by all concurrent requests."""
     loop = asyncio.get_running_loop()
     if (loop, named) not in _look_ups:
         look_up = loop.create_task(in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name)))
@@ -86,19 +86,19 @@ def _looked_up(named: str, namespace: str, name: str) -> asyncio.Task[Any]:
 def _ended(loop: asyncio.AbstractEventLoop, named: str, look_up: asyncio.Task[Any]) -> None:
     del _look_ups[loop, named]
     if not look_up.cancelled():
-        look_up.exception()  # its waiters' to hear; where all of them have gone it is nobody's
+        look_up.exception()  # mark it as retrieved, in case all waiters have gone
 
 
 async def call(named: str, method: Any, *arguments: object) -> Any:
-    """What a method of an actor returns; where the caller is cancelled, the call is.
+    """Call a method of an actor and return its result; cancel the call if the caller is cancelled.
 
     Args:
-        named: the actor, as errors name it.
-        method: of its handle.
+        named: name of the actor in errors.
+        method: method of the actor's handle.
         arguments: of the method.
 
     Raises:
-        UnreachableError: the actor is lost or restarts, or Ray is.
+        UnreachableError: the actor or Ray is lost or restarts.
         ReplyError: the method raised an exception.
     """
     import ray
@@ -117,7 +117,7 @@ async def call(named: str, method: Any, *arguments: object) -> Any:
 
 
 def _find(named: str, namespace: str, name: str) -> Any:
-    """The handle of an actor; this process joins a cluster first, where it is in none."""
+    """Return the handle of an actor; connect this process to a Ray cluster first if it is in none."""
     import ray
 
     with _connecting:
@@ -132,30 +132,30 @@ def _find(named: str, namespace: str, name: str) -> Any:
 
 
 def join(address: str) -> None:
-    """Has this process join a cluster that is there.
+    """Connect this process to an existing Ray cluster.
 
     Args:
-        address: of the cluster; `auto` for the one of this machine.
+        address: of the cluster; `auto` for the one on this machine.
 
     Raises:
-        UnreachableError: there is none.
+        UnreachableError: there is no such cluster.
     """
     has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")  # unset, one is made in $HOME
-    import ray  # reads them
+    os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")  # else Ray creates one in $HOME
+    import ray  # reads the variables above
 
     try:
         ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        why = f"no Ray cluster at the address {address!r} takes this process: {last_line(error)}"
-        raise UnreachableError(f"{why}; set RAY_ADDRESS to that of one, or {START}") from error
+        why = f"cannot join a Ray cluster at {address!r}: {last_line(error)}"
+        raise UnreachableError(f"{why}; set RAY_ADDRESS to the address of one, or {START}") from error
 
 
 def last_line(error: BaseException) -> str:
-    """The kind of an error of Ray's, and the last line of its words: the cause, without the traceback before it.
+    """Return the class of a Ray error and the last line of its message, which is the cause without the traceback.
 
     Args:
-        error: one of Ray's.
+        error: a Ray error.
     """
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[-1].strip()[:MESSAGE_CHARACTERS]}"

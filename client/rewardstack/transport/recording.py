@@ -1,4 +1,4 @@
-"""Requests kept with their replies, so that it can be explained what was said to whom."""
+"""Records requests with their replies for `rewardstack explain`."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 MOST_BYTES = 2**23
-"""Of bodies that one explanation keeps: many votes on many references hold the same long text many times."""
+"""Most bytes of bodies in one explanation: many votes repeat the same long text."""
 
 
 class Recording:
     """The exchanges of one explanation, in the order in which they ended.
 
     Args:
-        most: bytes of bodies that are kept; of further exchanges only the rest is.
+        most: most bytes of bodies; further exchanges are recorded without their bodies.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._exchanges: list[Exchange] = []
         self._room = most
         self.pool = partial(_RecordedPool, self)
-        """Makes services as `EndpointPool` does, whose exchanges are kept here."""
+        """Creates an `EndpointPool` whose exchanges are recorded here."""
 
     def keep(self, exchange: Exchange) -> None:
-        """Adds an exchange, its bodies as long as there is room for them."""
+        """Record an exchange; drop its bodies if they exceed the remaining size."""
         size = len(exchange.sent) + len(exchange.received)
         if size > self._room:
             exchange = exchange._replace(sent=b"", received=b"")
@@ -39,7 +39,7 @@ class Recording:
         self._exchanges.append(exchange)
 
     def take(self) -> list[Exchange]:
-        """Those since the last time."""
+        """Remove and return the exchanges recorded since the last call."""
         taken = self._exchanges[:]
         self._exchanges.clear()
         return taken

@@ -1,13 +1,13 @@
-"""What a reply means: the one table that says whether a reply is a result, may be had elsewhere or later, or is final.
+"""Classification of replies: success, retry with another endpoint or later, or final error.
 
-| reply | error | what the pool does |
+| reply | error | handling by the pool |
 | --- | --- | --- |
-| readable 2xx | none | success |
-| no connection, a lost one, silence | `UnreachableError` | another endpoint at once; else wait for its end |
-| `LIMITING`, `DOWN`, 408, 425 | `OverloadError` | another endpoint at once; else wait, until the deadline |
-| 500 and other 5xx; a 2xx that cannot be read | `ReplyError` | another endpoint at once; else a few tries |
-| 401, 403, 404, a redirect | `RejectedError`, `is_misplaced` | another endpoint at once; else final |
-| any other 4xx, no quota left, no budget left | `RejectedError` | final |
+| valid 2xx | none | success |
+| no connection, lost connection, no answer | `UnreachableError` | next endpoint; if none is left, wait for recovery |
+| `LIMITING`, `DOWN`, 408, 425 | `OverloadError` | next endpoint; if none is left, retry until the deadline |
+| 500 and other 5xx, invalid 2xx | `ReplyError` | next endpoint; if none is left, a few retries |
+| 401, 403, 404, redirect | `RejectedError`, `is_misplaced` | next endpoint; if none is left, final |
+| other 4xx, quota or budget exhausted | `RejectedError` | final |
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 
 MESSAGE_CHARACTERS = 300
-"""How much of a server's complaint is repeated."""
+"""Most characters of a server's error message that are quoted."""
 LIMITING = frozenset({429, 503, 529})
-"""The server is there and takes no more for now: they lower its limit, and eject it after ten without a success."""
+"""The server is up but overloaded: lowers its limit, and ejects it after ten without a success."""
 DOWN = frozenset({502, 504, *range(520, 525)})
-"""A gateway found no server behind it: they count toward ejection like a lost connection."""
+"""A gateway has no server behind it: counts toward ejection like a lost connection."""
 STEERED = frozenset({*range(520, 525), 529})
-"""Our gateway passes them on from one of its servers, and says none itself: another one may take the request."""
+"""Statuses that our gateway only passes on from a replica: another replica may accept the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
-"""Statuses with which a service refuses for now (`OverloadError`); it is asked again until the deadline."""
+"""Statuses of a temporary refusal (`OverloadError`), which is retried until the deadline."""
 NO_QUOTA = "insufficient_quota"
-"""The code of an account that has nothing left: no waiting brings it back."""
+"""Error code of an account without quota; retries do not help."""
 
 Read = Callable[[bytes], Any]
-"""Makes a result of a reply's body; raises ReplyError where it cannot be read."""
+"""Parses a reply's body; raises ReplyError if it is invalid."""
 
 
 class Reply(NamedTuple):
-    """An answer, whatever its status.
+    """An HTTP reply of any status.
 
     Args:
-        url: that was asked, as errors name it.
-        status: of the answer.
-        headers: by name, of any case.
+        url: URL of the request, for errors.
+        status: HTTP status.
+        headers: by name, case-insensitive.
         data: its body.
     """
 
@@ -57,7 +57,7 @@ class Reply(NamedTuple):
 
 
 def is_down(error: ServiceError) -> bool:
-    """Return whether an error means that no server is there: a lost connection, silence, a gateway without a server."""
+    """Return whether an error means that no server is up: no connection, no answer, or a gateway without a server."""
     return isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
 
 
@@ -65,7 +65,7 @@ def body_of(reply: Reply) -> bytes:
     """Return the body of a 2xx reply.
 
     Raises:
-        OverloadError, RejectedError, ReplyError: what another status means.
+        OverloadError, RejectedError, ReplyError: the reply has another status.
     """
     if 200 <= reply.status < 300:
         return reply.data
@@ -73,10 +73,10 @@ def body_of(reply: Reply) -> bytes:
 
 
 def result_of(reply: Reply, read: Read | None) -> Any:
-    """Return what `read` makes of a 2xx reply's body; the body where it is None.
+    """Return the parsed body of a 2xx reply; the body itself if `read` is None.
 
     Raises:
-        OverloadError, RejectedError, ReplyError: what another status means, or a body that holds an error instead.
+        OverloadError, RejectedError, ReplyError: the reply has another status, or its body is an error.
     """
     data = body_of(reply)
     if read is None:
@@ -88,7 +88,7 @@ def result_of(reply: Reply, read: Read | None) -> Any:
 
 
 def error_of(reply: Reply) -> ServiceError:
-    """Return the error that the status of a reply means."""
+    """Return the typed error for the status of a reply."""
     record = _object(reply.data)
     complaint = complaint_in(reply.data)
     message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
@@ -98,14 +98,14 @@ def error_of(reply: Reply) -> ServiceError:
     if status in OVERLOADED and REFUSED_FOR_GOOD not in reply.headers:
         return OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")), status)
     if status < 500 or status == 503:
-        # A server that names the field has read the request: it is the right one.
+        # An error that names a field shows that the right server has read the request.
         is_misplaced = (status < 400 or status in (401, 403, 404)) and not (record and record.get("field"))
         return RejectedError(message, status, is_misplaced=is_misplaced)
     return ReplyError(message, status)
 
 
 def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
-    """Return what a 2xx reply means that cannot be read: the error that its body holds, if it holds one."""
+    """Return the error for an invalid 2xx reply: the one in its body, if there is one."""
     record = _object(reply.data)
     if record and record.get("error"):
         code = str(record["error"].get("code")) if isinstance(record["error"], dict) else ""
@@ -129,7 +129,7 @@ def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
-    """Return the object that a body of moderate length holds."""
+    """Return the JSON object in a body of at most 64 KiB; None if it is not one."""
     if data.lstrip()[:1] != b"{" or len(data) > 2**16:
         return None
     try:
@@ -140,7 +140,7 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 def complaint_in(data: bytes) -> str:
-    """Return what the body of a refusal says, in one line: its `error` if it is JSON, its title if it is a page."""
+    """Return the error message in a body, in one line: its `error` if it is JSON, its title if it is HTML."""
     text = data[: 8 * MESSAGE_CHARACTERS].decode("utf-8", "replace")
     record = _object(data)
     if record is not None:
@@ -152,13 +152,13 @@ def complaint_in(data: bytes) -> str:
 
 
 def _text_of_page(text: str) -> str:
-    """Return what a page in HTML, as proxies send it, says: its title, or all but its tags."""
+    """Return the title of an HTML page, or its text without tags."""
     title = re.search(r"(?i)<title[^<>]*>([^<]+)", text)
     return html.unescape(title[1] if title else re.sub(r"<[^<>]*>", " ", text))
 
 
 def _retry_after(value: str) -> float:
-    """Return the seconds of the header, which is a number or a date; 0 for neither."""
+    """Parse a Retry-After header, a number or a date, and return seconds; 0 if it is neither."""
     if value.isascii() and value.isdigit():
         return float(value)
     try:

@@ -19,6 +19,9 @@
 {{- if and (hasKey .Values.settings "EMBEDDING_SERVER_URL") .Values.embedding.enabled }}
 {{- fail "settings.EMBEDDING_SERVER_URL: it names an external server, so the chart's would be unused; set embedding.enabled to false" }}
 {{- end }}
+{{- if and (hasKey .Values.settings "REWARD_MODEL_SERVER_URL") .Values.rewardModel.model }}
+{{- fail "settings.REWARD_MODEL_SERVER_URL: it names an external reward model, so the chart's would be unused; leave out rewardModel.model" }}
+{{- end }}
 {{- with (index (.Values.judges.default | default dict) "route") }}
 {{- fail "judges.default.route: the default judge has no route of its own; give the judge a name" }}
 {{- end }}
@@ -54,7 +57,7 @@
 {{- fail "keys.values: the chart creates a Secret from them; leave out these, or keys.existingSecret" }}
 {{- end }}
 {{- $asked := list "reward_server_api_keys" }}
-{{- if include "rewardstack.default-judge" $ }}{{ $asked = append $asked "llm_judge_server_api_key" }}{{ end }}
+{{- if or (include "rewardstack.default-judge" $) $.Values.rewardModel.model }}{{ $asked = append $asked "llm_judge_server_api_key" }}{{ end }}
 {{- if $.Values.embedding.enabled }}{{ $asked = append $asked "embedding_server_api_key" }}{{ end }}
 {{- range $name, $value := pick .values "reward_server_api_keys" "llm_judge_server_api_key" "embedding_server_api_key" }}
 {{- range ternary (splitList "," $value) (list) (and (has $name $asked) (ne $value "")) }}
@@ -64,7 +67,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Kubernetes does not let the claim of a StatefulSet change, and says so in words that name no remedy. */}}
+{{/* Kubernetes does not allow changes of a StatefulSet's claim, and its own error names no remedy. */}}
 {{- define "rewardstack.check-queue-claim" -}}
 {{- $name := include "rewardstack.service" (list . "queue") }}
 {{- $size := .Values.queue.storage.size }}

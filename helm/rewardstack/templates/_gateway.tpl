@@ -13,7 +13,7 @@
 
 {{/* nginx's `server` of a service: list $ "rules". */}}
 {{- define "rewardstack.upstream" -}}
-{{ include "rewardstack.host" . }}:{{ (include "rewardstack.description" (list (index . 0) (regexFind "^[a-z]+" (index . 1))) | fromJson).port }} resolve
+{{ include "rewardstack.host" . }}:{{ (include "rewardstack.description" (list (index . 0) (regexFind "^(reward-model|[a-z]+)" (index . 1))) | fromJson).port }} resolve
 {{- end }}
 
 {{/* Whether a service asks for a key: list $ key. */}}
@@ -21,17 +21,19 @@
 {{ ternary "/key" "off" (has (index . 1) (include "rewardstack.keys" (index . 0) | fromJsonArray)) }}
 {{- end }}
 
-{{/* Variables of the judges by name, as JSON: their paths and upstreams. */}}
-{{- define "rewardstack.named-judges" -}}
+{{/* Variables of the models below a path of their own, as JSON: paths and upstreams. */}}
+{{- define "rewardstack.model-paths" -}}
 {{- $settings := include "rewardstack.gateway-settings" . | fromJson }}
 {{- $template := .Files.Get (printf "files/gateway/judge-%s.conf.template" $settings.JUDGE_BALANCING) | replace "${JUDGE_MAX_CONNS}" (include "rewardstack.text" $settings.JUDGE_MAX_CONNS) }}
 {{- $paths := list }}
 {{- $upstreams := list }}
-{{- range $service, $judge := omit (include "rewardstack.judges" . | fromJson) "judge" }}
-{{- $paths = append $paths (printf "/judges/%s %s;" $judge.name $service) }}
+{{- range $service, $model := omit (include "rewardstack.models" . | fromJson) "judge" "embedding" }}
+{{- $path := "/reward_models/reward_model" }}
+{{- if eq $model.kind "judge" }}{{ $path = printf "/judges/%s" $model.name }}{{ end }}
+{{- $paths = append $paths (printf "%s %s;" $path $service) }}
 {{- $upstreams = append $upstreams ($template | replace "${JUDGE_UPSTREAM}" $service | replace "${JUDGE_SERVER}" (include "rewardstack.upstream" (list $ $service))) }}
 {{- end }}
-{{- dict "NAMED_JUDGES" (join " " $paths) "NAMED_JUDGE_UPSTREAMS" (join "\n" $upstreams) | toJson }}
+{{- dict "MODEL_PATHS" (join " " $paths) "MODEL_UPSTREAMS" (join "\n" $upstreams) | toJson }}
 {{- end }}
 
 {{/* The variables that fill in the templates of nginx's configuration, as JSON. */}}
@@ -56,5 +58,5 @@
 {{- end }}
 {{- range $name, $value := $settings }}{{ $_ := set $data $name (include "rewardstack.text" $value) }}{{ end }}
 {{- $_ := set $data "ALLOWED_HOSTS" (include "rewardstack.hosts" (list . $settings.ALLOWED_HOSTS)) }}
-{{- merge $data (include "rewardstack.named-judges" . | fromJson) | toJson }}
+{{- merge $data (include "rewardstack.model-paths" . | fromJson) | toJson }}
 {{- end }}

@@ -14,9 +14,22 @@
 {{- if hasKey (include "rewardstack.judges" . | fromJson) "judge" }}true{{ end }}
 {{- end }}
 
+{{/* The reward model's values as JSON: those of judges that concern every vLLM, and its own over them. Empty where there
+is none. */}}
+{{- define "rewardstack.reward-model" -}}
+{{- if .Values.rewardModel.model }}
+{{- $shared := omit .Values.judge "extraArgs" "gpus" "model" "replicas" "route" "scaling" }}
+{{- $own := merge (dict "gpus" 1 "replicas" 1 "scaling" (dict "by" "none")) (include "rewardstack.merged" (list .Values.common $shared) | fromJson) }}
+{{- include "rewardstack.merged" (list $own .Values.rewardModel) }}
+{{- end }}
+{{- end }}
+
 {{/* Model servers of this release by the name of their service, each with its kind, as JSON. */}}
 {{- define "rewardstack.models" -}}
 {{- $found := dict }}
+{{- with include "rewardstack.reward-model" . }}
+{{- $_ := set $found "reward-model" (merge (dict "kind" "reward-model") (fromJson .)) }}
+{{- end }}
 {{- range $service, $judge := include "rewardstack.judges" . | fromJson }}
 {{- $_ := set $found $service (merge (dict "kind" "judge") $judge) }}
 {{- end }}
@@ -56,14 +69,14 @@
 
 {{/* The folder in which a server keeps models. */}}
 {{- define "rewardstack.model-folder" -}}
-{{ ternary "/cache" "/data" (eq .values.kind "judge") }}
+{{ ternary "/data" "/cache" (eq .values.kind "embedding") }}
 {{- end }}
 
 {{/* Its environment by name, as JSON. */}}
 {{- define "rewardstack.model-variables" -}}
 {{- $folder := include "rewardstack.model-folder" . }}
 {{- $own := dict "HOME" "/tmp" "MODEL_CACHE" $folder }}
-{{- if eq .values.kind "judge" }}
+{{- if ne .values.kind "embedding" }}
 {{- /* A user that the image does not know has no name. Compiled code does not belong on a volume that replicas share. */}}
 {{- $own = merge $own (dict "USER" "vllm" "HF_HOME" (printf "%s/huggingface" $folder) "XDG_CACHE_HOME" "/tmp/cache") }}
 {{- else }}
@@ -79,7 +92,7 @@
 pod may use at a time wait for each other. */}}
 {{- define "rewardstack.model-entries" -}}
 {{- $entries := list }}
-{{- if and (eq .values.kind "judge") (eq .values.device "cpu") (.values.resources.requests | default dict).cpu }}
+{{- if and (ne .values.kind "embedding") (eq .values.device "cpu") (.values.resources.requests | default dict).cpu }}
 {{- $entries = append $entries (dict "name" "OMP_NUM_THREADS" "valueFrom" (dict "resourceFieldRef" (dict "resource" "requests.cpu"))) }}
 {{- end }}
 {{- $entries | toJson }}
@@ -108,7 +121,7 @@ pod may use at a time wait for each other. */}}
 {{- $program = append $program . }}
 {{- end }}
 {{- end }}
-{{- $listens := list (ternary "--host" "--hostname" (eq .values.kind "judge")) (ternary "::" "0.0.0.0" .root.Values.ipv6) "--port" (toString .description.port) }}
+{{- $listens := list (ternary "--hostname" "--host" (eq .values.kind "embedding")) (ternary "::" "0.0.0.0" .root.Values.ipv6) "--port" (toString .description.port) }}
 {{- $options := include "rewardstack.model-options" . | fromJsonArray }}
 {{- $extra := include "rewardstack.arguments" .values.extraArgs | fromJsonArray }}
 {{- concat (list "sh" "/etc/rewardstack/with_keys.sh") $keys ((index .values .values.device).program | default $program) $arguments $listens $options $extra | toJson }}

@@ -29,7 +29,7 @@ scaleDown:
 {{- define "rewardstack.scaling-query" -}}
 {{- $model := index . 2 }}
 {{- $labels := printf "namespace=%q,service=%q" (index . 0).Release.Namespace (include "rewardstack.service" .) }}
-{{- if eq $model.kind "judge" }}
+{{- if ne $model.kind "embedding" }}
 {{- $labels = printf "%s,model_name=%q" $labels (include "rewardstack.model" $model) }}
 {{- printf "sum(vllm:num_requests_running{%s} + vllm:num_requests_waiting{%s})" $labels $labels }}
 {{- else }}

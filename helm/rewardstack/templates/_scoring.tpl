@@ -8,6 +8,9 @@
 {{- if .Values.embedding.enabled }}
 {{- $_ := set $own "EMBEDDING_SERVER_URL" (include "rewardstack.gateway" (list . "embedding")) }}
 {{- end }}
+{{- if .Values.rewardModel.model }}
+{{- $_ := set $own "REWARD_MODEL_SERVER_URL" (printf "%s/reward_models/reward_model" (include "rewardstack.gateway" (list . "judge"))) }}
+{{- end }}
 {{- range $redis := list "cache" "queue" }}
 {{- if (index $.Values $redis).enabled }}
 {{- $_ := set $own (printf "REWARD_%s_URL" (upper $redis)) (printf "redis://%s:%s/0" (include "rewardstack.host" (list $ $redis)) (include "rewardstack.port" (list $ $redis))) }}
@@ -52,6 +55,10 @@ checksum/settings: {{ list (include "rewardstack.settings" .) (include "rewardst
 {{- $variables := deepCopy (.variables | default dict) }}
 {{- range include "rewardstack.scoring-keys" . | fromJsonArray }}
 {{- $_ := set $variables (printf "%s_FILE" (upper .)) (printf "/run/secrets/rewardstack/%s" .) }}
+{{- end }}
+{{- if and .root.Values.rewardModel.model (hasKey $variables "LLM_JUDGE_SERVER_API_KEY_FILE") }}
+{{- /* It is asked at the judge's port. */}}
+{{- $_ := set $variables "REWARD_MODEL_SERVER_API_KEY_FILE" $variables.LLM_JUDGE_SERVER_API_KEY_FILE }}
 {{- end }}
 {{- $entries := list }}
 {{- if and (.values.resources.requests | default dict).cpu (not (hasKey .root.Values.settings "VERIFY_PROCESSES")) }}

@@ -89,7 +89,7 @@
 {{/* The names of the gateway's ports that clients use, as JSON. */}}
 {{- define "rewardstack.served" -}}
 {{- $ports := omit (include "rewardstack.defaults" . | fromJson).ports "gateway-metrics" "worker-metrics" }}
-{{- if not (include "rewardstack.judges" . | fromJson) }}{{ $ports = omit $ports "judge" }}{{ end }}
+{{- if not (or (include "rewardstack.judges" . | fromJson) .Values.rewardModel.model) }}{{ $ports = omit $ports "judge" }}{{ end }}
 {{- if not .Values.embedding.enabled }}{{ $ports = omit $ports "embedding" }}{{ end }}
 {{- keys $ports | sortAlpha | reverse | toJson }}
 {{- end }}

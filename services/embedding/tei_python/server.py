@@ -1,4 +1,4 @@
-"""The routes of TEI 1.9 that embed texts, and the queue before the model, which batches inputs across requests."""
+"""The embedding routes of TEI 1.9, and the queue that batches inputs across requests for the model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from pydantic import Field
 
 from services.stack.ports import own_address
 
-CPU_TOKENS = 2048  # on a CPU, larger forward passes take as long per token, and all their inputs wait for the end
-PADDING = 32  # the part of the tokens of a forward pass that may be padding
+CPU_TOKENS = 2048  # on a CPU, larger forward passes are no faster per token and delay their inputs
+PADDING = 32  # at most 1/PADDING of the tokens limit of a forward pass may be padding
 HUNG_SECONDS = 600.0  # a forward pass that takes longer counts as hung
 OPENAI = "/v1/embeddings"
 THREADS = min(max((os.cpu_count() or 1) - 1, 1), 64)
@@ -55,7 +55,7 @@ Inputs = Annotated[
 
 
 class TeiError(Exception):
-    """A refusal: TEI's status, its error type, and a message."""
+    """An error response: HTTP status, TEI's error type, and a message."""
 
 
 class Embed(pydantic.BaseModel, strict=True):
@@ -79,7 +79,7 @@ class OpenAI(pydantic.BaseModel, strict=True):
 
 
 class Entry(NamedTuple):
-    """A tokenized input in the queue; its future is done once nobody waits for it."""
+    """A tokenized input in the queue; its future is canceled when its request ends."""
 
     tokens: list[int]
     future: asyncio.Future[NDArray[np.float32]]
@@ -121,7 +121,7 @@ class Server:
         return web.Response(text=f'{{"object":"list","data":[{data}],{rest}', content_type="application/json")
 
     async def _vectors(self, body: Embed) -> tuple[NDArray[np.float64], int]:
-        """Return the vectors that a body asks for, and the number of tokens."""
+        """Return the vectors for a request body, and the number of tokens."""
         # A list of integers is one input; so is an empty list.
         several = isinstance(body.inputs, list) and bool(body.inputs) and not isinstance(body.inputs[0], int)
         inputs: Any = body.inputs if several else [body.inputs]
@@ -185,7 +185,7 @@ class Server:
                 entry.future.set_exception(failure) if failure else entry.future.set_result(vectors[index])
 
     async def _health(self, _: web.Request) -> web.Response:
-        """Fail while the model hangs; try it again if it has failed."""
+        """Answer 503 while a forward pass hangs; if the last one failed, try another one."""
         if time.monotonic() - self._pass_began > HUNG_SECONDS:
             raise TeiError(503, "Unhealthy", f"unhealthy: a forward pass has run for more than {HUNG_SECONDS:.0f} s")
         if not self._is_healthy:
@@ -206,14 +206,14 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Callable[..., Awaitable[Any]]) -> web.StreamResponse:
-        """Check the key before the body is read, heed the sender's deadline, and give refusals TEI's form."""
+        """Check the key before reading the body, enforce the client's deadline, and format errors as TEI does."""
         sent = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         is_open = not self._key or request.path in ("/health", "/metrics")
         if not is_open and not hmac.compare_digest(sent, f"Bearer {self._key}".encode()):
             return web.Response(status=401)
-        patience = re.fullmatch("[0-9]{1,11}", request.headers.get("X-Request-Deadline-Ms", ""))
+        deadline = re.fullmatch("[0-9]{1,11}", request.headers.get("X-Request-Deadline-Ms", ""))
         try:
-            return await asyncio.wait_for(handler(request), int(patience[0]) / 1000 if patience else None)
+            return await asyncio.wait_for(handler(request), int(deadline[0]) / 1000 if deadline else None)
         except asyncio.CancelledError:
             FAILURES.labels("dropped").inc()
             raise
@@ -233,7 +233,7 @@ class Server:
 
 
 def choose(lengths: Sequence[int], tokens: int, inputs: int | None) -> set[int]:
-    """Return which inputs to batch, within the limits: the first (the oldest), and those nearest to its length."""
+    """Return the indices to batch within the limits: the oldest input and those closest to its length."""
     chosen: set[int] = set()
     longest = total = 0
     for index in sorted(range(len(lengths)), key=lambda index: abs(lengths[index] - lengths[0])):
@@ -246,7 +246,7 @@ def choose(lengths: Sequence[int], tokens: int, inputs: int | None) -> set[int]:
 
 
 async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
-    """Return the fields of the body; raise TeiError if it is not JSON, or not what the route takes."""
+    """Parse and validate the request body; raise TeiError if it is not JSON or has invalid fields."""
     if not re.fullmatch(r"application/(.+\+)?json", request.content_type):
         raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
     body = await request.read()
@@ -273,7 +273,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _rows(vectors: NDArray[Any]) -> list[str]:
-    pattern = f"[{','.join(['%.9g'] * vectors.shape[1])}]"  # nine digits tell every float32 from every other
+    pattern = f"[{','.join(['%.9g'] * vectors.shape[1])}]"  # nine digits distinguish all float32 values
     return [pattern % tuple(row) for row in vectors.tolist()]
 
 

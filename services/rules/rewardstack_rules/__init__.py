@@ -1,18 +1,17 @@
-"""rewardstack_rules: the reward server. `reward_function` and `Unscored` are for one's own reward functions.
+"""rewardstack_rules: the reward server. `reward_function` and `Unscored` are for custom reward functions.
 
-At the top stands what starts it (`run_reward_server`), what every room reads (`settings`, `logs`, `process`), and
-`reward_functions`, the file for one's own. The rooms:
+The top level has the entry point (`run_reward_server`), shared modules (`settings`, `logs`, `process`), and
+`reward_functions`, the file for custom functions. The packages:
 
 - `http`: endpoints, keys, limits and protocols, under Flask and gunicorn
 - `jobs`: large evaluations, in chunks that workers score
-- `scoring`: how a sample is evaluated by a rule
+- `scoring`: evaluation of a sample by a rule
 - `functions`: the reward functions and their registry
-- `isolation`: processes that can be killed; imports no other room
-- `golden`, `metrics`: golden answers by prompt; what is counted
+- `isolation`: processes that can be killed; imports no other package except `confinement`
+- `golden`, `metrics`: golden answers by prompt; counters
 
-The verifier of mathematics is another distribution (`rewardstack_verifier`). Of `rewardstack` the server imports
-`core`, `cache`, `routing`, `scorers` and `pipeline`, and some modules at its top; `pyproject.toml` lists
-them for each package.
+The math verifier is a separate distribution (`rewardstack_verifier`). From `rewardstack` the server imports `core`,
+`cache`, `routing`, `scorers` and `pipeline`, and some top-level modules; `pyproject.toml` lists them for each package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # Late, because the processes that only supervise others import this package too and are to stay small.
+    # Imported late, because supervising processes import this package, too, and must stay small.
     if name == "Unscored":
         from rewardstack_rules.functions.outcome import Unscored
 

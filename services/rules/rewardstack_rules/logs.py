@@ -1,4 +1,4 @@
-"""A line of JSON for everything that reward server and workers log."""
+"""Formats the log of the reward server and of workers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; what stands under `fields` in its `extra` becomes keys of its own."""
+    """Formats a record as one line of JSON; `fields` in its `extra` become top-level keys."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line for a record."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
@@ -37,4 +37,4 @@ LOGGING: dict[str, Any] = {
         "gunicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},
     },
 }
-"""For `logging.config.dictConfig` and gunicorn."""
+"""Configuration for `logging.config.dictConfig` and gunicorn."""

@@ -1,4 +1,4 @@
-"""What the processes of reward server and workers share: how they keep memory, and how they end."""
+"""Shared code of server and worker processes: memory settings and exit statuses."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import contextlib
 import ctypes
 
 NOT_READY = 3
-"""Exit status of a health check of what lives and cannot do its work now; `health.sh` ends nothing for it."""
+"""Exit status of a health check for a process that is alive but not ready; `health.sh` does not restart it."""
 
 MALLOC = {
-    -8: 2,  # M_ARENA_MAX: heaps
-    -3: 256 * 2**10,  # M_MMAP_THRESHOLD: bytes of a block that is the system's as soon as it is free
+    -8: 2,  # M_ARENA_MAX: number of heaps
+    -3: 256 * 2**10,  # M_MMAP_THRESHOLD: bytes from which a freed block is returned to the system
     -1: 4 * 2**20,  # M_TRIM_THRESHOLD: free bytes that a heap keeps at its end
 }
-"""Of glibc's `mallopt(3)`."""
+"""Parameters of glibc's `mallopt(3)`."""
 
 
 def return_memory() -> None:
-    """Has this process, and those that it forks from now on, give memory back that large requests have needed.
+    """Make this process and its future forks return the memory of large requests to the system.
 
-    glibc gives every thread a heap of its own, up to eight a core, and what is free in one serves no other thread. And
-    it takes each large block that is given back as a sign that blocks of this size are to lie in a heap from then on,
-    where a small one behind it keeps its pages from the system. By both a server process grows for hours. Where the C
-    library is another one nothing changes.
+    glibc has a heap for each thread, up to eight per core, and other threads cannot use its free memory. After a large
+    block is freed, glibc allocates blocks of this size in a heap, where a small block after it keeps its pages from
+    the system. Both make a server process grow for hours. With another C library, this does nothing.
     """
     with contextlib.suppress(AttributeError):
         for option, value in MALLOC.items():

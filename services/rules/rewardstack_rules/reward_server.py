@@ -1,7 +1,7 @@
 """Starts a reward server on localhost:6000, to try reward functions: `python -m rewardstack_rules.reward_server`.
 
-It takes the same settings and arguments as `run_reward_server`, which is the one for training, but listens on this
-machine only.
+It accepts the same settings and arguments as `run_reward_server`, which is for training, but listens only on
+localhost.
 """
 
 from __future__ import annotations

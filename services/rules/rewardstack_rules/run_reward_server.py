@@ -1,7 +1,7 @@
 """Starts a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-One process without `--workers`, for trying; gunicorn with it. The line with "Running on" comes when requests are
-answered. Arguments stand above the environment's variables, which `settings.py` lists.
+Without `--workers` it is a single process, for tests; with it, gunicorn. It logs "Running on" when it accepts requests.
+Arguments override environment variables, which `settings.py` lists.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rewardstack_rules.settings import SECRETS, Settings
 
 log = logging.getLogger("rewardstack_rules")
 SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq")
-"""What the extra `server` installs. This module imports none of them at its top."""
+"""Libraries of the extra `server`. This module imports none of them at the top."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the arguments and serve until a signal; exit with a message if a setting is wrong or a library missing."""
+    """Read the arguments and serve until a signal; exit with a message if a setting is invalid or a library missing."""
     program = Path(sys.argv[0]).stem
     options = _parser(program).parse_args(arguments)
     _require_libraries(program)
@@ -67,7 +67,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _to_environment(options: argparse.Namespace) -> None:
-    """Puts the arguments where workers and isolated processes find them."""
+    """Set the arguments as environment variables, which workers and isolated processes read."""
     given = {
         "REWARD_TYPE": options.reward_type,
         "REWARD_HOST": options.host,
@@ -95,7 +95,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def run_gunicorn() -> NoReturn:
-    """Becomes gunicorn, so that the process started is the one to be stopped."""
+    """Replace this process with gunicorn, so that stopping it stops gunicorn."""
     command = [sys.executable, "-m", "gunicorn", "-c", "python:rewardstack_rules.http.gunicorn_conf"]
     os.execv(sys.executable, command)
 

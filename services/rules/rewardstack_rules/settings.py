@@ -1,4 +1,4 @@
-"""The reward server's settings: the one place of this package that reads the environment."""
+"""The reward server's settings; only this module of the package reads the environment."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rewardstack_settings.setting import Malformed, read_by
 
 READ = read_by({**TABLE, **CLIENT_TABLE}, "rules", "worker")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
-"""Every variable that the server or a worker reads, and its value where it is unset or empty."""
+"""Every variable that the server or a worker reads, and its default."""
 SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
-"""Those that can hold a secret."""
+"""Variables that can hold a secret."""
 
 FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
 FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
@@ -30,16 +30,16 @@ OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_
 OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON")
 RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, "CODE_SANDBOX_URL")
 HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
-"""A URL or an address with user information, or a password in its query."""
+"""Matches a URL or an address with user information, or with a password in its query."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeSettings:
-    """How programs are run here.
+    """Settings for running programs.
 
     Args:
         processes: samples whose programs run at the same time.
-        timeout: seconds of CPU that the tests of one sample may take together.
+        timeout: CPU seconds of all tests of one sample.
         python: the interpreter; empty for this one.
     """
 
@@ -50,16 +50,16 @@ class CodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """What rules need, wherever they run: in the reward server, a worker, an isolated process or a trainer.
+    """Settings of rules in a reward server, a worker, an isolated process or a trainer.
 
     Args:
-        function_files: Python files with one's own reward functions.
-        function_variables: environment variables that these may read, beside those that every function may.
-        function_data: absolute paths that confined ones can read beside code.
-        function_allow: what confined ones may do (`confinement.syscalls.ADDABLE`).
-        verify_timeout: seconds that one sample may take in an isolated process.
-        verify_processes: isolated processes that work at the same time.
-        code: how programs are run; None where they are not run here.
+        function_files: Python files with users' reward functions.
+        function_variables: further environment variables that these may read.
+        function_data: further absolute paths that confined ones can read.
+        function_allow: further permissions of confined ones (`confinement.syscalls.ADDABLE`).
+        verify_timeout: timeout of one sample in an isolated process, in seconds.
+        verify_processes: number of isolated processes.
+        code: how programs are run; None if they are not run here.
     """
 
     function_files: tuple[Path, ...]
@@ -72,10 +72,10 @@ class RuleSettings:
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> RuleSettings:
-        """The settings of this moment; no other variable of the server is read, for a trainer may use its name.
+        """Read the settings of rules; ignore other variables of the server, whose names a trainer may use.
 
         Raises:
-            SettingsError: a variable is malformed, or names a file that is not there; the message says which.
+            SettingsError: a variable is malformed, or names a missing file; the message names the variable.
         """
         value = read({name: READ[name] for name in RULES}, environ)
         return RuleSettings(
@@ -91,34 +91,34 @@ class RuleSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings(RuleSettings):
-    """What the environment says of a server or a worker.
+    """Settings of a server or a worker.
 
     Args:
         api_keys: keys that callers may use; empty for an open server.
         allowed_hosts: further names by which clients may address a server without keys.
-        key_rate: requests a second that each of them may make; None for no limit.
-        reward_type: what `/get_reward` scores by where the request names nothing.
+        key_rate: requests per second of each key; None for no limit.
+        reward_type: default of `/get_reward`.
         dataset_path: file of questions and golden answers; None for none.
-        golden_threshold: how like a prompt the nearest question of that file must be, from 0 to 1.
-        max_body_bytes: the longest body that is read.
-        bytes_in_flight: of bodies that each server process holds at once.
+        golden_threshold: minimum similarity of the nearest question of that file to a prompt, from 0 to 1.
+        max_body_bytes: maximum bytes of a body.
+        bytes_in_flight: maximum bytes of bodies in each server process.
         host: address to listen on.
         port: port to listen on.
         socket: path of a Unix socket to listen on instead; empty for none.
         workers: server processes.
-        threads: requests that each of them answers at the same time, beside those that take long.
-        waiting_requests: requests of each of them that may wait without a thread at the same time.
+        threads: requests that each process answers at the same time, in addition to slow ones.
+        waiting_requests: slow requests of each process that may wait at the same time, without a thread.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
-        queue_url: the Redis that holds jobs; empty for none, and no jobs.
+        queue_url: the Redis that holds jobs; empty for no jobs.
         job_chunk_size: samples of a job that a worker scores at a time.
-        job_retries: further attempts for samples of a job that the infrastructure failed.
-        job_ttl: seconds that a job and its results stay after its end.
-        job_limits: what each key may have in the queue.
-        page_explains: whether the status page has a form by which samples are explained.
+        job_retries: retries of samples of a job that the infrastructure failed.
+        job_ttl: seconds that a job and its results are kept after its end.
+        job_limits: limits of each key in the queue.
+        page_explains: whether the status page has a form to explain samples.
         metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
             one process.
-        worker_metrics_port: where a worker answers `/metrics`; 0 for nowhere.
-        reload: whether changed reward functions and routes are loaded while it runs.
+        worker_metrics_port: port of a worker's `/metrics`; 0 for none.
+        reload: whether to reload changed reward functions and routes.
     """
 
     api_keys: tuple[str, ...]
@@ -148,7 +148,7 @@ class Settings(RuleSettings):
 
     @property
     def address(self) -> str:
-        """Where the server listens, as gunicorn's `bind` has it."""
+        """The address that the server listens on, in the format of gunicorn's `bind`."""
         if self.socket:
             return f"unix:{self.socket}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -156,10 +156,10 @@ class Settings(RuleSettings):
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
-        """The settings of this moment.
+        """Read the settings.
 
         Raises:
-            SettingsError: a variable is malformed, or names a file that is not there; the message says which.
+            SettingsError: a variable is malformed, or names a missing file; the message names the variable.
         """
         value = read(READ, environ)
         dataset = _files("DATASET_PATH", environ)
@@ -200,14 +200,14 @@ class Settings(RuleSettings):
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return how programs are run here; None where they are not, or in a sandbox."""
+    """Return how programs are run here; None if they are not, or in an external sandbox."""
     if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
         return None
     return CodeSettings(value["CODE_PROCESSES"] or usable_cores(), value["CODE_TIMEOUT"], value["CODE_PYTHON"])
 
 
 def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the variables; raise SettingsError if one of them holds a secret."""
+    """Return `names`; raise SettingsError if one of the variables holds a secret."""
     for name in names:
         if name.removesuffix("_FILE") in SECRETS:
             why = f"{name} is a secret, which reward functions never get; remove it"
@@ -219,14 +219,14 @@ def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tupl
 
 
 def _absolute(path: Path) -> str:
-    """Return an absolute path; raise SettingsError if nothing is there."""
+    """Return an absolute path; raise SettingsError if it does not exist."""
     if not path.exists():
         raise SettingsError(f"{FUNCTION_DATA}: there is no {path}; correct the path, or remove it", FUNCTION_DATA)
     return str(path.resolve())
 
 
 def _addable(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names of what can be allowed; raise SettingsError if one cannot."""
+    """Return `names`; raise SettingsError if one of them cannot be allowed."""
     for name in names:
         if name not in ADDABLE:
             known = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"

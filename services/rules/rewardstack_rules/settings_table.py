@@ -1,6 +1,6 @@
-"""The settings that the reward server and its workers read beside the client's; the standard library alone is needed.
+"""The settings of the reward server and its workers, in addition to the client's; needs only the standard library.
 
-`settings` reads them from the environment. `make settings` loads this file by its path, as it does the client's.
+`settings` reads them from the environment. `make settings` loads this file by its path, like the client's.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rewardstack_settings.setting import Section, Setting, by_name
 BOTH = ("up", "compose")
 SCORING = ("rules", "worker")
 RULES_RUN = (*SCORING, "client")
-"""Who runs rules; a trainer does where it names no reward server."""
+"""Processes that run rules; a trainer does if it names no reward server."""
 
-# A row a setting.
+# One row per setting.
 # fmt: off
 STACK = Section("The stack", [
     Setting("DRAIN_TIMEOUT", "90", Whole(1, 3600), (*BOTH, *SCORING),

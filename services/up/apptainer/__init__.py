@@ -1,1 +1,1 @@
-"""The stack under Apptainer: the native way's processes, each out of an image; nobody need be root."""
+"""The stack under Apptainer: the processes of the native deployment, each in an image, without root."""

@@ -1,4 +1,4 @@
-"""`status`, `logs` and `down` where the services run in Apptainer's images: they are local processes."""
+"""`status`, `logs` and `down` for services in Apptainer images, which are local processes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from services.up.native.commands import status as status
 
 
 def down(run: RunDir) -> None:
-    """Stop everything, and remove the endpoints file; says so where nothing runs.
+    """Stop the services and remove the endpoints file; print a message if nothing runs.
 
     Raises:
-        StackError: something still runs.
+        StackError: a process still runs.
     """
     try:
         native.down(run)

@@ -1,4 +1,4 @@
-"""Programs out of images: the command that runs each there, and the model servers' own."""
+"""Run programs in Apptainer images: the `apptainer exec` command of each, and the commands of model servers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from services.judge.model import Model
 from services.models.machine import Gpu, gpus
 from services.stack.errors import StackError
 from services.stack.rundir import CHART_FILES, ROOT, RunDir
+from services.stack.services_table import Service
 from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer.images import IMAGES, Image, runtime
-from services.up.model_servers import EMBEDDING, ModelServer, copies, is_external
+from services.up.model_servers import EMBEDDING, REWARD_MODEL, ModelServer, copies, is_external
 from services.up.native.models import Launcher
 from services.up.native.programs import IN_IMAGE, Program
 from services.up.native.stack import Runtime
@@ -27,12 +28,14 @@ from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"
 ENTRY_POINT = "/.singularity.d/runscript"
-"""What `apptainer run` starts in an image: of a model server's, the image's own entry point."""
+"""What `apptainer run` starts in an image; for model servers, the entry point of the original image."""
 PYTHON = "python"
 IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules", "gateway": "gateway"}
-"""Of each kind of service, but for those that differ with the machine."""
+"""Image by kind of service, except those that depend on the machine."""
+SAME_IMAGE = {"reward-model": "judge"}
+"""Kinds of services that run the image of another one."""
 SEPARATORS = ':,\\"'
-"""Of the parts of a bind, so that no path can hold one."""
+"""Separators in a bind option, which therefore no path can contain."""
 PATH_IN_ARGUMENT = re.compile(r"""(?<![^="'\s])/[^"',\s]+""")
 """A path in `--flag=/path`, `name=/path` or JSON."""
 
@@ -41,10 +44,10 @@ def image_of(service: str, on_gpu: bool | None = None) -> Image:
     """Return the image of a service.
 
     Args:
-        service: its name.
-        on_gpu: whether it has a GPU; None for whether this machine has one.
+        service: name of the service.
+        on_gpu: whether it uses a GPU; None if it does when this machine has one.
     """
-    kind = kind_of(service)
+    kind = SAME_IMAGE.get(kind_of(service), kind_of(service))
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
 
 
@@ -52,28 +55,37 @@ class ImageLauncher(Launcher):
     """Starts model servers by their images' own entry points."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
-        """Return that of the image, which knows all flags: it is as new as its setting names it."""
+        """Return the vLLM of the image."""
         return engine.Vllm(PYTHON, "" if gpus else "cpu")
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model that is asked for: a folder, or a name that the server itself looks for on the hub."""
-        name = judge.model or default_model(settings)
-        local = os.path.isdir(name)
-        # Relative links in it begin where it really is.
-        return Model(os.path.realpath(name) if local else name, name, local)
+        """Return the requested model: a folder, or a name that the server looks up on the hub."""
+        return _model(judge.model or default_model(settings))
 
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
-        """Return the command as `vllm serve` takes it; files among its flags by absolute paths."""
-        further = shlex.join(map(_absolute, shlex.split(settings["JUDGE_VLLM_ARGS"])))
-        own = Settings({**settings, "JUDGE_VLLM_ARGS": further})
-        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own)]
+    def reward_model(self, settings: Settings) -> Model:
+        """Return the reward model, as `model` does."""
+        return _model(settings["REWARD_MODEL_ID"])
+
+    def serve(
+        self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
+    ) -> list[str]:
+        """Return the arguments of `vllm serve`, with absolute paths of files in its flags."""
+        further = shlex.join(map(_absolute, shlex.split(settings[service.more_options])))
+        own = Settings({**settings, service.more_options: further})
+        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own, service)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command as TEI takes it; it shows its metrics at that port, and the other one is the kernel's."""
+        """Return the command of TEI, which serves metrics on the same port; the kernel chooses its Prometheus port."""
         model = settings["EMBEDDING_MODEL"] or settings[f"EMBEDDING_{'GPU' if gpus else 'CPU'}_MODEL"]
         source = os.path.realpath(model) if os.path.isdir(model) else model
         listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
         return [ENTRY_POINT, "--model-id", source, *listen]
+
+
+def _model(name: str) -> Model:
+    local = os.path.isdir(name)
+    # Relative links in it begin where it really is.
+    return Model(os.path.realpath(name) if local else name, name, local)
 
 
 def default_model(settings: Settings) -> str:
@@ -82,36 +94,37 @@ def default_model(settings: Settings) -> str:
 
 
 def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequence[ModelServer] = ()) -> str:
-    """Return why a model server cannot run here; empty where it can.
+    """Return why a model server cannot run here; empty if it can.
 
     Args:
-        server: that is to run.
-        settings: of the stack.
-        servers: from which some are chosen; judges are given GPUs first.
+        server: server to check.
+        settings: settings of the stack.
+        servers: all candidates; judges get GPUs first.
     """
-    on_gpu = bool(gpus()) and (server != EMBEDDING or _gpus_of_judges(settings, servers) < len(gpus()))
+    on_gpu = bool(gpus()) and (server != EMBEDDING or _gpus_of_vllm(settings, servers) < len(gpus()))
     image = image_of(server.name, on_gpu)
     if image.file(settings).exists():
         return ""
     why = "no GPU is left for it, and " if gpus() and not on_gpu else ""
-    return f"{why}{image.file(settings)} is not there (make sif t={image.name})"
+    return f"{why}{image.file(settings)} is missing (make sif t={image.name})"
 
 
-def _gpus_of_judges(settings: Settings, servers: Sequence[ModelServer]) -> int:
-    """Return how many GPUs the judges among these take."""
+def _gpus_of_vllm(settings: Settings, servers: Sequence[ModelServer]) -> int:
+    """Return how many GPUs the judges and the reward model among these take."""
     here = [judge for judge in model_servers.judges(servers) if not unsupported_reason(judge, settings)]
     wanted = [judge for judge in here if settings[judge.switch] != "off" and not is_external(judge, settings)]
-    return settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(copies(judge, settings) for judge in wanted)
+    judges = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(copies(judge, settings) for judge in wanted)
+    return judges + (REWARD_MODEL in servers)
 
 
 @dataclass(frozen=True)
 class ContainerExec:
-    """Runs programs in their images by `apptainer exec`.
+    """Runs programs in their images with `apptainer exec`.
 
     Args:
-        settings: of the stack.
-        run: its directory, which has the same path in the image.
-        apptainer: path of the program.
+        settings: settings of the stack.
+        run: run directory, which has the same path in the image.
+        apptainer: path of Apptainer.
     """
 
     settings: Settings
@@ -119,17 +132,17 @@ class ContainerExec:
     apptainer: str
 
     def __call__(self, program: Program) -> Program:
-        """Return the program as it is started: it sees the run directory, the user's files and models alone.
+        """Return the program wrapped in its image, where it sees only the run directory, the user's files and models.
 
         Raises:
             StackError: its image is missing, or a path cannot be bound.
         """
         image = image_of(program.name, _has_gpu(program))
         if not (file := image.file(self.settings)).exists():
-            raise StackError(f"{file} is not there", f"make sif t={image.name}")
+            raise StackError(f"{file} is missing", f"make sif t={image.name}")
         files = {name: os.pathsep.join(map(str, self.settings.files(name))) for name in USERS_FILES}
         own = {name: files.get(name, value) for name, value in program.environment.items()} | self._variables(program)
-        # Apptainer itself writes nothing into the user's home.
+        # Keeps Apptainer from writing into the user's home.
         environment = {"APPTAINER_CONFIGDIR": str(self.run.caches / "apptainer")}
         return replace(
             program,
@@ -140,23 +153,23 @@ class ContainerExec:
         )
 
     def _variables(self, program: Program) -> dict[str, str]:
-        """Return the variables that a program has because it runs in an image."""
+        """Return the additional variables of a program in an image."""
         own = {"LANG": "C.UTF-8", "PYTHONNOUSERSITE": "1", "TMPDIR": str(self.run.temporary)}
         if kind_of(program.name) in LOADING:
             own["HF_HOME"] = str(self._hub())
-            # TEI's name; its image sets it to a folder of its own.
+            # TEI's variable; its image sets another folder.
             own["HUGGINGFACE_HUB_CACHE"] = program.environment.get("HF_HUB_CACHE") or str(self._hub() / "hub")
         return own
 
     def _prefix(self, program: Program) -> list[str]:
         nv = ["--nv"] if kind_of(program.name) in LOADING and _has_gpu(program) else []
         binds = [part for bind in self._binds(program) for part in ("--bind", bind)]
-        # Without `--no-eval` a shell would read the variables. The home in there is a folder of the stack's own.
+        # Without `--no-eval` a shell would evaluate the variables. The home is a folder of the stack.
         command = [self.apptainer, "--quiet", "exec", "--cleanenv", "--no-eval", "--contain"]
         return [*command, "--home", _plain(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
 
     def _binds(self, program: Program) -> Iterator[str]:
-        """Yield the folders that a program sees; the run directory comes last, for it may be in one of the others."""
+        """Yield the binds of a program; the run directory comes last, because it may be inside another one."""
         yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
@@ -173,19 +186,19 @@ class ContainerExec:
         yield from dict.fromkeys([_plain(self.run.path), _plain(self.run.temporary)])
 
     def _users(self) -> Iterator[Path]:
-        """Yield the folders of the user's files."""
+        """Yield the folders with the user's files, and the CA file."""
         for file in [file for name in USERS_FILES for file in self.settings.files(name)]:
             yield _folder_or_file(file)
         if trusted := tls.trusted(self.settings):
             yield Path(trusted)
 
     def _hub(self) -> Path:
-        """Return where models of a hub are: where the user says, never in the home by itself."""
+        """Return the folder of hub models: HF_HOME, else one in the run directory, but never the user's home."""
         return Path(os.environ.get("HF_HOME") or self.run.caches / "huggingface").absolute()
 
 
 def images_runtime(settings: Settings, run: RunDir) -> Runtime:
-    """Return where programs run: each in its image.
+    """Return the runtime that runs each program in its image.
 
     Raises:
         StackError: Apptainer is not installed.
@@ -195,9 +208,9 @@ def images_runtime(settings: Settings, run: RunDir) -> Runtime:
 
 
 def paths_in(arguments: Iterable[str]) -> list[Path]:
-    """Return the folders and files that arguments name by absolute paths, and what links in these folders lead to.
+    """Return the folders and files that arguments name by absolute paths, and the targets of links in these folders.
 
-    A model as a hub's client keeps it is a folder of links to files in its cache.
+    Links matter because the hub's client stores a model as a folder of links into its cache.
     """
     found = dict[Path, None]()
     for argument in arguments:
@@ -210,7 +223,7 @@ def paths_in(arguments: Iterable[str]) -> list[Path]:
 
 
 def _link_targets(folder: Path) -> list[Path]:
-    """Return what links in a folder and in its folders lead to, hop by hop."""
+    """Return the targets of links in a folder and its direct subfolders, including intermediate links."""
     inner = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
     links = [entry for one in (folder, *inner) for entry in one.iterdir() if entry.is_symlink()]
     bound = [folder]
@@ -227,13 +240,13 @@ def _link_targets(folder: Path) -> list[Path]:
 
 
 def _absolute(argument: str) -> str:
-    """Return an argument whose value is a path in the tree with the absolute path; the program works elsewhere."""
+    """Make a path in the tree absolute in an argument, because the program has another working directory."""
     before, equals, value = argument.rpartition("=")
     return f"{before}{equals}{ROOT / value}" if os.path.isfile(ROOT / value) else argument
 
 
 def _folder_or_file(file: Path) -> Path:
-    """Return the folder of a file, for what is beside it; of a file in the home itself, or above it, the file alone."""
+    """Return the folder of a file, to make its neighbors visible; the file itself if it is directly in the home."""
     return file if Path.home().resolve().is_relative_to(file.parent) else file.parent
 
 

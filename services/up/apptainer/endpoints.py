@@ -1,6 +1,6 @@
-"""The file that says where the stack is: trainers follow it, and a heartbeat writes it again and again.
+"""The endpoints file with the URLs of the stack, which trainers watch, and its heartbeat.
 
-The native deployment's `watch` is the heartbeat, by which readers on other nodes notice a stack that was killed.
+`watch` of the native deployment renews the file, so that readers on other nodes notice a killed stack.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ NAME = re.compile("[A-Z_]+")
 
 
 def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = "") -> None:
-    """Say where the servers are, from now on until `withdraw`.
+    """Write the endpoints file, which `beat` renews until `withdraw`.
 
     Args:
-        run: directory of the stack.
-        file: that trainers read.
-        servers: addresses and keys, by the client's variables.
-        trust: file of certificates that clients need; empty where they need none.
+        run: run directory of the stack.
+        file: path of the file that trainers read.
+        servers: URLs and keys by the client's variables.
+        trust: CA file that clients need; empty if they need none.
 
     Raises:
-        StackError: another process answers there.
+        StackError: another process holds a port of the gateway.
         OSError: a file cannot be written.
     """
     if problem := port_conflict(run):
@@ -45,12 +45,12 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
 
 
 def beat(run: RunDir) -> str:
-    """Write the file again, with the time; does nothing where the servers are not published.
+    """Renew the file with the current time; do nothing if it is not published.
 
-    While another process has a port of the gateway the file is removed, for its readers would send the keys there.
+    While another process holds a port of the gateway, the file is removed, because its readers would send keys there.
 
     Returns:
-        Why it is withheld; empty where it is not.
+        Why the file is removed; empty if it is not.
 
     Raises:
         OSError: it cannot be written or removed.
@@ -66,19 +66,19 @@ def beat(run: RunDir) -> str:
 
 
 def withdraw(run: RunDir) -> None:
-    """Remove the file, unless another stack has written it since; does nothing where there is none.
+    """Remove the file, unless another stack has written it since; do nothing if there is none.
 
     Raises:
         OSError: it cannot be removed.
     """
     if record := published(run):
-        # First, so that no heartbeat writes the file once more.
+        # First, so that no heartbeat writes the file again.
         run.published.unlink(missing_ok=True)
         _unlink(record)
 
 
 def published(run: RunDir) -> dict[str, Any] | None:
-    """Return what `publish` was given; None where nothing is published."""
+    """Return the record of `publish`; None if nothing is published."""
     try:
         return dict(json.loads(run.published.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):
@@ -86,7 +86,7 @@ def published(run: RunDir) -> dict[str, Any] | None:
 
 
 def port_conflict(run: RunDir) -> str:
-    """Return which other process has a port of the gateway; empty where none has."""
+    """Return which other process holds a port of the gateway; empty if none does."""
     running = run.load()
     return health.port_conflict("gateway", run, running) if running else ""
 
@@ -100,7 +100,7 @@ def _unlink(record: Mapping[str, Any]) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file that only its owner reads, complete at each moment."""
+    """Replace a file atomically by one that only its owner can read."""
     half = file.with_name(f".{file.name}-{os.getpid()}")
     half.unlink(missing_ok=True)
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:

@@ -1,6 +1,6 @@
-"""The images that Apptainer runs: each is built where it is missing, or older than what it is built from.
+"""Build the Apptainer images that are missing or outdated.
 
-Building them takes nothing but Python and Apptainer.
+This requires only Python and Apptainer.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from services.stack.settings import Settings
 
 PROGRAM = "apptainer"
 OLDEST = (1, 2)
-"""The first version that has `build --build-arg`; `exec --no-eval` is of 1.1."""
+"""First version with `build --build-arg`; `exec --no-eval` needs 1.1."""
 VERSION = re.compile(rf"{PROGRAM} version (\d+)\.(\d+)\.(\d+)")
 ARCHIVES = ("docker-archive", "oci-archive", "docker-daemon", "localimage")
-"""What an image can be built from instead of a registry, as Apptainer writes it: `docker-archive:/path/image.tar`."""
+"""Sources of an image other than a registry, in Apptainer's syntax: `docker-archive:/path/image.tar`."""
 CODE = ("constraints.txt", "verifier", "client", "cli", "services/rules")
 SUFFIXES = (".py", ".toml", ".txt", ".json", ".html")
-"""Of the files of the code that go into the image of the reward server."""
+"""Suffixes of the source files in the image of the reward server."""
 KILLED_SECONDS = 24 * 3600.0
-"""After which an incomplete image is that of a build that was killed."""
+"""Age in seconds at which an incomplete image belongs to a killed build."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """One image.
+    """An Apptainer image.
 
     Args:
-        name: of its file, without the suffix.
-        setting: that names the image it is built from.
+        name: name of its file without the suffix.
+        setting: setting with the container image that it is built from.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Image:
 
     @property
     def definition(self) -> Path:
-        """Its definition."""
+        """Path of its definition file."""
         return ROOT / f"apptainer/{self.name.removesuffix('-cpu')}.def"
 
     def file(self, settings: Settings) -> Path:
-        """Return where it is."""
+        """Return the path of its file."""
         return ROOT / settings["SIF_DIR"] / f"{self.name}.sif"
 
     def is_outdated(self, settings: Settings) -> bool:
-        """Return whether it is older than a file that it is built from, or built from another image than is set now.
+        """Return whether it is older than its source files, or was built from an image other than the current setting.
 
-        Of an image that was copied here, it is not known from which one it was built.
+        The source image of an image that was copied here is unknown and not checked.
         """
         file, record = self.file(settings), self._record(settings)
         if record.exists() and record.read_text(encoding="utf-8") != settings[self.setting]:
@@ -67,12 +67,12 @@ class Image:
         return any(source.stat().st_mtime > built for source in self._sources(settings))
 
     def build(self, settings: Settings) -> None:
-        """Build it under another name until it is complete: nodes share the folder.
+        """Build it under a temporary name first, because nodes share the folder.
 
-        The image that it replaces stays as NAME.before, for stacks that run out of it.
+        The replaced image is kept as NAME.before for stacks that still use it.
 
         Raises:
-            StackError: it cannot be built.
+            StackError: the build fails.
         """
         file, (agent, source) = self.file(settings), _source(settings[self.setting])
         incomplete = file.with_name(f".{self.name}-{socket.gethostname()}-{os.getpid()}.sif")
@@ -81,7 +81,7 @@ class Image:
         arguments = {"BOOTSTRAP": agent, "FROM": source} | ({"ROOT": str(ROOT)} if self.name == "rules" else {})
         command = [runtime(), "build", "--disable-cache", "--force"]
         command += [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
-        # Apptainer makes no folder in the home; one that is there may hold the user's credentials.
+        # Keep Apptainer from creating a folder in the home; use an existing one, which may hold credentials.
         own = {} if (Path.home() / ".apptainer").exists() else {"APPTAINER_CONFIGDIR": str(file.parent / ".apptainer")}
         command += [str(incomplete), str(self.definition)]
         try:
@@ -105,7 +105,7 @@ class Image:
         return self.file(settings).with_suffix(".from")
 
     def _sources(self, settings: Settings) -> Iterator[Path]:
-        """Yield the files that it is built from."""
+        """Yield the source files of the image."""
         yield self.definition
         archive = Path(_source(settings[self.setting])[1])
         if archive.is_file():
@@ -115,7 +115,7 @@ class Image:
             yield from (file for file in files if file.suffix in SUFFIXES and not {"build", "dist"} & {*file.parts})
 
     def _remove_killed(self, folder: Path) -> None:
-        """Remove what killed builds left, on any node."""
+        """Remove incomplete images of killed builds on any node."""
         for left in folder.glob(f".{self.name}-*.sif"):
             with suppress(FileNotFoundError):
                 if time.time() - left.stat().st_mtime > KILLED_SECONDS:
@@ -134,20 +134,20 @@ IMAGES: Mapping[str, Image] = {
         "embedding-cpu": "TEI_CPU_IMAGE",
     }.items()
 }
-"""By name; judge and embedding server have others on GPUs than on processors."""
+"""Images by name; judge and embedding server have different ones for GPUs and CPUs."""
 DEFAULT = ("rules", "redis", "gateway", "judge", "embedding")
-"""Those for nodes with GPUs; the node where they are built may have none."""
+"""Images for nodes with GPUs, even if the build node has none."""
 
 
 def build(settings: Settings, names: Sequence[str]) -> None:
     """Build images that are missing or outdated.
 
     Args:
-        settings: of the stack.
-        names: of images; none for DEFAULT.
+        settings: settings of the stack.
+        names: names of images; empty for DEFAULT.
 
     Raises:
-        StackError: there is none of that name, or one cannot be built.
+        StackError: a name is unknown, or a build fails.
     """
     chosen = _named(names)
     require_plain(ROOT)
@@ -160,7 +160,7 @@ def build(settings: Settings, names: Sequence[str]) -> None:
 
 
 def where(settings: Settings, names: Sequence[str]) -> None:
-    """Print where images are; arguments and errors as those of `build`."""
+    """Print the paths of images; arguments and errors as in `build`."""
     for image in _named(names):
         say(str(image.file(settings)), whole=True)
 
@@ -195,6 +195,6 @@ def _named(names: Sequence[str]) -> list[Image]:
 
 
 def _source(reference: str) -> tuple[str, str]:
-    """Return the bootstrap agent and its source, for an image as a setting names it."""
+    """Split an image reference of a setting into Apptainer's bootstrap agent and source."""
     agent, _, source = reference.partition(":")
     return (agent, source) if agent in ARCHIVES else ("docker", reference)

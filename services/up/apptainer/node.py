@@ -1,4 +1,4 @@
-"""What the stack needs of a node that others use, too: free ports, keys, and a folder whose file system is its own."""
+"""Run on a node shared with other users: free ports, generated keys, and a run directory on a local file system."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SHARED = {
     *("9p", "afs", "beegfs", "ceph", "ceph-fuse", "cifs", "glusterfs", "gpfs", "lustre"),
     *("nfs", "nfs4", "orangefs", "panfs", "pvfs2", "smb3", "sshfs", "wekafs"),
 }
-"""File systems of several machines."""
+"""File systems shared between machines."""
 
 
 def with_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings with ports that are free: nodes are shared, and another user's stack has the usual ones.
+    """Return the settings with free ports, because another user's stack may hold the default ones.
 
-    A port that is set stays; so does the one that the stack has already.
+    Ports that are set, and those of a running stack, do not change.
 
     Args:
-        settings: of the stack.
-        running: what runs already.
-        environ: that sets some.
+        settings: settings of the stack.
+        running: state of the running stack, if any.
+        environ: environment that may set ports.
     """
     made = Settings(settings)
     for name in ports.GATEWAY.values():
@@ -56,11 +56,11 @@ def _port(name: str, settings: Settings) -> int:
 
 
 def with_keys(settings: Settings, run: RunDir) -> Settings:
-    """Return the settings with a key for each server that runs here: other users of the node reach its loopback.
+    """Return the settings with a key for each server here, because other users of the node can reach its loopback.
 
     Args:
-        settings: of the stack.
-        run: its directory, from whose own secret the keys follow.
+        settings: settings of the stack.
+        run: run directory with the secret from which keys are derived.
     """
     secrets, here = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
     names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
@@ -69,19 +69,19 @@ def with_keys(settings: Settings, run: RunDir) -> Settings:
 
 
 def keep_secret(run: RunDir) -> None:
-    """Write the secret that keys are derived from, so that they are the same each time."""
+    """Write the secret from which keys are derived, so that they stay the same."""
     if not (run.secrets / KEY).is_file():
         Secrets(run).write()
 
 
 def require_local(path: Path) -> None:
-    """Check that sockets can be in a folder.
+    """Check that a folder is on a local file system, where Unix sockets work.
 
     Args:
-        path: of it; it need not be there yet.
+        path: path of the folder, which may not exist yet.
 
     Raises:
-        StackError: its file system is one that several machines share.
+        StackError: its file system is shared between machines.
     """
     kind = _file_system(path.resolve())
     if kind in SHARED:
@@ -92,7 +92,7 @@ def require_local(path: Path) -> None:
 
 
 def _file_system(path: Path) -> str:
-    """Return the kind of file system of a path; of mounts at one path the last one listed counts."""
+    """Return the file system type of a path; of several mounts on one path, the last one counts."""
     best, kind = -1, ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         before, _, after = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""What `env` sets in the shell of a trainer, and how the next `up` in that shell recognizes its own addresses."""
+"""Shell variables that `env` sets for a trainer, and how the next `up` in that shell ignores them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from services.up.native.supervisor import Supervisor
 from services.up.services import remedy
 
 MARK = "REWARDSTACK_ENV_OF"
-"""The variable that says which stack has set the others: node, run directory, and the addresses."""
+"""Variable that records which stack set the others: node, run directory and URLs."""
 UNPROXIED = ("no_proxy", "NO_PROXY")
 
 
 def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
-    """Return lines for a shell that set the trainer's variables.
+    """Return shell commands that set the trainer's variables.
 
     Args:
-        run: directory of the stack.
-        environ: of that shell; hosts are added to those that it asks no proxy for.
+        run: run directory of the stack.
+        environ: environment of the shell, whose `no_proxy` is extended.
 
     Raises:
-        StackError: the stack is not up, or another process has its port.
+        StackError: the stack is not running, or another process holds its port.
     """
     published = endpoints.published(run) if Supervisor(run).members() else None
     if published is None:
@@ -49,15 +49,15 @@ def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
 def without_own(
     settings: Settings, run: RunDir, environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings, dict[str, str]]:
-    """Return the settings without addresses that `env` has set: this stack's own, and those of one that is not up.
+    """Remove URLs that `env` of this stack, or of one that no longer runs, has set from the settings.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        environ: that they may be from.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        environ: environment with the variables that `env` has set.
 
     Returns:
-        The settings, and by the setting of each such address the address.
+        The remaining settings, and the removed URLs by setting.
     """
     name, *urls = environ.get(MARK, "").split() or [""]
     ignored = {
@@ -69,7 +69,7 @@ def without_own(
 
 
 def _is_over(name: str, run: RunDir) -> bool:
-    """Return whether a stack that `env` has named is the one of this directory, or one of this node that is not up."""
+    """Return whether the stack in `MARK` is the one of this directory, or no longer runs on this node."""
     if name == _name(run.path):
         return True
     node, _, folder = name.partition(":")
@@ -84,7 +84,7 @@ def _name(folder: Path) -> str:
 
 
 def _unproxied(urls: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `no_proxy` in both spellings, with the stack's hosts behind those that are there."""
+    """Return `no_proxy` in both spellings, with the stack's hosts appended."""
     hosts = [urlsplit(url).hostname or "" for url in urls]
     lower, upper = (environ.get(name, "") for name in UNPROXIED)
     return {

@@ -1,4 +1,4 @@
-"""`apptainer/stack.sh up`: the processes of the native deployment out of images, and the file that trainers read."""
+"""`apptainer/stack.sh up`: run the native deployment's processes in images, and publish the endpoints file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MODELS_ALONE = ("gateway",)
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
-    """Return what `up` does; nothing is changed.
+    """Return the plan of `up` without changing anything.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        reason: for this deployment.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        reason: why this deployment is used.
 
     Raises:
         StackError: the directory cannot hold sockets, or Apptainer is not installed or too old.
@@ -67,12 +67,12 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 
 
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
-    """Start what does not run yet, and wait until it is healthy; its summary publishes where it is.
+    """Start what does not run yet, and wait until it is healthy; the summary publishes the endpoints file.
 
     Args:
-        settings: of the stack, with the ports that it takes.
-        run: its directory.
-        chosen: model servers.
+        settings: settings of the stack with its final ports.
+        run: run directory of the stack.
+        chosen: model servers to start.
 
     Raises:
         StackError: a service does not become healthy.
@@ -80,7 +80,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
     file = ROOT / (settings["ENDPOINTS_FILE"] or run.path / "endpoints.json")
     if not os.access(file.parent, os.W_OK):
         raise StackError(
-            f"ENDPOINTS_FILE: {file.parent} is no folder that you may write to", "make it, or name another"
+            f"ENDPOINTS_FILE: {file.parent} is not a folder that you can write to", "create it, or name another"
         )
     if not Supervisor(run).states():
         endpoints.withdraw(run)  # of a stack that was killed
@@ -106,7 +106,7 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
-    """Return addresses and keys of what runs, by the client's variable."""
+    """Return URLs and keys of the running servers by the client's variables."""
     own = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
     found: dict[str, str] = {}
     for url, port in own.items():
@@ -118,12 +118,12 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
 
 
 def outdated(settings: Settings, services: Iterable[str]) -> list[str]:
-    """Return a warning for each image of these services that is older than what it is built from."""
+    """Return a warning for each outdated image of these services."""
     found = dict.fromkeys(map(image_of, services))
-    # In a folder of somebody else's this user cannot build, and a checkout's files are as old as the checkout.
+    # Only images that this user can rebuild; in a shared folder, file times of a checkout say nothing.
     mine = [image for image in found if os.access(image.file(settings), os.W_OK)]
     return [
-        f"{image.file(settings)} is older than what it is built from, and runs as it is (make sif t={image.name})"
+        f"{image.file(settings)} is older than its sources and is used as it is (make sif t={image.name})"
         for image in mine
         if image.is_outdated(settings)
     ]
@@ -135,14 +135,15 @@ def _service(settings: Settings, name: str) -> Service:
 
 
 def _model(server: ModelServer, settings: Settings) -> Service:
-    served = settings["EMBEDDING_MODEL"] if server == EMBEDDING else server.model or default_model(settings)
+    default = default_model(settings)
+    served = settings["EMBEDDING_MODEL"] if server == EMBEDDING else model_servers.model_of(server, settings, default)
     memory = f"about {in_gib(model_servers.memory(server, settings))}"
     runs = f"{image_of(server.name).file(settings)}, {served}".rstrip(", ")
     return Service(server.name, runs, model_servers.copies(server, settings), memory)
 
 
 def _url(settings: Settings, port: str) -> str:
-    """Return an address that other nodes reach, too, where the stack listens on all of its own."""
+    """Return a URL; if the stack listens on all addresses, one that other nodes can reach."""
     if settings.open_to_all and not settings["TLS_NAME"]:
         return f"{'https' if settings.tls else 'http'}://{socket.gethostname()}:{settings[port]}"
     return settings.url(port)

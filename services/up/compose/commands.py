@@ -1,6 +1,6 @@
-"""`make status`, `make logs`, `make down` and `make clean` where the services are containers.
+"""`make status`, `make logs`, `make down` and `make clean` for containers.
 
-They find the containers by the name of their project, so they work with any settings, and need no package.
+They find the containers by project name, so they work with any settings; they need no packages.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def status(run: RunDir, as_json: bool = False) -> None:
     """Print a line for each container: uptime, health, ports.
 
     Args:
-        run: directory of the stack.
+        run: run directory of the stack.
         as_json: print one JSON object instead.
 
     Raises:
         StackError: nothing runs, or a service is not healthy.
     """
-    composed, project = _recall(run)
+    composed, project = _load(run)
     containers = project.containers()
     if not containers:
         raise StackError("nothing runs here", "make up")
@@ -47,7 +47,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
         for name, problem in problems.items():
             say(f"{name}: {problem}")
     missing = sorted({*composed.services} - {container.service for container in containers})
-    # Those that were never started wait for others.
+    # Services that were never started wait for others, so they come last.
     names = [one.service for one in sorted(sick, key=lambda one: one.state == "created")] + missing
     if names:
         raise StackError(f"unhealthy: {', '.join(names)}", f"make logs s={names[0]}")
@@ -57,14 +57,14 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
     """Print the last lines of one service's containers, or of all.
 
     Args:
-        run: directory of the stack.
-        service: its name; empty for all.
-        follow: go on until interrupted.
+        run: run directory of the stack.
+        service: name of the service; empty for all.
+        follow: print new lines until interrupted.
 
     Raises:
-        StackError: there is no such service, or nothing runs.
+        StackError: the service is unknown, or nothing runs.
     """
-    _, project = _recall(run)
+    _, project = _load(run)
     names = sorted({container.service for container in project.containers()})
     if not names:
         raise StackError("nothing runs here", "make up")
@@ -74,17 +74,17 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop and remove the containers and the networks; named volumes stay.
+    """Stop and remove the containers and networks; named volumes stay.
 
     Raises:
-        StackError: something is left.
+        StackError: a container is left.
     """
-    composed, project = _recall(run)
+    composed, project = _load(run)
     running = {container.service for container in project.containers()}
     if running:
         with step("stopping the containers", "containers stopped"):
-            # In the table's order, so those that send requests drain before those that answer. Compose knows only the
-            # order of starting, in which the gateway does not wait for judges.
+            # In the order of the table, so that clients drain before the servers that they use. Compose only knows the
+            # start order, in which the gateway does not wait for judges.
             for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
                 project.run("stop", *names)
             _remove(project)
@@ -95,12 +95,12 @@ def down(run: RunDir) -> None:
 
 
 def clean(run: RunDir) -> None:
-    """Remove containers, networks and volumes: the queue's jobs too.
+    """Remove containers, networks and volumes, including the jobs in the queue.
 
     Raises:
-        StackError: something is left.
+        StackError: a container is left.
     """
-    _, project = _recall(run)
+    _, project = _load(run)
     with step("removing the containers and volumes", "containers and volumes removed"):
         _remove(project, "--volumes")
     for volume in project.volumes():
@@ -120,7 +120,7 @@ def _remove(project: Project, *options: str) -> None:
         raise StackError("docker compose down failed", "the lines above say why; then make down again")
 
 
-def _recall(run: RunDir) -> tuple[Composed, Project]:
+def _load(run: RunDir) -> tuple[Composed, Project]:
     composed = Composed.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")

@@ -1,6 +1,6 @@
-"""What Compose is to run: the compose files with the settings filled in, named judges and the user's files added.
+"""Resolve the compose files: fill in the settings, and add named judges and the user's files.
 
-`make up` writes it into one file of the run directory and has Compose start that.
+`make up` writes the result to a file in the run directory and starts it with Compose.
 """
 
 from __future__ import annotations
@@ -30,34 +30,35 @@ from services.up import model_servers
 from services.up.compose.engine import Engine, ask
 from services.up.compose.mounts import READERS, users_files
 from services.up.compose.project import Project
-from services.up.model_servers import JUDGE, SERVERS, ModelServer
+from services.up.model_servers import JUDGE, REWARD_MODEL, REWARD_MODEL_PATH, SERVERS, ModelServer
 from services.up.named_judges import key_file, keys
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
-"""The settings that say where containers find the stack's own servers."""
+"""Settings with the URLs of the stack's own servers for containers."""
 FILE = "compose.resolved.json"
 LABEL = "rewardstack.files"
-"""Compose recreates a container when its configuration changes, but does not look into the files that it mounts: this
-label holds their digest."""
+"""Label with a digest of the mounted files: Compose recreates a container only when its configuration changes."""
 REPLICAS_FLAG = "--data-parallel-size"
-"""Of vLLM, whose replicas on GPUs share one container."""
+"""Flag of vLLM, whose replicas on GPUs share one container."""
 WITH_KEYS = "/with_keys.sh"
-PROGRAMS = {"judge": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
-"""The settings of what the images of the model servers start."""
+PROGRAMS = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
+"""Settings with the entry points of the model servers' images."""
+REWARD_MODEL_URL = f"http://gateway:{SERVICES['judge'].port}{REWARD_MODEL_PATH}"
+"""Where containers find the reward model."""
 SANDBOX_URL = "http://sandbox:6000"
-"""Where containers find what runs programs."""
+"""URL of the sandbox for containers."""
 
 
 @dataclass(frozen=True)
 class Composition:
-    """What Compose is to run.
+    """A resolved compose file.
 
     Args:
-        project: of the containers.
+        project: Compose project.
         model: the compose file as a mapping.
-        urls: where clients find the services, by the client's variable.
-        ports: address and port by the name of the setting.
-        chosen: model servers.
+        urls: URLs of the services by the client's variables.
+        ports: address and port by setting.
+        chosen: model servers to start.
     """
 
     project: Project
@@ -68,16 +69,16 @@ class Composition:
 
     @property
     def services(self) -> dict[str, dict[str, Any]]:
-        """Its services by name."""
+        """Services by name."""
         found: dict[str, dict[str, Any]] = self.model["services"]
         return dict(sorted(found.items()))
 
     def write(self, run: RunDir) -> Path:
-        """Write the compose file, once the secrets are written and the images are here; return its path."""
+        """Write the compose file and return its path; requires that secrets and mounted files exist."""
         for service in self.services.values():
             mounted = [Path(mount["source"]) for mount in service.get("volumes", ()) if mount["type"] == "bind"]
             secrets = [run.secrets / secret["source"] for secret in service.get("secrets", ())]
-            # Labels are shown to everyone who may ask the engine: of a secret they tell when it was written.
+            # Every user of the engine can read labels, so for secrets use the modification time, not the content.
             versions = [*map(_content, mounted), *(str(secret.stat().st_mtime_ns) for secret in secrets)]
             service["labels"] = {**(service.get("labels") or {}), LABEL: _digest(versions)}
         file = run.path / FILE
@@ -86,17 +87,17 @@ class Composition:
 
 
 def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
-    """Return what Compose is to run; nothing is written or started.
+    """Return the resolved compose file; nothing is written or started.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        project: of the containers.
-        chosen: model servers.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        project: Compose project.
+        chosen: model servers to start.
 
     Raises:
-        StackError: a URL names what containers cannot reach, a file that a setting names is missing, there are too few
-            GPUs, or Compose cannot read the files.
+        StackError: containers cannot reach a URL, a file that a setting names is missing, there are too few GPUs, or
+            Compose cannot read the files.
     """
     gpus = usable_gpus(project.engine)
     judge_gpus = gpus_of(settings, chosen, gpus)
@@ -106,7 +107,8 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         **settings,
         "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if runs_code(settings) else [])]),
         "STACK_CODE_SANDBOX_URL": SANDBOX_URL if runs_code(settings) else "",
-        **{server.url: _external_url(server, settings, chosen) for server in SERVERS},
+        **{server.url: _external_url(server, settings, chosen) for server in (*SERVERS, REWARD_MODEL)},
+        "STACK_REWARD_MODEL_URL": REWARD_MODEL_URL if REWARD_MODEL in chosen else "",
         **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
         **values,
         **{name: str(limit.bytes(settings)) for name, limit in memory.items() if limit},
@@ -114,6 +116,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         **dict.fromkeys(SECRETS, ""),  # containers read them from files
         "JUDGE_MODEL": judge_model(settings, gpus),
         "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
+        "REWARD_MODEL_GPU": judge_gpus.get(REWARD_MODEL.name, settings["REWARD_MODEL_GPU"]),
     }
     files = [ROOT / name for name, needed in _files(settings, bool(gpus)).items() if needed]
     model = project.config(files, environment)
@@ -128,16 +131,16 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     model["secrets"] = {**model.get("secrets", {}), **added}
     for service in services.values():
         service.pop("profiles", None)
-        # `up --wait` fails at once when a container ends before it was healthy; `make up` sets the policy afterwards.
+        # So that `up --wait` fails immediately when a container exits; `make up` sets the restart policy afterwards.
         service["restart"] = "no"
     return Composition(project, model, model_servers.urls(settings, chosen), ports.composed(settings), chosen)
 
 
 def use_entry_points(composition: Composition) -> None:
-    """Have the script that sets the keys of a model server start what the server's image starts.
+    """Make the script that sets a model server's keys start the entry point of the server's image.
 
     Raises:
-        StackError: the engine does not have an image.
+        StackError: an image is missing.
     """
     for name, service in composition.services.items():
         command, setting = service.get("entrypoint") or (), PROGRAMS.get(name.partition(".")[0], "")
@@ -151,9 +154,9 @@ def use_entry_points(composition: Composition) -> None:
 
 
 def unused_gpus(engine: Engine) -> str:
-    """Return why GPUs of this machine are not used; empty where they are, or there are none."""
+    """Return why GPUs of this machine are not used; empty if they are, or there are none."""
     without = bool(machine.gpus()) and not engine.gpus
-    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); processors are used" if without else ""
+    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); CPUs are used" if without else ""
 
 
 def usable_gpus(engine: Engine) -> list[Gpu]:
@@ -162,47 +165,50 @@ def usable_gpus(engine: Engine) -> list[Gpu]:
 
 
 def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
-    """Return the model of the default judge: the one that is named, or one that fits these GPUs."""
+    """Return the model of the default judge: the one in the settings, or one that fits these GPUs."""
     fits = gpus and judge_models.default(gpus) == judge_models.LARGE
     return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits else "JUDGE_CPU_MODEL"]
 
 
 def is_cache_published(settings: Settings) -> bool:
-    """Return whether clients outside may use the cache."""
+    """Return whether clients outside of the containers can use the cache."""
     return bool(settings["CACHE_PORT"] and settings["CACHE_PASSWORD"])
 
 
 def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
     """Return the GPUs of each judge's container, in the form of JUDGE_GPUS.
 
-    The default judge has those of JUDGE_GPUS, or as many as it needs of all; named ones share what it and
-    EMBEDDING_GPU leave.
+    The default judge gets JUDGE_GPUS, or as many GPUs as it needs if that is `all`; named judges share the GPUs that
+    the default judge and EMBEDDING_GPU leave.
 
     Args:
-        settings: of the stack.
-        chosen: model servers.
-        gpus: of the machine; none where containers have none.
+        settings: settings of the stack.
+        chosen: model servers to start.
+        gpus: GPUs of the machine; empty if containers have none.
 
     Raises:
-        StackError: there are too few.
+        StackError: there are too few GPUs.
     """
     judges, size = model_servers.judges(chosen), settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
-    if not gpus or not judges:
+    servers = [*judges, *([REWARD_MODEL] if REWARD_MODEL in chosen else [])]
+    if not gpus or not servers:
         return {}
-    if judges == [JUDGE] and settings["JUDGE_GPUS"] == "all":
+    if servers == [JUDGE] and settings["JUDGE_GPUS"] == "all":
         machine.require(gpus, model_servers.copies(JUDGE, settings), size)
         return {JUDGE.name: "all"}
-    found = {} if settings["JUDGE_GPUS"] == "all" else {JUDGE.name: settings["JUDGE_GPUS"]}
+    named = {JUDGE.name: settings["JUDGE_GPUS"], REWARD_MODEL.name: settings["REWARD_MODEL_GPU"]}
+    found = {server.name: gpu for server in servers if (gpu := named.get(server.name, "all")) != "all"}
     taken = ",".join([*found.values(), settings["EMBEDDING_GPU"]]).split(",")
     left = [gpu for gpu in gpus if gpu.name not in taken]
-    copies = {judge.name: model_servers.copies(judge, settings) for judge in judges if judge.name not in found}
-    machine.require(left, sum(copies.values()), size)
+    needs = {one.name: model_servers.copies(one, settings) * size for one in judges if one.name not in found}
+    needs |= {REWARD_MODEL.name: 1} if REWARD_MODEL in servers and REWARD_MODEL.name not in found else {}
+    machine.require(left, sum(needs.values()), 1)
     names = (gpu.name for gpu in left)
-    return {**found, **{judge: ",".join(islice(names, count * size)) for judge, count in copies.items()}}
+    return {**found, **{name: ",".join(islice(names, count)) for name, count in needs.items()}}
 
 
 def runs_code(settings: Settings) -> bool:
-    """Whether the stack runs programs, in a container of its own."""
+    """Return whether the stack runs programs, in a separate container."""
     return settings["CODE"] == "on" and not settings["CODE_SANDBOX_URL"]
 
 
@@ -222,7 +228,7 @@ def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
 def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> dict[str, Any]:
     """Return the service of a named judge: the default judge's, with its own model, replicas and GPUs."""
     made = deepcopy({**default})
-    # An image of the user's own may have no command.
+    # A custom image may have no command.
     made["command"] = [server.model, *(made.get("command") or ())[1:]]
     if not gpus:
         return {**made, "scale": server.replicas}
@@ -235,9 +241,9 @@ def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> 
 
 def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
     """Return which ports of the gateway ask for a key, and the named judges; DNS knows each one's replicas."""
-    judges = model_servers.named(chosen)
-    servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in judges.values()}
-    return {**gateway.auth_request_uris(settings), **gateway.named_judges(judges, servers, settings)}
+    paths = model_servers.paths(chosen)
+    servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in paths.values()}
+    return {**gateway.auth_request_uris(settings), **gateway.model_paths(paths, servers, settings)}
 
 
 def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: Sequence[str]) -> None:
@@ -251,7 +257,7 @@ def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: S
 
 
 def _external_url(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
-    """Return where containers find a model server that is not the stack's own; empty where there is none.
+    """Return the URL of an external model server for containers; empty if there is none.
 
     Raises:
         StackError: it is on this machine's loopback.
@@ -275,7 +281,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _content(path: Path) -> str:
-    """Return a digest of a file, or of all files of a folder."""
+    """Return a digest of a file, or of all files in a folder."""
     files = [file for file in sorted(path.rglob("*")) if "__pycache__" not in file.parts] if path.is_dir() else [path]
     return _digest(f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files if file.is_file())
 

@@ -1,4 +1,4 @@
-"""The container engine of this machine: whether it answers, and what it can do."""
+"""Find the container engine of this machine and query it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.stack.errors import StackError
 
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 20
-"""For the question whether there is an engine at all."""
+"""Timeout of the first command, which checks whether an engine answers."""
 OLDEST_COMPOSE = (2, 24)
 
 
@@ -30,7 +30,7 @@ class Engine:
 
 
 def find() -> tuple[Engine | None, str]:
-    """Return the engine of this machine; where it cannot be used, None and why."""
+    """Return the engine of this machine, or None and the reason if it cannot be used."""
     docker = shutil.which("docker")
     if not docker:
         return None, "docker is not installed"
@@ -51,7 +51,7 @@ def require() -> Engine:
     """Return the engine of this machine.
 
     Raises:
-        StackError: it cannot be used; says why.
+        StackError: it cannot be used; the message says why.
     """
     engine, reason = find()
     if engine is None:
@@ -60,13 +60,13 @@ def require() -> Engine:
 
 
 def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
-    """Return the output of a command of the engine.
+    """Run a command of the engine and return its output.
 
     Raises:
-        StackError: it does not answer in so many seconds, or fails; its last line says why.
+        StackError: it times out or fails; the message has its last line.
     """
     try:
-        # Not in a directory with a compose file, which it would read.
+        # Not in the current directory, whose compose file it might read.
         done = subprocess.run(
             [docker, *arguments], cwd="/", capture_output=True, text=True, timeout=seconds, check=False
         )

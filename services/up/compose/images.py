@@ -1,4 +1,4 @@
-"""The image of reward server and workers: built here, and pushed to a registry from which clusters fetch it."""
+"""Build the image of reward server and workers, and push it to a registry."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def build(project: Project, image: str, files: Sequence[Path], environment: Mapping[str, str] = NOTHING) -> None:
-    """Build the image, which the workers have too; quick where nothing has changed.
+    """Build the image of reward server and workers; fast if nothing has changed.
 
     Raises:
-        StackError: it could not be built.
+        StackError: the build fails.
     """
     with step(f"building {image} (the first time takes minutes)", f"{image} built"):
         if not project.run(*file_options(files), "build", "rules", environment=environment):
@@ -31,15 +31,15 @@ def build(project: Project, image: str, files: Sequence[Path], environment: Mapp
 
 
 def make_image(settings: Settings, run: RunDir, registry: str) -> None:
-    """Build the image without starting anything, and push it.
+    """Build the image without starting anything, and push it to a registry if one is given.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        registry: such as `registry.example.com/team`; empty for none.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        registry: registry such as `registry.example.com/team`; empty for none.
 
     Raises:
-        StackError: no engine answers, the image could not be built, or the registry refuses it.
+        StackError: no engine answers, the build fails, or the registry rejects the image.
     """
     host = host_of(registry) if registry else ""
     project, image = Project(require(), project_name()), settings["REWARDSTACK_IMAGE"]
@@ -53,7 +53,7 @@ def make_image(settings: Settings, run: RunDir, registry: str) -> None:
         if subprocess.run([docker, "push", name], cwd="/", stdin=subprocess.DEVNULL, check=False).returncode != 0:
             raise StackError(
                 f"{name} could not be pushed: the lines above say why",
-                f"check that this machine reaches {host}, and that it may write there: docker login {host}",
+                f"check that this machine can reach {host} and may push to it: docker login {host}",
             )
     say("\nFor the values of helm/rewardstack:\n")
     say(f"  rules: {{image: {name}}}", whole=True)
@@ -63,9 +63,9 @@ def host_of(registry: str) -> str:
     """Return the host of a registry.
 
     Raises:
-        StackError: it is no registry, or names no host, which an engine would take for a public one's.
+        StackError: it is not a registry, or has no host name, so that the engine would use a public registry.
     """
     found = REGISTRY.fullmatch(registry)
     if not found or not re.search(r"[.:]|^localhost$", found["host"]):
-        raise StackError(f"REGISTRY={registry!r} is no registry", "name its host first: registry.example.com/team")
+        raise StackError(f"REGISTRY={registry!r} is not a registry", "name its host, too: registry.example.com/team")
     return found["host"]

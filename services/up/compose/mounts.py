@@ -1,4 +1,4 @@
-"""What containers read from files: the user's own files, read-only, and keys and passwords."""
+"""Files for containers: the user's files, mounted read-only, and keys and passwords."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pathlib import Path
 from services.gateway import tls
 from services.stack.rundir import RunDir
 from services.stack.settings import SECRETS, USERS_FILES, Settings
-from services.up import named_judges
+from services.up import model_servers, named_judges
 
 READERS = ("rules", "worker")
-"""The services that read the user's files."""
+"""Services that read the user's files."""
 TARGET = "/etc/rewardstack"
 
 
 def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
-    """Return where containers find the user's files: reward functions, routes, templates and prompts of judges.
+    """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
-        The settings that name files, with their paths in the containers; and the files by these paths.
+        The settings that name files, with paths in the containers; and the files by these paths.
 
     Raises:
-        StackError: one is not there, or cannot be read; names the setting.
+        StackError: a file is missing or unreadable; the message names the setting.
     """
     values, files = {}, {}
     for setting in USERS_FILES:
         targets = []
         for number, file in enumerate(settings.files(setting)):
-            # Its suffix says how it is read; a folder of its own keeps two files of one name apart.
+            # Keep the file name, whose suffix matters; separate folders avoid collisions.
             targets.append(f"{TARGET}/{setting.lower()}-{number}/{file.name}")
             files[targets[-1]] = file
             if setting == "REWARDSTACK_ROUTES":
@@ -43,7 +43,7 @@ def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
 
 
 def write_secrets(settings: Settings, run: RunDir) -> None:
-    """Write a file for each secret, empty where it is not set, into a directory that only its owner can enter."""
+    """Write a file for each secret, empty if it is not set, into a directory that only its owner can access."""
     run.secrets.mkdir(mode=0o700, exist_ok=True)
     run.secrets.chmod(0o700)
     contents = secret_files(settings, run)
@@ -51,7 +51,7 @@ def write_secrets(settings: Settings, run: RunDir) -> None:
         file = run.secrets / name
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
-        # The directory keeps other users out; users of the containers read the file.
+        # The directory keeps other users out; the users in the containers must be able to read the file.
         file.chmod(0o644)
     optional = {*tls.FILES, *(file.name for file in run.secrets.glob(named_judges.key_file("*")))}
     for name in optional - contents.keys():
@@ -60,9 +60,10 @@ def write_secrets(settings: Settings, run: RunDir) -> None:
 
 def secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
     """Return the text of each secret's file, by its name."""
-    contents = {name.lower(): settings[name] for name in SECRETS} | {"hf_token": os.environ.get("HF_TOKEN", "")}
+    values = {**{name: settings[name] for name in SECRETS}, **model_servers.keys(settings)}
+    contents = {name.lower(): value for name, value in values.items()} | {"hf_token": os.environ.get("HF_TOKEN", "")}
     if settings["CACHE_PASSWORD"]:
-        # The stack's own services log in with a password that stays the same until the files are removed.
+        # The stack's services use a generated password, which stays the same until the files are removed.
         file = run.secrets / "cache_server_password"
         own = (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
         contents |= {file.name: own, "reward_cache_url": f"redis://server:{own}@cache:6379/0"}

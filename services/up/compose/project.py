@@ -1,4 +1,4 @@
-"""A Compose project: `docker compose` for it, its containers, and what `make up` started last in a run directory."""
+"""A Compose project: its commands, its containers, and the record of the last `make up` in a run directory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from services.stack.rundir import ROOT, RunDir
 from services.up.compose.engine import Engine, ask
 
 NAME = "rewardstack"
-"""Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
+"""Default name of the project; COMPOSE_PROJECT_NAME overrides it."""
 RECORD = "compose.json"
 LABEL = "com.docker.compose.project"
 STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
-"""Variables that would make Compose read other files than the ones it is passed."""
+"""Variables that would make Compose use files other than those it is passed."""
 OUTPUT_CHARACTERS = 200
 LOG_LINES = 2000
 
 
 @dataclass(frozen=True)
 class Container:
-    """One container, in the words of `docker compose ps`; `ports` are this machine's."""
+    """A container as in `docker compose ps`; `ports` are published ports of this machine."""
 
     name: str
     service: str
@@ -40,23 +40,23 @@ class Container:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether it runs and its health check, if it has one, passes."""
+        """Whether it runs and its health check, if any, passes."""
         return self.state == "running" and self.health in ("", "healthy")
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended or its health check failed; one that starts, or waits for another, has not."""
+        """Whether it exited or its health check failed; a container that is starting or waiting has not failed."""
         return self.state in ("exited", "dead", "restarting") or self.health == "unhealthy"
 
 
 @dataclass(frozen=True)
 class Composed:
-    """What `make up` started, kept in the run directory for the commands that follow.
+    """Record of what `make up` started, saved in the run directory for later commands.
 
     Args:
-        project: its name at the engine.
-        services: names of them.
-        up: False once it was stopped; its volumes stay until `make clean`.
+        project: name of the Compose project.
+        services: names of the services.
+        up: False after it was stopped; its volumes stay until `make clean`.
     """
 
     project: str
@@ -64,12 +64,12 @@ class Composed:
     up: bool = True
 
     def save(self, run: RunDir) -> None:
-        """Save it."""
+        """Write the record to the run directory."""
         (run.path / RECORD).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
     def load(run: RunDir) -> Composed | None:
-        """Return what was started last; None where nothing ever was.
+        """Return the record of the last start; None if there is none.
 
         Raises:
             OSError: the run directory cannot be read.
@@ -81,11 +81,11 @@ class Composed:
 
 
 class Project:
-    """A project of an engine.
+    """A Compose project.
 
     Args:
-        engine: that runs it.
-        name: of the project.
+        engine: container engine.
+        name: name of the project.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -93,13 +93,13 @@ class Project:
         self.name = name
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line of `docker compose` for it."""
+        """Return a command line of `docker compose` for this project."""
         return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
 
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
         """Run `docker compose` with its output shown to the user; return whether it succeeded.
 
-        Without a terminal Compose prints each change of state and all steps of a build; there, only errors are shown.
+        Without a terminal only errors are shown, because Compose would print every state change and build step.
         """
         is_piped, holds = not sys.stdout.isatty(), "build" in arguments
         quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
@@ -117,11 +117,11 @@ class Project:
         return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the model that Compose makes of some files.
+        """Return the model into which Compose merges files.
 
         Args:
-            files: in order; later ones win.
-            environment: variables for them.
+            files: compose files in order; later ones take precedence.
+            environment: variables for interpolation.
 
         Raises:
             StackError: Compose cannot read them.
@@ -130,12 +130,12 @@ class Project:
         done = subprocess.run(command, env=steered(environment), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
-        # Compose doubles each $.
+        # Compose escapes each $ as $$.
         model: dict[str, Any] = json.loads(done.stdout.replace("$$", "$"))
         return model
 
     def containers(self) -> list[Container]:
-        """Return its containers, whatever the settings are now.
+        """Return the containers of the project, regardless of the current settings.
 
         Raises:
             StackError: the engine does not answer.
@@ -145,23 +145,23 @@ class Project:
         return sorted(found, key=lambda container: (container.service, len(container.name), container.name))
 
     def folder(self) -> Path | None:
-        """Return where its first file is; None where there is no project of this name."""
+        """Return the folder of the project's first file; None if the engine has no such project."""
         listed = json.loads(ask(*self.command("ls", "--all", "--format", "json")))
         files = next((project["ConfigFiles"] for project in listed if project["Name"] == self.name), "")
         return Path(files.split(",")[0]).parent if files else None
 
     def volumes(self) -> list[str]:
-        """Return the names of its volumes."""
+        """Return the names of the project's volumes."""
         return ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}={self.name}").split()
 
     def log(self, container: Container, since: str) -> str:
-        """Return what a container has printed since a time (ISO 8601)."""
+        """Return the output of a container since a time (ISO 8601)."""
         command = [self.engine.docker, "logs", f"--since={since}", f"--tail={LOG_LINES}", container.id]
         output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
         return output.decode(errors="replace")
 
     def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
-        """Have the engine restart these containers whenever they end, also after a reboot."""
+        """Set the restart policy of containers; the default restarts them when they exit and after a reboot."""
         if ids := [container.id for container in containers]:
             ask(self.engine.docker, "update", "--restart", policy, *ids)
 
@@ -179,15 +179,15 @@ def file_options(files: Iterable[Path]) -> list[str]:
 
 
 def project_name() -> str:
-    """Return the name of the stack at the engine."""
+    """Return the name of the stack's Compose project."""
     return os.environ.get("COMPOSE_PROJECT_NAME") or NAME
 
 
 def require_own(project: Project, run: RunDir) -> None:
-    """Check that the containers of this name are those of this tree and run directory.
+    """Check that the project belongs to this tree and run directory.
 
     Raises:
-        StackError: they are not.
+        StackError: it does not.
     """
     folder, last = project.folder(), Composed.load(run)
     if folder not in (None, ROOT, run.path):
@@ -203,7 +203,7 @@ def require_own(project: Project, run: RunDir) -> None:
 
 
 def steered(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for Compose: the user's without what would steer it, and these variables."""
+    """Return the environment for Compose: the user's without `STEERING`, plus these variables."""
     return {name: value for name, value in os.environ.items() if name not in STEERING} | {**environment}
 
 

@@ -1,4 +1,4 @@
-"""`make up` with containers: its plan, and how it is applied."""
+"""`make up` with containers: make the plan and apply it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image, require
 from services.up.compose.images import build
 from services.up.compose.project import Composed, Project, file_options, project_name, require_own
-from services.up.model_servers import ModelServer
+from services.up.model_servers import ModelServer, is_demanded
 from services.up.plan import Plan, Service, Started, in_gib
 from services.up.services import kind_of, remedy
 
-MODEL_ARGUMENT = {"judge": 0, "embedding": 1}
-"""Where the model is in the command of a model server's container."""
+MODEL_ARGUMENT = {"judge": 0, "reward-model": 0, "embedding": 1}
+"""Index of the model in the command of a model server's container."""
 SPARE_SECONDS = 120
-"""Beyond its timeout, in which the health check of a service that does not start fails by itself."""
+"""Additional seconds to wait, so that the health check of a service fails before the wait times out."""
 
 
 class StartFailure(StackError):
-    """Services that did not start.
+    """Services did not start.
 
     Args:
-        problem: the cause of the first one.
+        problem: cause of the first failure.
         remedy: what the user can do.
-        services: names of all of them.
+        services: names of all failed services.
     """
 
     def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
@@ -45,15 +45,15 @@ class StartFailure(StackError):
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
-    """Return what `make up` does; nothing is changed.
+    """Return the plan of `make up` without changing anything.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        reason: for containers.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        reason: why containers are used.
 
     Raises:
-        StackError: no engine answers, or it cannot be done here.
+        StackError: no engine answers, or the stack cannot run here.
     """
     project = Project(require(), project_name())
     require_own(project, run)
@@ -79,16 +79,16 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
     """Build and start what does not run yet, and wait until it is healthy.
 
-    A model server that fails to start and may be left out is left out.
+    An optional model server that fails to start is left out.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        project: of the containers.
-        chosen: model servers.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        project: Compose project.
+        chosen: model servers to start.
 
     Raises:
-        StackError: an image cannot be had, or a service does not start.
+        StackError: an image is unavailable, or a service does not start.
     """
     while True:
         composition = composing.describe(settings, run, project, chosen)
@@ -99,7 +99,9 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
                 start(composition, file, settings)
             break
         except StartFailure as failure:
-            lost = [server for server in chosen if server.name in failure.services and settings[server.switch] != "on"]
+            lost = [
+                server for server in chosen if server.name in failure.services and not is_demanded(server, settings)
+            ]
             if not lost:
                 raise
             say(f"no {failure}")
@@ -112,10 +114,10 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
 
 
 def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
-    """Write secrets and compose file, fetch and build images; return the file.
+    """Write secrets and compose file, fetch and build images; return the compose file.
 
     Raises:
-        StackError: an image cannot be had.
+        StackError: an image is unavailable.
     """
     mounts.write_secrets(settings, run)
     project = composition.project
@@ -126,7 +128,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
             if not project.run(*file_options([file]), "pull", "--ignore-buildable", "--policy", "missing"):
                 raise StackError(
                     "an image cannot be fetched: the lines above say why",
-                    "check that this machine reaches the images' registries, or load the images (docker load)",
+                    "check that this machine can reach the images' registries, or load the images (docker load)",
                 )
     build(project, settings["REWARDSTACK_IMAGE"], [file])
     composing.use_entry_points(composition)
@@ -135,11 +137,11 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
 
 
 def start(composition: Composition, file: Path, settings: Settings) -> None:
-    """Have Compose start the services and wait until they are healthy; they are kept running from then on.
+    """Start the services with Compose, wait until they are healthy, and set their restart policy.
 
     Raises:
-        StartFailure: a service ended or is not healthy in time.
-        StackError: Compose failed otherwise.
+        StartFailure: a service exited or is not healthy in time.
+        StackError: Compose failed for another reason.
     """
     project, since = composition.project, datetime.now(timezone.utc).isoformat()
     seconds = max(settings.number(_timeout(name)) for name in composition.services) + SPARE_SECONDS
@@ -160,20 +162,20 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     timeout = _timeout(first.service)
     why = f"not healthy after {settings[timeout]} s ({timeout})"
     if first.state != "running":
-        why = "it ends while it is starting"
+        why = "exited during startup"
     cause = error_in(logs[first.service]) or project.problem(first)
     help_ = f"{remedy(first.service, cause)}; then make up again"
     raise StartFailure(f"{first.service}: {why}: {cause}", help_, [*logs])
 
 
 def _timeout(service: str) -> str:
-    """Return the setting of the seconds that a service may take to become healthy."""
+    """Return the setting with a service's startup timeout."""
     row = SERVICES.get(kind_of(service))
     return row.startup_timeout if row else "UP_TIMEOUT"
 
 
 def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> Started:
-    """Have samples scored directly where the cache is published, else by the reward server, which has it beside it."""
+    """Return the stack for the final check, which scores directly if the cache is published, else over HTTP."""
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
     if composing.is_cache_published(settings):

@@ -1,4 +1,4 @@
-"""`make status`, `make logs` and `make down` where the services are local processes; any Python can run them."""
+"""`make status`, `make logs` and `make down` for local processes; they need no packages."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def status(run: RunDir, as_json: bool = False) -> None:
     running, supervisor = run.load(), Supervisor(run)
     states = {state.name: state for state in supervisor.states()}
     if not states and supervisor.members():
-        raise StackError("services run here, and their supervisord does not answer", "make up, or make down")
+        raise StackError("services run here, but their supervisord does not answer", "make up, or make down")
     if not states or not running:
         raise StackError("nothing runs here", "make up")
-    # A make up that was interrupted may have stopped some to restart them, or for good.
+    # An interrupted `make up` may have stopped services, to restart them or for good.
     states |= {name: State(name, "STOPPED", 0, 0) for name in running.services if name not in states}
     problems = {name: health.problem(name, run, running) or states[name].problem for name in running.services}
     if as_json:
@@ -63,10 +63,10 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
     Args:
         service: its name; empty for all.
-        follow: go on printing what is added, until interrupted.
+        follow: print new lines until interrupted.
 
     Raises:
-        StackError: there is no such service, or nothing has run here.
+        StackError: the service is unknown, or nothing has run here.
     """
     running = run.load()
     names = running.services if running else sorted(log.stem for log in run.logs.glob("*.log"))
@@ -80,10 +80,10 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop everything, once requests in flight are answered; says so where nothing runs.
+    """Stop the services after they have answered requests in flight; print a message if nothing runs.
 
     Raises:
-        StackError: something still runs.
+        StackError: a process still runs.
     """
     supervisor = Supervisor(run)
     if not supervisor.states() and not supervisor.members():

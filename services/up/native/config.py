@@ -1,4 +1,4 @@
-"""supervisord.conf, and the description of each program that `launch` reads."""
+"""Generate supervisord.conf, and the description of each program that `launch` reads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from services.up.native.supervisor import CONFIGURATION, WATCH, sections
 
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 START_SECONDS = 2
-"""For which a process must run to count as started."""
+"""A process counts as started after running for this many seconds."""
 START_RETRIES = 30
-"""Until supervisord calls a program FATAL; it waits a second longer before each. `watch` then starts it again."""
+"""Restarts before supervisord marks a program FATAL, each after a longer wait; `watch` then starts it again."""
 FOREVER = 1_000_000
 
 Sections = dict[str, dict[str, str]]
@@ -32,12 +32,12 @@ def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
 
 
 def has_changed(program: Program, run: RunDir) -> bool:
-    """Return whether a program differs from what supervisord was last told, so that `make up` restarts it."""
+    """Return whether a program differs from supervisord's last configuration, so that `make up` restarts it."""
     return sections(run).get(f"program:{program.name}") != _section(program, run)
 
 
 def changes(program: Program, run: RunDir) -> list[str]:
-    """Return the names of what differs from the program's description as it was last written."""
+    """Return the names of the variables and versions that have changed since the description was last written."""
     try:
         before = json.loads(run.program(program.name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -52,9 +52,9 @@ def changes(program: Program, run: RunDir) -> list[str]:
 
 
 def _supervisord(run: RunDir) -> Sections:
-    """The sections of supervisord itself.
+    """Return the sections for supervisord itself.
 
-    It writes no log that it rotates (`watch` does), for it ends where a disk is full while it closes a file.
+    `watch` rotates its log, because supervisord exits if the disk is full while it closes a file.
     """
     return {
         "supervisord": {
@@ -67,7 +67,7 @@ def _supervisord(run: RunDir) -> Sections:
             "pidfile": str(run.path / "supervisord.pid"),
             "childlogdir": str(run.logs),
             "umask": "077",
-            # It gives up root's rights unless told otherwise, and could then not read the private directory.
+            # By default it drops root privileges and could then not read the private directory.
             **({"user": "root"} if os.geteuid() == 0 else {}),
         },
         "unix_http_server": {"file": str(run.supervisor_socket), "chmod": "0600"},
@@ -80,9 +80,9 @@ def _supervisord(run: RunDir) -> Sections:
 def _section(program: Program, run: RunDir) -> dict[str, str]:
     retries = FOREVER if program.name == WATCH else START_RETRIES
     return {
-        # supervisord reads % as the beginning of a variable of its own.
+        # supervisord expands %.
         "command": shlex.join([*LAUNCH, str(run.program(program.name))]).replace("%", "%%"),
-        # A new digest is a changed program: supervisord itself does not read the description.
+        # The digest makes supervisord notice changes of the description, which it does not read itself.
         "environment": f'DIGEST="{digest([_description(program)])}"',
         "priority": str(program.start_order),
         "startsecs": str(START_SECONDS),

@@ -1,8 +1,8 @@
-"""Asks each service whether it is healthy, and whose process holds its port.
+"""Check the health of each service, and that its own process holds its port.
 
-A port is free when it is chosen, and bound seconds later. On a node that others use, whoever binds it in between is
-sent keys and prompts. So what answers there must be held by a process of the service itself, which /proc says. Any
-Python can ask.
+A port is bound only seconds after it was chosen. On a shared node, another user could bind it in between and receive
+keys and prompts. Therefore /proc must show that the socket belongs to a process of the service. These checks need no
+packages.
 """
 
 from __future__ import annotations
@@ -18,54 +18,56 @@ from services.stack.rundir import RunDir, Running
 from services.stack.services_table import SERVICES
 from services.up.services import TAKEN, kind_of
 
-BUSY_PATIENCE = 10.0
-"""Seconds that a service may take to answer which may be busy."""
+BUSY_TIMEOUT_SECONDS = 10.0
+"""Timeout of a liveness probe in seconds; long, because the service may be busy."""
 PORTS = {"gateway": tuple(ports.GATEWAY.values()), "embedding": (EMBEDDING_BACKEND,)}
-"""Of each kind of service that listens on ports; the others listen on sockets in the run directory."""
+"""Ports by kind of service; the others listen on sockets in the run directory."""
 
 
 def problem(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service is not healthy; empty where it is.
+    """Return why a service is not healthy; empty if it is.
 
     Args:
-        name: of the service or replica.
-        running: what was started.
+        name: name of the service or replica.
+        running: state of the stack.
     """
     try:
-        # In this order: whoever answered may be gone when it is looked for.
-        return _probe(name, run, running, False, probes.PATIENCE) or unbound(name, run, running)
+        # In this order: an unrelated process that answers the probe may end before its socket is checked.
+        return _probe(name, run, running, False, probes.TIMEOUT_SECONDS) or unbound(name, run, running)
     except RedisError as error:
         return str(error)
 
 
 def hung(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service counts as hung; empty where it works, however busy. Arguments as those of `problem`."""
+    """Return why a service is hung; empty if it works, however busy. Arguments as in `problem`."""
     try:
-        return _probe(name, run, running, True, BUSY_PATIENCE)
+        return _probe(name, run, running, True, BUSY_TIMEOUT_SECONDS)
     except RedisError:
-        return ""  # the queue does not answer, which a worker waits for
+        return ""  # the worker waits for the queue, which does not answer
 
 
-def _probe(name: str, run: RunDir, running: Running, live: bool, patience: float) -> str:
+def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float) -> str:
     kind = kind_of(name)
     probe = SERVICES[kind].probe
     path = probe.live if live else probe.ready
     if kind == "gateway":
-        # Each of its ports has the gateway's own health.
+        # All of its ports answer the gateway's health check.
         port = next(running.ports[setting] for setting in PORTS["gateway"] if setting in running.ports)
         ask = probes.https if running.tls else probes.http
-        return ask(f"{running.host}:{port}", path, patience)
+        return ask(f"{running.host}:{port}", path, timeout)
     if kind == "embedding":
-        return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", path, patience)
+        return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", path, timeout)
     if kind == "worker":
         return _worker(name, run, running)
     if path:
-        return probes.http_socket(run.socket(name), path, patience)
-    return probes.redis(run.socket(kind), patience)
+        return probes.http_socket(run.socket(name), path, timeout)
+    return probes.redis(run.socket(kind), timeout)
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
-    """A worker tells the queue now and then that it lives; in an image it is a child of what supervisord started.
+    """Return why a worker is not alive, by its heartbeat in the queue; empty if it is.
+
+    In an image, the worker is a child of the process that supervisord started.
 
     Raises:
         RedisError: the queue does not answer.
@@ -76,13 +78,13 @@ def _worker(name: str, run: RunDir, running: Running) -> str:
     [[seconds, _]] = probes.redis_replies(url, ["TIME"])
     [heard] = probes.redis_replies(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
     names = {f"{socket.gethostname()}-{process.pid}" for process in processes.members(running.session, group)}
-    return "" if names & {one.decode() for one in heard} else "the queue has not heard of this worker"
+    return "" if names & {one.decode() for one in heard} else "the queue has no heartbeat of this worker"
 
 
 def port_conflict(name: str, run: RunDir, running: Running) -> str:
-    """Return who gets the requests for a service in its place, with the port; empty where nobody does.
+    """Return which other process receives a service's requests, with the port; empty if none does.
 
-    Arguments as those of `problem`.
+    Arguments as in `problem`.
     """
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
@@ -92,9 +94,9 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
 
 
 def unbound(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service's ports are not its own: a conflict, or nobody listens; empty where they are.
+    """Return why a service does not hold its ports: a conflict, or nobody listens; empty if it does.
 
-    Arguments as those of `problem`.
+    Arguments as in `problem`.
     """
     if conflict := port_conflict(name, run, running):
         return conflict
@@ -103,7 +105,7 @@ def unbound(name: str, run: RunDir, running: Running) -> str:
 
 
 def _ports(name: str, running: Running) -> Iterator[tuple[str, str, int]]:
-    """Setting, host and number of each port that a service listens on."""
+    """Yield setting, host and number of each port that a service listens on."""
     kind = kind_of(name)
     for setting in PORTS.get(kind, ()):
         if setting in running.ports:
@@ -111,7 +113,7 @@ def _ports(name: str, running: Running) -> Iterator[tuple[str, str, int]]:
 
 
 def _answering(host: str, port: int) -> list[dict[str, str]]:
-    """The sockets that accept connections at each address of a host, which may be a name."""
+    """Return the sockets that accept connections at each address of a host, which may be a name."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except OSError:
@@ -120,7 +122,7 @@ def _answering(host: str, port: int) -> list[dict[str, str]]:
 
 
 def _is_owned(sockets: dict[str, str], name: str, run: RunDir, running: Running) -> bool:
-    """Whether processes of the service hold all of these sockets."""
+    """Return whether processes of the service hold all of these sockets."""
     group = run.process_group(name)
     members = [] if group is None else processes.members(running.session, group)
     return sockets.keys() <= {*listeners.opened(process.pid for process in members)}

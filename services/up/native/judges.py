@@ -1,6 +1,6 @@
-"""Several replicas of a judge behind one address, without the rest of a stack, for `run_vllm_server.py --replicas`.
+"""Run several replicas of a judge behind one address without the rest of a stack: `run_vllm_server.py --replicas`.
 
-`python -m services.up.native.judges RUN_DIR` runs them until it is interrupted; RUN_DIR/judges.json says what to start.
+`python -m services.up.native.judges RUN_DIR` runs them until interrupted, as RUN_DIR/judges.json describes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_DISCOVERY = "[]"
 
 
 def main(folder: str) -> int:
-    """Serve until interrupted; returns the exit status."""
+    """Serve until interrupted; return the exit status."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     run = RunDir(folder)
     try:
@@ -60,7 +60,7 @@ def _serve(run: RunDir) -> None:
     except StartupTimeout as error:
         raise StackError(error.problem, "see the lines above") from None
     finally:
-        # vLLM does not hear SIGTERM while it loads its model, and has nothing to finish.
+        # vLLM ignores SIGTERM while it loads its model, and has no requests to finish.
         with defer_signals():
             supervisor.stop(gently=healthy)
 
@@ -68,10 +68,10 @@ def _serve(run: RunDir) -> None:
 def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
     nginx = packages.find().get("nginx")
     if nginx is None:
-        raise StackError("several replicas need nginx before them, which is not installed", "apt-get install nginx")
+        raise StackError("several replicas need nginx, which is not installed", "apt-get install nginx")
     secrets, host, port = Secrets(run), wanted["host"], wanted["port"]
     keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
-    # The caches are those of the user who types this; what is temporary goes with the directory.
+    # Caches stay in the user's home; temporary files are removed with the directory.
     own = {"TMPDIR": str(run.temporary)}
     judges = []
     for number, one in enumerate(wanted["replicas"], start=1):

@@ -1,8 +1,8 @@
-"""Starts one service in place of this process: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
+"""Replace this process by a service: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
 
-A main process that is killed can leave children that hold its port (nginx's workers do), so whatever is left of the
-service's last process group is ended first. The service gets the variables of the system and its own, as a container
-would, whatever its supervisor was started with; its PATH begins with the folder of its own program.
+A killed main process can leave children that hold its port, as nginx's workers do. Therefore the rest of the service's
+last process group is killed first. The service gets only a few system variables and its own, as in a container; its
+PATH starts with the folder of its program.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 
 
 def main(description: Path) -> None:
-    """Become the service."""
+    """Replace this process by the service."""
     run, service = RunDir(str(description.parent.parent)), description.stem
     program = json.loads(description.read_text(encoding="utf-8"))
     session = os.getsid(0)
     processes.end_group(run.process_group(service), session)
     processes.end(lambda: processes.abandoned_mounts(session), 0)
     run.group_file(service).write_text(str(os.getpgrp()))
-    # vLLM does not listen where a socket is left.
+    # vLLM fails to bind a socket file that exists.
     run.socket(service).unlink(missing_ok=True)
     system = os.environ if program["inherits"] else from_environment(*SYSTEM_VARIABLES)
     environment = {**system, **program["environment"]}

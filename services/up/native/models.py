@@ -1,4 +1,4 @@
-"""The programs of the model servers: vLLM's replicas behind Unix sockets, and the embedding server."""
+"""The programs of the model servers: each vLLM behind a Unix socket, and the embedding server."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from services.models.machine import Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.service_env import of_model_servers
+from services.stack.services_table import SERVICES, Service
 from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.model_servers import EMBEDDING, ModelServer
+from services.up.model_servers import EMBEDDING, REWARD_MODEL, ModelServer
 from services.up.native.programs import Inputs, Program, program
+from services.up.services import kind_of
 
 EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
 
 
 class Launcher:
-    """How model servers are started: from the environment in MODELS_DIR."""
+    """Starts model servers from the environment in MODELS_DIR."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
-        """Return the vLLM that judges run.
+        """Return the vLLM of the environment.
 
         Raises:
-            StackError: there is none.
+            StackError: vLLM is not installed.
         """
         models = Models(Path(settings["MODELS_DIR"]))
         found = engine.find(models.python)
@@ -38,7 +40,7 @@ class Launcher:
         return found
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model of a judge; no other model replaces that of a named judge.
+        """Return the model of a judge; only the default judge has a fallback model.
 
         Raises:
             StackError: it is not available.
@@ -54,12 +56,27 @@ class Launcher:
             )
         return model
 
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
-        """Return the command of a judge; arguments as those of `engine.command`."""
-        return engine.command(vllm, model, listen, settings)
+    def reward_model(self, settings: Settings) -> Model:
+        """Return the reward model.
+
+        Raises:
+            StackError: it is not available.
+        """
+        models, name = Models(Path(settings["MODELS_DIR"])), settings["REWARD_MODEL_ID"]
+        if (model := find(name, models.python, models)) is None:
+            raise StackError(
+                f"REWARD_MODEL_ID: no model hub can be reached and {name} is not in its cache", "name a folder"
+            )
+        return model
+
+    def serve(
+        self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
+    ) -> list[str]:
+        """Return the command of a judge or the reward model; arguments as those of `engine.command`."""
+        return engine.command(vllm, model, listen, settings, service)
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of the embedding server, which listens on a port of loopback and has these GPUs."""
+        """Return the command of the embedding server, on a loopback port and with these GPUs."""
         models = Models(Path(settings["MODELS_DIR"]))
         model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
         return [models.python, str(EMBEDDING_SERVER), *model, "--hostname", "127.0.0.1", "--port", str(port)]
@@ -88,41 +105,60 @@ def programs(
     Raises:
         StackError: there are too few GPUs, or a model is not available.
     """
-    gpus = machine.gpus()
-    judges = model_servers.judges(chosen)
-    made = _judges(judges, settings, run, gpus, inputs, launcher) if judges else []
+    maker, judges = _Maker(settings, run, inputs, launcher), model_servers.judges(chosen)
+    made = maker.judges(judges) if judges else []
+    if REWARD_MODEL in chosen:
+        made.append(maker.reward_model())
     if EMBEDDING in chosen:
-        taken = {name for one in made for name in one.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
-        left = [gpu.name for gpu in gpus if gpu.name not in taken][:1]
-        hub, keys, versions = inputs.model_server("embedding")
-        environment = {**hub, **of_model_servers(run), "CUDA_VISIBLE_DEVICES": ",".join(left)}
-        started = launcher.embedding(settings, backend_port, left)
+        made.append(maker.embedding(backend_port))
+    return made
+
+
+class _Maker:
+    """Makes the programs of model servers, and gives each its own of the machine's GPUs. Arguments as `programs`."""
+
+    def __init__(self, settings: Settings, run: RunDir, inputs: Inputs, launcher: Launcher) -> None:
+        self._settings, self._run, self._inputs, self._launcher = settings, run, inputs, launcher
+        self._gpus = machine.gpus()
+        self._free = [gpu.name for gpu in self._gpus]
+
+    def judges(self, judges: Sequence[ModelServer]) -> list[Program]:
+        """Return the replicas of each judge."""
+        copies = [model_servers.copies(judge, self._settings) for judge in judges]
+        size = self._settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
+        shares = iter(machine.shares(self._gpus, sum(copies), size))
+        made = []
+        for judge, count in zip(judges, copies, strict=True):
+            model = self._launcher.model(judge, self._settings, self._gpus)
+            for number, share in enumerate(islice(shares, count), start=1):
+                made.append(self._vllm(engine.replica_name(number, judge.name), model, share))
+        return made
+
+    def reward_model(self) -> Program:
+        """Return the reward model, which has a GPU where the machine has any."""
+        if self._gpus and not self._free:
+            raise StackError("no GPU is left for the reward model", "take a smaller JUDGE_REPLICAS, or JUDGE=off")
+        return self._vllm(REWARD_MODEL.name, self._launcher.reward_model(self._settings), self._free[:1])
+
+    def embedding(self, port: int) -> Program:
+        """Return the embedding server, which has a GPU where one is left."""
+        share = self._take(self._free[:1])
+        hub, keys, versions = self._inputs.model_server(EMBEDDING.name)
+        started = self._launcher.embedding(self._settings, port, share)
+        environment = {**hub, **of_model_servers(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
         fields = {"environment": environment, "keys": keys, "versions": versions}
-        made.append(program("embedding", started, settings, server=f"127.0.0.1:{backend_port}", **fields))
-    return made
+        return program(EMBEDDING.name, started, self._settings, server=f"127.0.0.1:{port}", **fields)
 
+    def _vllm(self, name: str, model: Model, share: Sequence[str]) -> Program:
+        service, listen = SERVICES[kind_of(name)], f"unix:{self._run.socket(name)}"
+        found = self._launcher.vllm(self._settings, self._gpus)
+        hub, keys, versions = self._inputs.model_server(service.name)
+        command = self._launcher.serve(found, model, ["--uds", str(self._run.socket(name))], self._settings, service)
+        own = engine.environment(found, model, self._take(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
+        environment = {**hub, **of_model_servers(self._run), **own}
+        fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(found)}}
+        return program(name, command, self._settings, server=listen, **fields)
 
-def _judges(
-    judges: Sequence[ModelServer],
-    settings: Settings,
-    run: RunDir,
-    gpus: list[Gpu],
-    inputs: Inputs,
-    launcher: Launcher,
-) -> list[Program]:
-    """The replicas of each judge, all of which share the machine's GPUs."""
-    found = launcher.vllm(settings, gpus)
-    copies = [model_servers.copies(judge, settings) for judge in judges]
-    shares = iter(machine.shares(gpus, sum(copies), settings.number("JUDGE_TENSOR_PARALLEL_SIZE")))
-    hub, keys, versions = inputs.model_server("judge")
-    made = []
-    for judge, count in zip(judges, copies, strict=True):
-        model = launcher.model(judge, settings, gpus)
-        for number, share in enumerate(islice(shares, count), start=1):
-            name = engine.replica_name(number, judge.name)
-            started = launcher.judge(found, model, ["--uds", str(run.socket(name))], settings)
-            own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
-            environment, read = {**hub, **of_model_servers(run), **own}, {**versions, **engine.versions(found)}
-            fields = {"environment": environment, "keys": keys, "versions": read}
-            made.append(program(name, started, settings, server=f"unix:{run.socket(name)}", **fields))
-    return made
+    def _take(self, share: Sequence[str]) -> Sequence[str]:
+        self._free = [gpu for gpu in self._free if gpu not in share]
+        return share

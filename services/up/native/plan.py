@@ -1,4 +1,4 @@
-"""What `make up` does where the services are local processes."""
+"""Make the plan of `make up` for local processes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NO_MONITORING = "Prometheus and Grafana run in containers only"
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
-    """Return what `make up` does; nothing is changed.
+    """Return the plan of `make up` without changing anything.
 
     Args:
-        reason: for local processes.
+        reason: why local processes are used.
     """
     last, supervisor = run.load(), Supervisor(run)
     running = last.services if last and supervisor.states() else []
@@ -56,13 +56,13 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 def changes(
     settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer], last: Running
 ) -> list[str]:
-    """Return what `make up` changes of the services that run, and what memory they are short of.
+    """Return what `make up` would change in the running stack, and a warning if memory is short.
 
     Args:
-        last: what runs.
+        last: state of the running stack.
 
     Raises:
-        StackError: `make up` would fail with it, too.
+        StackError: `make up` would fail.
     """
     stack = describe(settings, run, runtime, chosen, last)
     lines = [f"stopping {name}" for name in last.services if name not in stack.names]
@@ -76,12 +76,12 @@ def changes(
     need = sum(_memory(stack.names, chosen)) - sum(_memory(last.services, chosen))
     if need > machine.free_memory():
         free = in_gib(machine.free_memory())
-        lines.append(f"warning: what is new needs {in_gib(need)} of memory, and {free} are free")
+        lines.append(f"warning: the new services need {in_gib(need)} of memory, and {free} are free")
     return lines
 
 
 def _memory(names: Iterable[str], chosen: Sequence[ModelServer]) -> Iterator[int]:
-    """Bytes that each replica of the model servers among these services needs."""
+    """Yield the memory of each model server replica among these services, in bytes."""
     return (server.memory for name in names for server in chosen if service_of(name) == server.name)
 
 
@@ -104,7 +104,8 @@ def _model_service(server: ModelServer, settings: Settings) -> Service:
     if server == EMBEDDING:
         program, served = "run_tei_python.py", settings["EMBEDDING_MODEL"] or (ON_GPU if gpus else CARRIED)
     else:
-        program, served = "vLLM", server.model or settings["JUDGE_MODEL"] or model.default(gpus)
+        default = settings["JUDGE_MODEL"] or model.default(gpus)
+        program, served = "vLLM", model_servers.model_of(server, settings, default)
     where = f" of {models.venv}" if environment.ready(models) else f", to be installed in {models.venv}"
     memory = f"about {in_gib(model_servers.memory(server, settings))}"
     return Service(server.name, f"{program}{where}, {served}", model_servers.copies(server, settings), memory)

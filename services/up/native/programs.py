@@ -1,4 +1,4 @@
-"""The programs of the stack, from the table of services: commands, and what each reads of settings and secrets."""
+"""Programs of the stack from the table of services, with their commands, environment and secrets."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from services.up.services import kind_of, service_of
 
 WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m", "gunicorn")}
-"""Programs of the stack's own environment, which need not be on PATH."""
+"""Programs of the stack's own virtual environment, which may not be on PATH."""
 TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
 """It starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
-"""Before the name of a variable that a program is given in its image."""
+"""Prefix of variables that Apptainer passes into the image."""
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING_CODE = ROOT / "services/embedding"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -37,20 +37,20 @@ CONSTRAINTS = ROOT / "constraints.txt"
 
 @dataclass(frozen=True)
 class Program:
-    """One process that supervisord keeps running.
+    """A process that supervisord keeps running.
 
     Args:
-        name: of the service; a second replica's has a number behind it, such as `judge-2`.
-        command: that starts it.
+        name: name of the service, with a number for further replicas, such as `judge-2`.
+        command: command that starts it.
         start_order: lower ones start first and stop last.
         stop_grace: seconds from the stop signal until it is killed.
-        stop_signal: that starts its graceful stop.
-        server: where it listens, as nginx writes it; empty where the gateway does not ask it.
-        environment: its variables beside those of the system; no secrets, for they are written into a file.
-        keys: by variable, the file of a secret that the program reads from its environment only.
-        versions: of what it reads at its start, by name: it is restarted when one changes.
-        prefix: command that runs it in an image, such as `apptainer exec IMAGE`; keys are read there.
-        inherits: whether it is given all of its supervisor's variables, not only those of the system.
+        stop_signal: signal that starts a graceful stop.
+        server: its address in nginx syntax; empty if the gateway does not use it.
+        environment: its own variables without secrets, because they are written into a file.
+        keys: file of each secret that it can only read from its environment, by variable.
+        versions: digests of what it reads at startup, by name; it is restarted when one changes.
+        prefix: command that runs it in an image, such as `apptainer exec IMAGE`; keys are read inside.
+        inherits: whether it gets all variables of its supervisor, not only those of the system.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Program:
 
     @property
     def service(self) -> str:
-        """The name without the number of a replica."""
+        """Name without the number of the replica."""
         return service_of(self.name)
 
     @property
     def description(self) -> dict[str, Any]:
-        """What `launch` reads: supervisord's own syntax cannot hold every value."""
+        """Description for `launch`, because supervisord's syntax cannot hold every value."""
         keys = [f"{name}={file}" for name, file in self.keys.items()]
         return {
             "command": [*self.prefix, *(WITH_KEYS if keys else ()), *keys, *self.command],
@@ -84,12 +84,12 @@ class Program:
 
 
 class Inputs:
-    """What programs read: variables, files of secrets, and versions of what a change of restarts them.
+    """Inputs of programs: variables, secret files, and versions of files whose change restarts them.
 
     Args:
-        values: of every variable that a program may be given.
-        hidden: those of them that are secrets.
-        secrets: to which the hidden ones are added.
+        values: values of all variables that a program may get.
+        hidden: values of the secret ones.
+        secrets: store to which the secret ones are added.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Inputs:
         self._users_files += map(Path, filter(None, [values[TRUST]]))
 
     def scoring(self, service: str) -> dict[str, Mapping[str, str]]:
-        """Return `environment` and `versions` of the reward server or a worker; secrets as names of files."""
+        """Return `environment` and `versions` of the reward server or a worker, with secrets as file names."""
         names = [name for name in (*READ_BY[service], TRUST) if self._values.get(name) and name not in self._hidden]
         own = [name for name in SERVICES[service].secret_files if name in self._hidden]
         environment = {name: self._values[name] for name in names}
@@ -120,7 +120,7 @@ class Inputs:
         return {"environment": environment, "versions": {**code, **files, **keys, **self._versions(own)}}
 
     def model_server(self, service: str) -> tuple[dict[str, str], dict[str, Path], dict[str, str]]:
-        """Return variables, files of secrets and versions of the judge or the embedding server."""
+        """Return variables, secret files and versions of a model server."""
         keys = {own: name for own, name in SERVICES[service].secret_variables.items() if name in self._hidden}
         code = {"its code": _code(EMBEDDING_CODE)} if service == "embedding" else {}
         versions = {"its packages": requirements_digest(), **code, **self._versions(keys.values())}
@@ -132,12 +132,12 @@ class Inputs:
 
 
 def program(name: str, command: Sequence[str], settings: Settings, **fields: Any) -> Program:
-    """Return a program of a service as the table describes it.
+    """Return a program of a service with the fields of the table.
 
     Args:
-        name: of the service or replica.
-        command: that starts it.
-        fields: further ones of `Program`; `environment` is added to the table's.
+        name: name of the service or replica.
+        command: command that starts it.
+        fields: further fields of `Program`; `environment` extends that of the table.
     """
     service = SERVICES[kind_of(name)]
     fields["environment"] = {**service.environment, **fields.get("environment", {})}
@@ -145,12 +145,12 @@ def program(name: str, command: Sequence[str], settings: Settings, **fields: Any
 
 
 def command(service: str, settings: Settings, found: Mapping[str, str], config: Path | None = None) -> list[str]:
-    """Return the command of a service without a model, as the table has it.
+    """Return the command of a service without a model, from the table.
 
     Args:
-        service: its name.
-        found: paths of programs that are not Python's.
-        config: its configuration file.
+        service: name of the service.
+        found: paths of programs other than Python's.
+        config: path of its configuration file.
     """
     described = SERVICES[service]
     name, *arguments = described.command
@@ -159,26 +159,26 @@ def command(service: str, settings: Settings, found: Mapping[str, str], config: 
 
 
 def redis(one: Redis, settings: Settings, found: Mapping[str, str], run: RunDir) -> Program:
-    """Return the Redis of the cache or of the queue."""
+    """Return the program of a Redis: cache or queue."""
     file = f"{one.service}.conf"
     versions = {file: digest([one.configuration, (CHART_FILES / "redis" / file).read_text(encoding="utf-8")])}
     return program(one.service, command(one.service, settings, found, run.path / file), settings, versions=versions)
 
 
 def rules(settings: Settings, run: RunDir, inputs: Inputs) -> Program:
-    """Return the reward server, which listens on a socket."""
+    """Return the program of the reward server, which listens on a Unix socket."""
     server = f"unix:{run.socket('rules')}"
     return program("rules", command("rules", settings, {}), settings, server=server, **inputs.scoring("rules"))
 
 
 def workers(settings: Settings, inputs: Inputs) -> list[Program]:
-    """Return the workers of jobs."""
+    """Return the programs of the workers."""
     names = ["worker", *(f"worker-{number}" for number in range(2, settings.number("WORKERS") + 1))]
     return [program(name, command("worker", settings, {}), settings, **inputs.scoring("worker")) for name in names]
 
 
 def gateway(nginx: str, settings: Settings, run: RunDir) -> Program:
-    """Return nginx; it reloads its files without a restart, but cannot change to an address that covers its own."""
+    """Return the program of nginx; it reloads most changes, but restarts if BIND_ADDRESS changes."""
     versions = {"BIND_ADDRESS": settings["BIND_ADDRESS"]}
     return program("gateway", gateway_config.command(nginx, run.path), settings, versions=versions)
 
@@ -187,7 +187,7 @@ def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
     """Return the program that watches the services.
 
     Args:
-        discovery: text of the file that says which model servers of other nodes the gateway asks.
+        discovery: text of the file with the folders of replicas on other nodes.
     """
     started = [sys.executable, "-m", "services.up.native.watch", str(run.path)]
     environment = {TIMEOUT: settings[TIMEOUT]}

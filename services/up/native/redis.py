@@ -1,4 +1,4 @@
-"""The configuration of the two Redis, cache and queue: on sockets, and on a port where a setting names one."""
+"""Configure the Redis servers of cache and queue, on Unix sockets and optionally on a port."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from services.stack.settings import Settings
 
 OPTIONS = CHART_FILES / "redis"
 SERVER = "server"
-"""The cache's user for the stack's own services, who has every right."""
+"""User of the cache for the stack's own services, with all rights."""
 
 
 @dataclass(frozen=True)
 class Redis:
-    """One Redis.
+    """A Redis server.
 
     Args:
         service: `cache` or `queue`.
-        socket: that it listens on.
-        configuration: of this stack; it includes the options that all deployments share.
-        login: user and password as a URL has them; empty without a port.
-        published: its URL for other machines, for a shell to read; that of the socket without a port.
+        socket: Unix socket that it listens on.
+        configuration: text of its configuration, which includes the options shared by all deployments.
+        login: user and password in URL syntax; empty without a port.
+        published: URL for other machines in shell syntax; without a port, the URL of the socket.
     """
 
     service: str
@@ -35,16 +35,16 @@ class Redis:
 
     @property
     def url(self) -> str:
-        """Its URL on this machine."""
+        """URL on this machine."""
         return f"unix://{f'{self.login}@' if self.login else ''}{self.socket}"
 
 
 def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Redis:
-    """Return the Redis of a service.
+    """Return the Redis server of a service.
 
     Args:
         service: `cache` or `queue`.
-        secrets: to which the passwords of a port are added.
+        secrets: store to which the passwords are added.
     """
     prefix, socket = service.upper(), run.socket(service)
     port, login, published = settings[f"{prefix}_PORT"], "", f"unix://{socket}"
@@ -72,10 +72,10 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
 
 
 def users(password: str, own: str) -> list[str]:
-    """Return the cache's users as lines of its configuration.
+    """Return the users of the cache as lines of its configuration.
 
     Args:
-        password: of trainers, whose rights are those of the client; they log in without a name.
+        password: password of the default user, for trainers, with the rights that the client needs.
         own: password of the stack's services.
     """
     rights = (OPTIONS / "trainers.acl").read_text(encoding="ascii").strip()
@@ -83,7 +83,7 @@ def users(password: str, own: str) -> list[str]:
 
 
 def _addresses(settings: Settings) -> str:
-    """Return the addresses to listen on, as Redis writes them."""
+    """Return the addresses to listen on, in Redis syntax."""
     address = ipaddress.ip_address(settings["BIND_ADDRESS"])
     own = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
     return f"{own}{address}"

@@ -1,7 +1,7 @@
-"""Model servers of other nodes: each keeps a file in a folder on shared storage, its endpoints with a heartbeat.
+"""Discover model servers on other nodes: each writes its endpoint and heartbeat into a file on shared storage.
 
-A file is trusted if it is the user's own and nobody else may read or write it, and only an address is read from it: a
-host, which is resolved, and a port. Clocks of nodes differ: a server is alive while its heartbeat changes.
+A file is trusted only if the user owns it and no one else can access it. Only a host, which is resolved, and a port are
+read from it. Clocks of nodes differ, so a server is alive as long as its heartbeat changes.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from typing import Any
 from urllib.parse import urlsplit
 
 DISCOVERY = "programs/discovery.json"
-"""The file in the run directory that says which folders are watched, and which of the gateway's files lists whom."""
+"""File in the run directory with the watched folders, and the gateway file that lists the servers of each."""
 ALIVE_SECONDS = 30.0
-"""Without another heartbeat, after which a server counts as gone."""
+"""Seconds without a new heartbeat after which a server counts as gone."""
 MOST_BYTES = 65_536
 SUFFIX = ".json"
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 class InvalidFile(ValueError):
-    """A file names no server; says why."""
+    """A file is not a valid endpoints file; the message says why."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server.
+    """A model server on another node.
 
     Args:
-        url: that its file names.
-        written: its last heartbeat, by its own clock.
-        address: host and port as nginx writes them.
-        moved: when the heartbeat last changed, by this process's clock; never at first, for the file may be all that is
-            left of a server.
+        url: URL in its file.
+        written: time of its last heartbeat on its own clock.
+        address: IP address and port in nginx syntax.
+        moved: time when the heartbeat last changed, on this process's clock; initially never, because the file may be
+            left over from a dead server.
     """
 
     url: str
@@ -52,14 +52,14 @@ class Server:
 
 @dataclass
 class Replicas:
-    """Watches one folder.
+    """Watches one folder of endpoints files.
 
     Args:
-        folder: that holds a file of each server.
-        variable: under which a file names it.
-        log: is called once for each file that is refused.
-        clock: in seconds.
-        listed: addresses that the gateway has already: they count as alive until a heartbeat could have been seen.
+        folder: folder with a file for each server.
+        variable: variable of the server's URL in these files.
+        log: called once for each invalid file.
+        clock: returns seconds.
+        listed: addresses that the gateway already has; they count as alive until a heartbeat could have been seen.
     """
 
     folder: Path
@@ -76,7 +76,7 @@ class Replicas:
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
         except OSError:
-            names = sorted(self._seen)  # the storage does not answer; they age meanwhile
+            names = sorted(self._seen)  # the storage does not answer: known servers expire unless it returns
         self._seen = {name: server for name in names if (server := self._look(name, now))}
         return sorted({server.address for server in self._seen.values() if now - server.moved < ALIVE_SECONDS})
 
@@ -104,14 +104,14 @@ def read(path: Path, variable: str) -> tuple[str, float]:
     """Return the URL of a server and its heartbeat.
 
     Args:
-        path: of its file.
-        variable: under which the file names it.
+        path: path of its file.
+        variable: variable of the URL in the file.
 
     Raises:
-        InvalidFile: the file is not the user's own, or not of this kind.
+        InvalidFile: the file is not private to the user, or is malformed.
         OSError: it cannot be read.
     """
-    # A pipe has no writer to wait for.
+    # O_NONBLOCK: do not wait for a writer if it is a pipe.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -130,10 +130,10 @@ def read(path: Path, variable: str) -> tuple[str, float]:
 
 
 def resolve(url: str) -> str:
-    """Return address and port of a server, as nginx writes them; nothing else of the URL is used.
+    """Resolve a URL to IP address and port in nginx syntax; the rest of the URL is not used.
 
     Raises:
-        InvalidFile: it is no such URL, or its host is unknown.
+        InvalidFile: the URL is malformed, or its host is unknown.
     """
     try:
         parts = urlsplit(url)

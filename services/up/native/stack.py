@@ -1,4 +1,4 @@
-"""What `make up` runs: programs, configuration, secrets and addresses, all from the settings and the service table."""
+"""Describe the stack that `make up` runs, from the settings and the table of services."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from services.judge import engine
 from services.stack import ports
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.secrets import Secrets
-from services.stack.settings import KEYS, Settings
+from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
+from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
 from services.up.native import config, models, programs
 from services.up.native.models import INSTALLED, Launcher
 from services.up.native.programs import Inputs, Program
@@ -29,13 +29,13 @@ from services.up.plan import Started
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where programs run: on this machine as they are, or in images.
+    """Where programs run: directly on this machine, or in images.
 
     Args:
-        programs: paths of nginx and redis-server there.
-        launcher: of the model servers.
-        wrap: returns a program as it is started there.
-        backend: the value of STACK that stands for it.
+        programs: paths of nginx and redis-server.
+        launcher: starts the model servers.
+        wrap: returns a program with the command that runs it there.
+        backend: deployment, a value of STACK.
     """
 
     programs: Mapping[str, str]
@@ -46,19 +46,19 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Stack:
-    """What is to run; nothing of it is written yet.
+    """Description of a stack; nothing is written yet.
 
     Args:
-        programs: the services, in the order in which they are listed.
-        watch: the program that watches them.
-        configuration: of programs, text by name of the file.
-        gateway: files of the gateway, text by name.
+        programs: programs of the services, in display order.
+        watch: program that watches the services.
+        configuration: text of configuration files by name.
+        gateway: text of the gateway's files by name.
         secrets: keys and passwords.
-        urls: where clients find the services, by the client's variable.
+        urls: URLs of the services by the client's variables.
         ports: address and port by name, those of the gateway first.
-        host: by which this machine reaches the gateway.
-        cache: the Redis of results; None where there is none.
-        backend: the value of STACK that stands for how it runs.
+        host: host by which this machine reaches the gateway.
+        cache: Redis of the result cache; None without one.
+        backend: deployment, a value of STACK.
     """
 
     programs: Sequence[Program]
@@ -74,33 +74,33 @@ class Stack:
 
     @property
     def names(self) -> list[str]:
-        """The names of the services."""
+        """Names of the services."""
         return [program.name for program in self.programs]
 
     def started(self, settings: Settings, summarize: Callable[[], None]) -> Started:
-        """Return what check and summary of `make up` need of it.
+        """Return the stack for the final check and the summary of `make up`.
 
         Args:
-            settings: of the stack.
-            summarize: prints how to reach it.
+            settings: settings of the stack.
+            summarize: prints how to reach the stack.
         """
         addresses = {**self.urls, **({"REWARD_CACHE_URL": self.cache.url} if self.cache else {})}
         return Started(settings, self.names, addresses, self.judge_model, summarize)
 
     @property
     def judge_model(self) -> str:
-        """The model of the default judge; empty where there is no judge."""
+        """Model of the default judge; empty without a judge."""
         return next((engine.served(program.command) for program in self.programs if program.name == "judge"), "")
 
     def files(self, run: RunDir) -> dict[str, str]:
-        """Return the text of every file but the secrets, by name."""
+        """Return the text of all files by name, without secrets."""
         return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def running(self, session: int) -> Running:
-        """Return what is recorded of it once it runs.
+        """Return the state to save once it runs.
 
         Args:
-            session: of supervisord.
+            session: session id of supervisord.
         """
         loaded = programs.digest(part for file in self.gateway.items() for part in file)
         numbers = {name: port for name, (_, port) in self.ports.items()}
@@ -111,10 +111,10 @@ class Stack:
 def describe(
     settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer], running: Running | None
 ) -> Stack:
-    """Return what is to run; nothing is changed.
+    """Return the description of the stack without changing anything.
 
     Args:
-        running: what runs already.
+        running: state of the running stack, if any.
 
     Raises:
         StackError: there are too few GPUs, or a model server's program is not available.
@@ -123,14 +123,14 @@ def describe(
     scores = settings["RULES"] == "on"
     redises = [redis(service, settings, run, secrets) for service in ("cache", "queue") if scores]
     inputs = _inputs(settings, run, secrets, urls, redises)
-    # The embedding server that runs keeps its own port.
+    # A running embedding server keeps its port.
     backend_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
     behind = [programs.rules(settings, run, inputs)] if scores else []
     behind += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
     stores = [programs.redis(one, settings, runtime.programs, run) for one in redises]
     workers = programs.workers(settings, inputs) if scores else []
     nginx = programs.gateway(runtime.programs["nginx"], settings, run)
-    files = _gateway_files(settings, _tls(settings, secrets), model_servers.named(chosen))
+    files = _gateway_files(settings, _tls(settings, secrets), model_servers.paths(chosen))
     servers = servers_of(behind, settings)
     discovery = json.dumps(_discovery(settings, servers, files), indent=1)
     return Stack(
@@ -148,7 +148,7 @@ def describe(
 
 
 def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
-    """Address and port by name, also of the one that only the gateway asks."""
+    """Return address and port by name, including the embedding server's own port."""
     wanted = model_servers.wanted_ports(settings, chosen)
     return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, backend_port)} if EMBEDDING in chosen else {})}
 
@@ -157,10 +157,11 @@ def _inputs(
     settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
 ) -> Inputs:
     hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redises}
-    hidden |= {**{name: settings[name] for name in KEYS}, "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
+    hidden |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {
         **settings,
         **{server.url: urls.get(server.url, "") for server in SERVERS},
+        REWARD_MODEL.url: urls.get(REWARD_MODEL.url, settings[REWARD_MODEL.url]),
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted(settings),
     }
@@ -168,7 +169,7 @@ def _inputs(
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
-    """What the gateway is given for TLS; its files are added to the secrets."""
+    """Add the TLS files to the secrets, and return the gateway's TLS configuration; None without TLS."""
     found = tls.contents(settings)
     for name, text in found.items():
         secrets.add(name, text)
@@ -176,24 +177,26 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
 
 
 def _gateway_files(
-    settings: Settings, tls: Tls | None, judges: Mapping[str, str]
+    settings: Settings, tls: Tls | None, paths: Mapping[str, str]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """The gateway's files, text by name, as a function of the servers of each service."""
+    """Return a function from the servers of each service to the text of the gateway's files by name."""
     listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
-    return lambda servers: gateway.files(servers, settings, listen, tls, judges)
+    return lambda servers: gateway.files(servers, settings, listen, tls, paths)
 
 
 def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
-    """Return where the servers of each service listen, as nginx writes it; `watch` adds those of other nodes.
+    """Return the addresses of each service's servers in nginx syntax; `watch` adds those on other nodes.
 
     Args:
-        behind: programs that the gateway passes requests to.
+        behind: programs behind the gateway.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:
         servers.setdefault(program.service, []).append(program.server)
     for server in model_servers.discovered(settings):
         servers.setdefault(server.name, [gateway.NOBODY])
+    if REWARD_MODEL.name in servers:  # it is asked at the judge's port
+        servers.setdefault(JUDGE.name, [gateway.NOBODY])
     return servers
 
 
@@ -202,7 +205,7 @@ def _discovery(
     servers: Mapping[str, Sequence[str]],
     files: Callable[[Mapping[str, Sequence[str]]], dict[str, str]],
 ) -> list[dict[str, Any]]:
-    """The fields of `watch.Upstream` of each service with servers on other nodes."""
+    """Return the arguments of `watch.Upstream` for each service with servers on other nodes."""
     found = []
     for server in model_servers.discovered(settings):
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)

@@ -1,7 +1,7 @@
-"""supervisord: started, asked over its socket, and stopped with every process of the stack.
+"""Start supervisord, query it over its socket, and stop it with all processes of the stack.
 
-Any Python can do so, whatever is left of `.venv`; a process is verified by its session, its command and the time of its
-start before it is signaled.
+Stopping needs no packages, so it works with a broken `.venv`. Before a process is signaled, its session, command and
+start time are verified.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from services.up.services import LOADING, kind_of
 
 CONFIGURATION = "supervisord.conf"
 WATCH = "watch"
-"""The program that watches the services, and is none itself."""
+"""Name of the program that watches the services; it is not a service."""
 START_SECONDS = 15.0
 RELOAD_SECONDS = 30.0
 MARGIN_SECONDS = 30.0
-"""For all that stopping takes beside the grace of each program."""
+"""Additional time for stopping, besides the grace of each program."""
 POLL_SECONDS = 0.1
 MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
 IMAGES = ("Apptainer runtime parent", *MOUNTING)
-"""What runs a program in an image, and what mounts that image for it: they work in no directory of the stack."""
+"""Processes that run or mount an image; their working directory is outside of the stack's."""
 
 
 @dataclass(frozen=True)
 class State:
-    """What supervisord knows of a service; `pid` and `uptime` (seconds) are 0 where it does not run."""
+    """State of a service in supervisord; `pid` and `uptime` (seconds) are 0 if it does not run."""
 
     name: str
     state: str
@@ -52,8 +52,8 @@ class State:
 
     @property
     def problem(self) -> str:
-        """Why it is not healthy, whatever answers in its place; empty where it runs."""
-        return "" if self.state == "RUNNING" else f"supervisord has it as {self.state.lower()}"
+        """Why it is not healthy, even if a probe succeeds; empty if it runs."""
+        return "" if self.state == "RUNNING" else f"supervisord reports {self.state.lower()}"
 
 
 class Supervisor:
@@ -64,7 +64,7 @@ class Supervisor:
         self._child: subprocess.Popen[bytes] | None = None
 
     def states(self) -> list[State]:
-        """Return the state of each service; empty where no supervisord answers."""
+        """Return the state of each service; empty if supervisord does not answer."""
         try:
             infos = self._ask("getAllProcessInfo")
         except (OSError, HTTPException, Error):
@@ -76,18 +76,18 @@ class Supervisor:
         ]
 
     def start(self, environment: Mapping[str, str], describe: Callable[[int], Running]) -> None:
-        """Start supervisord, and with it the services.
+        """Start supervisord, which starts the services.
 
         Args:
-            environment: all that supervisord is given.
-            describe: what is being started, given its session; recorded before anything else can go wrong.
+            environment: environment of supervisord.
+            describe: returns the state to save, given the session id; saved immediately.
 
         Raises:
-            StackError: supervisord ended, or did not answer in time.
+            StackError: supervisord exited, or did not answer in time.
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
-            # What it cannot log it prints; where that goes to a file on a full disk, it ends.
+            # No output: it prints what it cannot log, and exits if that fails on a full disk.
             child = self._child = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -103,11 +103,11 @@ class Supervisor:
             if child.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 last = tail(self._run.log("supervisord"), 1) or "it logged nothing"
-                raise StackError(f"supervisord did not start: {last}", f"see what it prints: {' '.join(command)}")
+                raise StackError(f"supervisord did not start: {last}", f"run it to see its output: {' '.join(command)}")
             time.sleep(POLL_SECONDS)
 
     def start_stopped(self) -> list[str]:
-        """Start the services that are not up; returns their names."""
+        """Start the services that are not up; return their names."""
         stopped = [state.name for state in self.states() if state.state not in UP]
         for name in stopped:
             self._call("startProcess", name, False)
@@ -123,26 +123,26 @@ class Supervisor:
         while any(state.name == service and state.state != "STOPPED" for state in self.states()):
             if time.monotonic() > deadline:
                 raise StackError(f"{service} does not stop", "make down")
-            self.restart_failed()  # what supervisord has given up cannot be stopped
+            self.restart_failed()  # supervisord cannot stop a FATAL program
             self._abandon([service], running.healthy if (running := self._run.load()) else ())
             self._call("stopProcessGroup", service)
             time.sleep(POLL_SECONDS)
 
     def reread(self) -> tuple[list[str], list[str], list[str]]:
-        """Have supervisord read its configuration; returns the programs that are new, changed and gone."""
+        """Make supervisord read its configuration; return the programs that were added, changed and removed."""
         added, changed, removed = self._call("reloadConfig")[0]
         return added, changed, removed
 
     def add(self, name: str) -> None:
-        """Start a program that is new in the configuration."""
+        """Start a program that was added to the configuration."""
         self._call("addProcessGroup", name)
 
     def remove(self, name: str, healthy: Collection[str]) -> None:
-        """Stop a program, which finishes what is in flight, and end what it leaves behind.
+        """Stop a program gracefully, and kill what is left of its process group.
 
         Args:
-            name: of the program.
-            healthy: names of the services that were healthy since they were started.
+            name: name of the program.
+            healthy: names of the services that have been healthy since they were started.
         """
         self._abandon([name], healthy)
         self._call("stopProcessGroup", name)
@@ -152,23 +152,23 @@ class Supervisor:
         self._run.group_file(name).unlink(missing_ok=True)
 
     def restart_failed(self) -> None:
-        """Start the services that supervisord has given up; what was stopped on purpose is none of them."""
+        """Start the services that are FATAL in supervisord, but not those that were stopped on purpose."""
         for state in self.states():
             if state.state == "FATAL":
                 self._call("startProcess", state.name, False)
 
     def reload_gateway(self) -> None:
-        """Have nginx load its files; returns once no process with the earlier ones accepts requests.
+        """Make nginx reload its files, and wait until no worker with the old configuration accepts requests.
 
         Raises:
-            StackError: it does not load them.
+            StackError: nginx does not reload them in time.
         """
         pid = next((state.pid for state in self.states() if state.name == "gateway" and state.state in UP), 0)
-        # In an image the process that supervisord knows is the one that runs the image.
+        # In an image, supervisord's process is the one that runs the image.
         ours = processes.descendants(pid) if pid else []
         master = next((process for process in ours if MASTER in " ".join(process.command)), None)
         if master is None:
-            return  # it reads them when it starts
+            return  # it reads them at startup
         before = [process for process in ours if process.parent == master.pid]
         master.signal(signal.SIGHUP)
         deadline = time.monotonic() + RELOAD_SECONDS
@@ -178,10 +178,10 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
 
     def stop(self, gently: bool = True) -> None:
-        """Stop every service and supervisord itself, and whatever they left behind.
+        """Stop every service and supervisord itself, and kill remaining processes of the stack.
 
         Args:
-            gently: whether services finish what is in flight, for as long as their stop grace.
+            gently: whether services may finish requests in flight within their stop grace.
         """
         states = self.states()
         leader = processes.find(running.session) if (running := self._run.load()) else None
@@ -197,10 +197,10 @@ class Supervisor:
         self._run.clear()
 
     def members(self) -> list[Process]:
-        """Return the processes of the stack, also those that outlive a supervisord that was killed.
+        """Return the processes of the stack, including those that survive a killed supervisord.
 
-        They are of supervisord's session and work in directories of the stack, or hold its images. A process id can
-        come back: where another program leads the session of that number, it is none of ours.
+        They belong to supervisord's session and have a working directory of the stack, or run or mount its images. A
+        session id can be reused: if another program leads the session, it does not belong to the stack.
         """
         running = self._run.load()
         if running is None:
@@ -212,7 +212,7 @@ class Supervisor:
         return [one for one in processes.members(running.session) if one.directory in ours or _is_image(one)]
 
     def _abandon(self, names: list[str], healthy: Collection[str]) -> None:
-        """End model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has nothing to finish."""
+        """Kill model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has no requests."""
         loading = {name for name in names if kind_of(name) in LOADING} - {*healthy}
         for state in self.states() if loading else ():
             if state.name in loading and (process := processes.find(state.pid)):
@@ -233,7 +233,7 @@ class Supervisor:
 
 
 def sections(run: RunDir) -> dict[str, dict[str, str]]:
-    """Return the sections of supervisord.conf as it was last written; none where there is none."""
+    """Return the sections of the current supervisord.conf; empty if there is none."""
     parser = ConfigParser(interpolation=None)
     try:
         parser.read_string((run.path / CONFIGURATION).read_text(encoding="utf-8"))
@@ -243,12 +243,12 @@ def sections(run: RunDir) -> dict[str, dict[str, str]]:
 
 
 def stop_seconds(run: RunDir) -> int:
-    """Return the seconds that stopping every program, one after the other, may take."""
+    """Return the maximum seconds that stopping all programs one after another takes."""
     return sum(int(section.get("stopwaitsecs", 0)) for section in sections(run).values())
 
 
 class _UnixTransport(Transport):
-    """XML-RPC over supervisord's socket; a call may last as long as a program takes to stop."""
+    """XML-RPC over supervisord's socket, without a timeout, because a call may last until a program stops."""
 
     def __init__(self, run: RunDir) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class _UnixTransport(Transport):
 
     def make_connection(self, host: Any) -> HTTPConnection:
         connection = UnixConnection(self._socket, None)
-        self._connection = host, connection  # which `close` closes
+        self._connection = host, connection  # closed by `close`
         return connection
 
 

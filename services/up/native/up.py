@@ -1,8 +1,8 @@
 """`make up` with local processes.
 
-`describe` (stack.py) decides what runs, without changing anything. Here its files and secrets are written, supervisord
-is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then
-keeps the services running, with the help of `watch`.
+`describe` (stack.py) decides what runs, without changing anything. This module writes its files and secrets, starts or
+updates supervisord (supervisor.py), and waits until every service is healthy (health.py). Afterwards supervisord and
+`watch` keep the services running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from services.up.plan import Started
 from services.up.services import TAKEN, kind_of, remedy, service_of
 
 FUNCTIONS_SECONDS = 10.0
-"""That loading the reward functions may take; of slower ones the reward server's own start is waited for."""
+"""Timeout of the check; slower reward functions are only checked by the reward server's start."""
 POLL_SECONDS = 0.2
 SAY_SECONDS = 30.0
 ENDED = ("BACKOFF", "EXITED", "FATAL")
@@ -40,9 +40,9 @@ class StartupTimeout(StackError):
     """A service does not become healthy.
 
     Args:
-        service: its name.
+        service: name of the service.
         why: what is wrong.
-        healthy: names of the services that were, since they were started.
+        healthy: names of the services that have been healthy since they were started.
     """
 
     def __init__(self, service: str, why: str, healthy: Collection[str]) -> None:
@@ -63,10 +63,10 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
 
 
 def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
-    """Do what `up` does once the programs are installed, but for the summary; returns what runs.
+    """Start the stack with installed programs, and wait until it is healthy; return what runs.
 
     Raises:
-        StackError: as `up` does.
+        StackError: as in `up`.
     """
     supervisor = Supervisor(run)
     if not supervisor.states() and supervisor.members():
@@ -85,13 +85,13 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
 
 
 def require_functions(settings: Settings, services: Sequence[Program]) -> None:
-    """Check that the reward server can load the user's reward functions, before a running one is restarted with them.
+    """Check that the user's reward functions can be loaded, before a running reward server is restarted with them.
 
     Args:
-        services: that are to run.
+        services: programs to run.
 
     Raises:
-        StackError: it cannot; says why.
+        StackError: they cannot be loaded; the message says why.
     """
     files = settings.files("REWARD_FUNCTIONS")
     if not files:
@@ -113,7 +113,7 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
         except subprocess.TimeoutExpired:
             return
         finally:
-            # What runs it in an image, and what it has started itself, would outlive it.
+            # Also end its children and the process that runs the image.
             processes.end(lambda: processes.members(process.pid))
     if process.returncode != 0:
         why = (printed.strip().splitlines() or ["it printed nothing"])[-1]
@@ -121,10 +121,10 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
 
 
 def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mapping[str, str]) -> None:
-    """Start the stack, or restart what has changed of it.
+    """Start the stack, or apply changes to the running one.
 
     Args:
-        environment: that supervisord is given where it is started.
+        environment: environment of supervisord, if it is started.
     """
     running = run.load() if supervisor.states() else None
     why = {program.name: ", ".join(config.changes(program, run)) for program in (*stack.programs, stack.watch)}
@@ -139,7 +139,7 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
 
 def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Running, why: Mapping[str, str]) -> None:
     added, changed, removed = supervisor.reread()
-    # What is started again has not been healthy since, also where this is interrupted.
+    # Save first: restarted services do not count as healthy, even after an interruption.
     healthy = {*running.healthy} - {*added, *changed, *removed}
     run.save(replace(running, healthy=sorted(healthy)))
     if wanted.gateway != running.gateway:
@@ -163,10 +163,10 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
 
 @dataclass
 class Startup:
-    """Waits for services.
+    """Waits until services are healthy.
 
     Args:
-        logged: bytes of each log that were there before, by name; an error is searched for behind them.
+        logged: size of each log before the start, by name; errors are searched after it.
     """
 
     run: RunDir
@@ -176,10 +176,10 @@ class Startup:
     _first: dict[str, int] = field(default_factory=dict)
 
     def wait(self) -> None:
-        """Wait until every service is healthy; prints each as it becomes so.
+        """Wait until every service is healthy, and print a line for each.
 
         Raises:
-            StartupTimeout: one ended or took too long, its last log lines are printed first; or its port is taken.
+            StartupTimeout: a service exited or took too long (its last log lines are printed), or its port is taken.
         """
         supervisor, running = Supervisor(self.run), self.run.load()
         waiting, printed = list(running.services if running else ()), 0.0
@@ -210,19 +210,19 @@ class Startup:
 
     def _failed(self, name: str, ended: bool, problem: str) -> str:
         if ended:
-            return "it ends while it is starting"
+            return "exited during startup"
         limit = SERVICES[kind_of(name)].startup_timeout
         late = problem and self._passed > self.settings.number(limit)
         return f"not healthy after {self.settings[limit]} s ({limit})" if late else ""
 
     def _cause(self, name: str) -> str:
-        """The first error that a service has logged, after its last lines are printed."""
+        """Print the last log lines of a service, and return its first error."""
         log = self.run.log(name)
         say(f"--- last lines of {log}\n{tail(log)}\n---")
         return first_error(log, self.logged.get(log.name, 0))
 
     def _ended(self, state: State) -> bool:
-        """Whether a service ended since it was first seen; supervisord may have started it again by now."""
+        """Return whether a service has exited since it was first seen, even if supervisord has restarted it."""
         seen = self._first[state.name] = self._first.get(state.name) or state.pid
         return state.state in ENDED or state.pid != seen
 
@@ -233,13 +233,14 @@ def _without(
     """Stop a model server that did not become healthy, and return the others.
 
     Raises:
-        StartupTimeout: the stack needs this service. If another process has its port the whole stack is stopped:
-            workers would send that process what they judge, and keys.
+        StartupTimeout: the stack needs this service. If another process has its port, the whole stack is stopped first,
+            because workers would send samples and keys to that process.
     """
     service = service_of(error.service)
     left = model_servers.without(chosen, service)
-    is_needed = any(settings[server.switch] == "on" for server in chosen if server not in left) or left == [*chosen]
-    if error.service not in error.healthy:  # else supervisord goes on restarting it
+    gone = [server for server in chosen if server not in left]
+    is_needed = not gone or any(model_servers.is_demanded(server, settings) for server in gone)
+    if error.service not in error.healthy:  # else supervisord keeps restarting it
         for state in supervisor.states():
             if service_of(state.name) == service and state.name not in error.healthy:
                 supervisor.halt(state.name)

@@ -1,8 +1,8 @@
-"""Watches the services while they run: `python -m services.up.native.watch RUN_DIR`.
+"""Watch the services while they run: `python -m services.up.native.watch RUN_DIR`.
 
-supervisord starts it beside them, and itself restarts what has ended. Every few seconds this does the rest: it starts
-what supervisord has given up, kills a service that hangs, tells the gateway which model servers of other nodes are
-alive, renews the file of endpoints that trainers read, and rotates the logs.
+supervisord runs it next to the services, and restarts those that exit. Every few seconds this process does the rest: it
+restarts services that are FATAL, kills services that hang, updates the gateway's list of model servers on other nodes,
+renews the endpoints file that trainers read, and rotates the logs.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from services.up.native.supervisor import State, Supervisor
 
 INTERVAL_SECONDS = 5.0
 LOG_BYTES = 10_000_000
-"""Of a log file, from which on it is moved aside; one earlier file is kept."""
+"""Size at which a log is rotated; one earlier file is kept."""
 
 
 def log(text: str) -> None:
-    """Print a line to the log; it is lost where nobody reads it any more."""
+    """Print a line to the log; ignore a closed output."""
     with suppress(OSError):
         print(text, flush=True)
 
 
 @dataclass
 class HungServices:
-    """Ends services that run and do not answer.
+    """Kills services that run but do not answer.
 
-    One that has not been healthy since it was started is left alone: it may be loading a model.
+    A service that has not been healthy since its start is left alone, because it may be loading a model.
 
     Args:
-        seconds: without an answer after which a service is ended; 0 for never.
+        seconds: time without an answer after which a service is killed; 0 for never.
     """
 
     run: RunDir
     seconds: float
     _healthy: dict[tuple[str, int], float] = field(default_factory=dict)
-    """When a process of a service was last healthy."""
+    """Time when each process was last healthy, by service and process id."""
 
     def check(self) -> None:
-        """Ask every service that runs, and end those that hang."""
+        """Probe every running service, and kill those that hang."""
         running = self.run.load()
         if running is None or not self.seconds:
             return
@@ -84,28 +84,28 @@ def _process(state: State) -> tuple[str, int]:
 
 
 class Upstream:
-    """The servers of a service with replicas on other nodes, as the gateway has them.
+    """The gateway's list of a service's servers, including replicas on other nodes.
 
     Args:
-        file: of the gateway, which lists them.
-        text: of this file, with the variable in place of a server.
-        variable: that stands for a server.
-        own: servers of this stack itself.
-        nobody: in place of a server where there is none, because nginx requires one.
-        folder: in which each replica keeps a file.
-        url: the variable under which that file names it.
+        file: name of the gateway's file with the list.
+        text: template of the file.
+        variable: template variable for a server.
+        own: servers of this stack.
+        nobody: placeholder if there is no server, because nginx requires one.
+        folder: folder with a file for each replica.
+        url: variable of the URL in these files.
     """
 
     def __init__(
         self, run: RunDir, file: str, text: str, variable: str, own: list[str], nobody: str, folder: str, url: str
     ) -> None:
         self._file, self._text, self._variable, self._own, self._nobody = run.path / file, text, variable, own, nobody
-        # After a restart of this process the gateway keeps the servers it has for the time of a heartbeat.
+        # After a restart of this process, the gateway keeps its servers until their heartbeats could have been seen.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
         self._replicas = Replicas(Path(folder), url, log, listed=frozenset(listed))
 
     def update(self) -> bool:
-        """Write the gateway's file; returns whether it has changed."""
+        """Write the gateway's file; return whether it has changed."""
         alive = self._replicas.alive()
         wanted = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._nobody]})
         if self._file.read_text(encoding="utf-8") == wanted:
@@ -117,17 +117,17 @@ class Upstream:
 
 
 class Discovery:
-    """Keeps the gateway's servers as the folders of replicas are."""
+    """Keeps the gateway's lists of servers in sync with the folders of replicas."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
         described = json.loads((run.path / DISCOVERY).read_text(encoding="utf-8"))
         self._upstreams = [Upstream(run, **one) for one in described]
         self._is_due = False
-        """Whether the gateway has yet to load what is written."""
+        """Whether the gateway still has to load the written files."""
 
     def check(self) -> None:
-        """Have the gateway load what has changed since; what fails is tried again at the next check."""
+        """Update the lists and reload the gateway if they changed; a failed reload is retried at the next check."""
         for upstream in self._upstreams:
             self._is_due |= upstream.update()
         if self._is_due:
@@ -136,38 +136,38 @@ class Discovery:
 
 
 def beat(run: RunDir) -> None:
-    """Renew the file of endpoints, if this stack has published one."""
+    """Renew the endpoints file, if this stack has published one."""
     if problem := endpoints.beat(run):
-        log(f"the endpoints are withheld: {problem}")
+        log(f"endpoints file removed: {problem}")
 
 
 def rotate_logs(run: RunDir) -> None:
-    """Copy logs that have grown large aside, and empty them: supervisord goes on writing to the same file."""
+    """Copy large logs to a second file and truncate them, because supervisord keeps writing to the same file."""
     for file in run.logs.glob("*.log"):
         if file.stat().st_size > LOG_BYTES:
             earlier = file.with_name(f"{file.name}.1")
             try:
                 shutil.copyfile(file, earlier)
             except OSError:
-                earlier.unlink()  # where the disk is full, the lines are lost
+                earlier.unlink()  # on a full disk the lines are lost
             os.truncate(file, 0)
 
 
 def _repeat(task: Callable[[], None]) -> None:
-    """Run a task again and again; what is unexpected ends this process, which supervisord starts again."""
+    """Run a task periodically; an unexpected exception exits the process, which supervisord restarts."""
     while True:
         try:
             task()
         except (StackError, OSError) as error:
             log(str(explain_os_error(error)))
-        except Exception:  # noqa: BLE001 - of whatever kind
+        except Exception:  # noqa: BLE001 - any unexpected error
             traceback.print_exc(file=sys.stdout)
             os._exit(1)
         time.sleep(INTERVAL_SECONDS)
 
 
 def main(folder: str) -> None:
-    """Watch until supervisord ends this process."""
+    """Watch until supervisord stops this process."""
     run = RunDir(folder)
     tasks = (
         Supervisor(run).restart_failed,

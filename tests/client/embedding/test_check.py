@@ -13,9 +13,9 @@ TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"key": "secret"}, "set EMBEDDING_SERVER_API_KEY to one of the server's keys"),
     "neither path": ({"embed": False, "openai": False, "info": None}, "another service answers there"),
     "error": ({"mode": "500"}, "look at its log"),
-    "overload": ({"mode": "429"}, "it is there and not ready"),
-    "no vectors": ({"mode": "garbage"}, "it is no embedding server, or a faulty one"),
-    "one vector less": ({"mode": "short"}, "it is no embedding server, or a faulty one"),
+    "overload": ({"mode": "429"}, "it is not ready"),
+    "no vectors": ({"mode": "garbage"}, "it is not an embedding server, or it is broken"),
+    "one vector less": ({"mode": "short"}, "it is not an embedding server, or it is broken"),
     "no numbers": ({"mode": "nan"}, "its model is broken"),
     "meaningless": ({"mode": "zero"}, "is it a model for sentence embeddings"),
 }

@@ -59,7 +59,7 @@ def test_no_json(reply: bytes) -> None:
 
 @pytest.mark.parametrize("bad", [b"NaN", b"Infinity", b"-Infinity", b"null", b"1e999"])
 def test_one_bad_vector(bad: bytes) -> None:
-    """A vector that holds what is no number costs its own text alone."""
+    """A vector with a value that is not a finite number fails its own text only."""
     good, lost = read_vectors(EMBED, b"[[1, 0], [" + bad + b", 0]]", 2)
     assert isinstance(good, np.ndarray)
     assert isinstance(lost, ReplyError)

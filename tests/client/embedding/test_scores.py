@@ -141,7 +141,7 @@ def test_wrong_key_is_said(server: FaultServer, monkeypatch: pytest.MonkeyPatch)
     server.set(key="another")
     [refused] = score([Request(SOURCE, "a", "b")], on_error="none")
     assert ("failed", None) == (refused.status, refused.value)
-    assert "EMBEDDING_SERVER_API_KEY; set that" in refused.reason and "my-secret" not in refused.reason
+    assert "EMBEDDING_SERVER_API_KEY; set it" in refused.reason and "my-secret" not in refused.reason
 
 
 def test_one_samples_key_is_its_own_affair(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_one_samples_key_is_its_own_affair(server: FaultServer, monkeypatch: pyt
     extras: list[dict[str, Any]] = [{}, {"api_key": "wrong"}, {}]
     found = score([Request(SOURCE, f"{at} a", f"{at} b", extra) for at, extra in enumerate(extras)], on_error="zero")
     assert ["ok", "failed", "ok"] == [one.status for one in found]
-    assert "it does not take the key of extra_info.api_key" in found[1].reason
+    assert "the server refuses the key in extra_info.api_key" in found[1].reason
 
 
 def test_openai_only(server: FaultServer, caplog: pytest.LogCaptureFixture) -> None:

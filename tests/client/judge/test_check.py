@@ -17,14 +17,14 @@ from tests.support.servers import FaultServer
 THOUGHTS = {"content": "", "reasoning": "The candidate is right."}
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "parser takes all for reasoning": (THOUGHTS, "start it without --reasoning-parser"),
-    "thinks in spite of the flag": ({"reasoning": "Hm."}, "take another model or template"),
-    "thinks in the text": ({"content": "<think>Hm.</think>REWARD: 1.000"}, "take another model or template"),
+    "thinks in spite of the flag": ({"reasoning": "Hm."}, "use another model or template"),
+    "thinks in the text": ({"content": "<think>Hm.</think>REWARD: 1.000"}, "use another model or template"),
     "empty": ({"content": ""}, "start it without --reasoning-parser"),
     "ignores the form": ({"content": "It is right."}, "`structured_outputs` needs vLLM 0.11 or later"),
     "no chat": ({"raw": "{}"}, "another service answers there"),
     "no models": ({"models": None}, "another service answers there"),
     "two models": ({"models": [{"id": "a"}, {"id": "b"}]}, "set LLM_JUDGE_MODEL to one that it serves: a, b"),
-    "overload": ({"status": 503}, "it is there and not ready"),
+    "overload": ({"status": 503}, "it is not ready"),
     "token of an unknown form": ({"specials": ["<%end%>"]}, "candidates can write its control tokens: <%end%>"),
     "tokenizer that drops the break": ({"specials": ["<think>"], "drops": BREAK}, "judge by another model"),
     "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's --api-key"),
@@ -54,10 +54,10 @@ def test_troubles(judge: FaultServer, state: dict[str, Any], remedy: str) -> Non
     ("state", "note"),
     [
         ({"refuse": "/tokenize"}, "no verdict 'logprob'"),
-        ({"ignores": ["enable_thinking"]}, "does not heed enable_thinking"),
+        ({"ignores": ["enable_thinking"]}, "does not honor enable_thinking"),
         ({"chances": {"9": 0.6, "0": 0.36}}, "label mass 0.96"),
         ({"chances": {"9": 0.07}}, "label mass 0.07, which is below label_mass_floor 0.5"),
-        ({"ignores": ["logprob_token_ids"]}, "no verdict 'logprob': it gives no probabilities"),
+        ({"ignores": ["logprob_token_ids"]}, "no verdict 'logprob': it returns no probabilities"),
     ],
 )
 def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], note: str) -> None:

@@ -165,7 +165,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a file": ({"images": ["/etc/passwd"]}, "images", "expected PNG, JPEG, GIF or WebP"),
     "bytes of another kind": ({"images": [b"RAW"]}, "images", "expected PNG, JPEG, GIF or WebP"),
     "a URL": ({"images": ["http://169.254.169.254/x.png"]}, "images", "only if its table has allow_image_urls"),
-    "too many": ({"images": [URL] * 17}, "images", "17 images, and a judge is shown at most 16"),
+    "too many": ({"images": [URL] * 17}, "images", "17 images exceed the maximum of 16 for a judge"),
     "no content": (
         {"prompt": [{"role": "user", "content": [{"type": "image"}]}]},
         "images",
@@ -258,7 +258,7 @@ def test_a_judge_that_does_not_see(judge: FaultServer, status: int) -> None:
     judge.set(status=status, error={"error": {"message": "small is not a multimodal model"}})
     [one] = score([sample(images=[URL])])
     assert one.status == "failed"
-    assert "not a multimodal model" in one.reason and "name a judge that sees, or set images = false" in one.reason
+    assert "not a multimodal model" in one.reason and "use a judge that supports images, or set" in one.reason
 
 
 def test_who_allows_urls(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_redis_goes_and_comes(
     scores, error = spend([own("b"), own("c"), own("d"), own("e")])
     assert ["failed", "failed", "ok", "ok"] == sorted(one.status for one in scores)
     assert "has spent 3 of 3 requests" in error
-    assert "this process counts alone" in caplog.text
+    assert "this process counts the run's requests and tokens alone" in caplog.text
 
 
 def test_what_is_told_again_counts_once(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,15 +32,15 @@ LINE = re.compile(
 )
 REFUSAL = '{"choices": [{"message": {"content": null, "refusal": "I cannot help with that."}}]}'
 REPLIES: dict[str, tuple[dict[str, Any], str]] = {
-    "empty body": ({"raw": ""}, "no chat completion"),
-    "not JSON": ({"raw": "busy"}, "no chat completion"),
+    "empty body": ({"raw": ""}, "not a chat completion"),
+    "not JSON": ({"raw": "busy"}, "not a chat completion"),
     "a page": ({"raw": "<html><title>No access</title><p>…</p></html>"}, "with a page (No access) instead of JSON"),
-    "another JSON": ({"raw": '{"choices": []}'}, "no chat completion"),
-    "a choice that is none": ({"raw": '{"choices": ["REWARD: 1.000"]}'}, "no chat completion"),
-    "deeply nested": ({"raw": "[" * 100_000}, "no chat completion"),
+    "another JSON": ({"raw": '{"choices": []}'}, "not a chat completion"),
+    "a choice that is none": ({"raw": '{"choices": ["REWARD: 1.000"]}'}, "not a chat completion"),
+    "deeply nested": ({"raw": "[" * 100_000}, "not a chat completion"),
     "no message": ({"raw": '{"choices": [{"message": null}]}'}, "it is empty"),
     "empty content": ({"content": ""}, "it is empty"),
-    "content of another type": ({"content": [{"type": "audio"}]}, "in parts of which none is text (audio)"),
+    "content of another type": ({"content": [{"type": "audio"}]}, "its content has no text part (audio)"),
     "a refusal": ({"raw": REFUSAL}, "the judge refused: 'I cannot help with that.'"),
     "filtered": ({"content": "", "finish": "content_filter"}, "filtered its reply (finish_reason content_filter)"),
     "cut at once": ({"content": "", "finish": "length"}, "cut before its first word"),
@@ -61,7 +61,7 @@ def test_replies(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table
 ) -> None:
     """A reply without exactly one verdict is a failure; the log says why, in a line a warning."""
-    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
+    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.01)
     for name, (state, why) in REPLIES.items():
         with table.case(name):
             forget(judge, monkeypatch)
@@ -78,7 +78,7 @@ def assert_failed(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: d
     assert why in one.reason
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert any(why in line for line in warnings)
-    without_verdict = "0" if why == "no chat completion" or "page" in why else "1"
+    without_verdict = "0" if why == "not a chat completion" or "page" in why else "1"
     assert ("1", "0", "1", without_verdict) == LINE.search(caplog.text).groups()  # type: ignore[union-attr]
     assert "Traceback" not in caplog.text and len(caplog.text.splitlines()) == len(caplog.records)
 
@@ -130,13 +130,13 @@ def test_content_in_parts(judge: FaultServer) -> None:
 
 def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no reply is ever whole there is no verdict; a candidate that writes so changes nothing."""
-    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
+    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.01)
     (one,) = score([sample('"finish_reason":"abort"')])
     assert "ok" == one.status
     judge.set(content="REWARD: 0.9", finish="abort")
     (one,) = score([sample()])
     assert ("failed", 0.0) == (one.status, one.value)
-    assert "broke off its reply" in one.reason
+    assert "the judge's reply was interrupted" in one.reason
 
 
 @pytest.mark.parametrize("broken", ["/v1/models", "/version"])
@@ -169,20 +169,20 @@ def test_reply_with_odd_probabilities(judge: FaultServer, logprobs: Any) -> None
     """One reply in which probabilities cannot be read is its sample's failure."""
     judge.set(owned_by="sglang", raw=reply_with(logprobs))
     (one,) = score([sample(verdict="logprob")])
-    assert "failed" == one.status and "the probabilities of its first token are not there" in one.reason
+    assert "failed" == one.status and "the probabilities of its first token are missing" in one.reason
 
 
 @pytest.mark.parametrize("logprobs", NONE_GIVEN)
 def test_reply_without_probabilities(judge: FaultServer, logprobs: Any) -> None:
     """A judge that has given probabilities before lacks them in one reply; one that never has gives none."""
     judge.set(owned_by="sglang", raw=reply_with(logprobs))
-    with pytest.raises(errors.ConfigError, match="gives no probabilities of tokens"):
+    with pytest.raises(errors.ConfigError, match="returns no token probabilities"):
         score([sample(verdict="logprob")])
     judge.set(raw=reply_with(GIVEN))
     assert "ok" == score([sample(verdict="logprob")])[0].status
     judge.set(raw=reply_with(logprobs))
     (one,) = score([sample("another", verdict="logprob")])
-    assert "failed" == one.status and "does not tell the probabilities" in one.reason
+    assert "failed" == one.status and "has no token probabilities" in one.reason
 
 
 def test_raise(judge: FaultServer) -> None:
@@ -233,7 +233,7 @@ def test_wrong_key(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert ["failed"] * 4 == [one.status for one in scores]
     own, *others = [one.reason for one in scores]
-    assert own.startswith(judge.url) and "key of LLM_JUDGE_SERVER_API_KEY; set that to one" in own
+    assert own.startswith(judge.url) and "key in LLM_JUDGE_SERVER_API_KEY; set it to one" in own
     assert ["extra_info.api_key" in reason for reason in others] == [True] * 3
     assert "no key was sent" in others[2] and "private-wrong-key" not in str(scores)
     with pytest.raises(ScoringError, match="LLM_JUDGE_SERVER_API_KEY"):

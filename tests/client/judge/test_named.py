@@ -157,7 +157,7 @@ def test_variable_without_a_key(routed: Routed, judge: FaultServer) -> None:
 @pytest.mark.parametrize(
     ("table", "remedy"),
     [
-        ({"api_key_env": "SMALL_KEY"}, "does not take the key of SMALL_KEY; set that"),
+        ({"api_key_env": "SMALL_KEY"}, "refuses the key in SMALL_KEY; set it"),
         ({}, "no key was sent; set the variable that judges.small.api_key_env names"),
     ],
     ids=["wrong", "missing"],

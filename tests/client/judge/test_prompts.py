@@ -287,5 +287,5 @@ def test_malformed_options(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, 
 
 def test_unknown_template_names_those_there_are() -> None:
     """The error on a template lists the built-in ones."""
-    with pytest.raises(RequestError, match="'fancy' is none of default, binary, points, detailed"):
+    with pytest.raises(RequestError, match="'fancy' is not one of default, binary, points, detailed"):
         find_template("fancy")

@@ -107,7 +107,7 @@ def test_cap_that_bounds_nothing(
     monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
     monkeypatch.setattr(factory, "_warn_of_caps", factory._warn_of_caps.__wrapped__)
     assert ["ok", "ok"] == [one.status for one in score([sample("capped"), sample("also capped")])]
-    assert "not what the reward server asks in its place; set them there" in caplog.text
+    assert "not those of the reward server; set them there" in caplog.text
 
 
 def test_over_http(reward_server: RewardServer, judge: FaultServer) -> None:

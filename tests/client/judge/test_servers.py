@@ -238,7 +238,7 @@ def test_probabilities(judge: StrictJudge) -> None:
 @each(WITHOUT)
 def test_no_probabilities(judge: StrictJudge) -> None:
     """`verdict: "logprob"` of a judge that gives none is an error of who configured it, and names the remedy."""
-    with pytest.raises(ConfigError, match="gives no probabilities of tokens for small.*leave `verdict` out") as raised:
+    with pytest.raises(ConfigError, match="returns no token probabilities for small.*leave `verdict` out") as raised:
         score([sample(verdict="logprob"), sample("another", verdict="logprob")])
     assert "extra_info.verdict" == raised.value.field
     assert "ok" == score([sample()])[0].status
@@ -294,7 +294,7 @@ def test_paths(urls: list[str], path: str) -> None:
 def test_mixed_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equivalent judges, of which some have a version at the end and some not, are an error that names them."""
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", "http://127.0.0.1:9,http://127.0.0.1:9/v2")
-    says = "LLM_JUDGE_SERVER_URL: .*127.0.0.1:9/v2: equivalent judges, and only some of them"
+    says = "LLM_JUDGE_SERVER_URL: .*127.0.0.1:9/v2: either all or none of equivalent judges"
     for extra in ({}, {"api_key": "mine"}):
         with pytest.raises(SettingsError, match=says) as raised:
             score([sample(**extra)])
@@ -306,7 +306,7 @@ def test_mixed_addresses_of_a_sample(judge: StrictJudge) -> None:
     """Where a sample names such judges itself, it alone has no score, and a reason that names the field."""
     one, two = score([sample(), sample(server_url="http://127.0.0.1:9,http://127.0.0.1:9/v2")])
     assert ("ok", "unscored") == (one.status, two.status)
-    assert two.reason.startswith("extra_info.server_url: ") and "only some of them with a version" in two.reason
+    assert two.reason.startswith("extra_info.server_url: ") and "either all or none of equivalent judges" in two.reason
 
 
 @each(["azure"])
@@ -323,8 +323,8 @@ def test_learnt_aloud(judge: StrictJudge, caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING):
         score([sample(str(number)) for number in range(8)])
         score([sample("more")])
-    lines = [record.getMessage() for record in caplog.records if "asked without" in record.getMessage()]
-    assert 1 == len(lines) and "small takes no chat_template_kwargs" in lines[0]
+    lines = [record.getMessage() for record in caplog.records if "now omitted" in record.getMessage()]
+    assert 1 == len(lines) and "small does not support chat_template_kwargs" in lines[0]
 
 
 def test_cases_are_complete() -> None:

@@ -139,7 +139,7 @@ def test_outputs_that_do_not_fit(server: FaultServer) -> None:
 def test_ignored_activation(server: FaultServer) -> None:
     """A server that ignores `use_activation` without a word is a ConfigError with the remedy."""
     server.set(squash=True)
-    with pytest.raises(ConfigError, match="ignores `use_activation` .* take vLLM 0.13"):
+    with pytest.raises(ConfigError, match="ignores `use_activation` .* use vLLM 0.13"):
         compute_score("reward_model", "It is 42.", None, EXTRA)
 
 
@@ -203,8 +203,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"floor": 0, "base_url": "ftp://x"}, "base_url: "),
     ({"floor": 0, "model": ""}, "model: must be a non-empty string, got ''"),
     ({"floor": 0, "base_url": "http://x", "api_key_env": "sk-1 2"}, "api_key_env: must be the name"),
-    ({"floor": 0, "api_key_env": "KEY"}, "api_key_env: goes with base_url"),
-    ({"floor": 0, "outputs": [0, 0]}, "outputs: has no weight but 0"),
+    ({"floor": 0, "api_key_env": "KEY"}, "api_key_env: needs base_url"),
+    ({"floor": 0, "outputs": [0, 0]}, "outputs: must have a weight other than 0"),
     ({"floor": 0, "outputs": 2}, "outputs: must be a list of weights"),
     ({"floor": 0, "activation": "softmax"}, "activation: must be one of none, sigmoid, got 'softmax'"),
     ({"steps": {}}, "steps.tag: missing"),
@@ -212,6 +212,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"steps": {"tag": "x", "tags": "y"}}, "steps.tags: is not known"),
     ({"steps": STEPS, "activation": "sigmoid"}, "steps: a process reward model"),
     ({"floor": 0, "scale": 0}, "scale: must not be 0"),
+    ({"floor": 0, "api": "tgi"}, "api: must be one of vllm, tei, openrlhf, sglang, got 'tgi'"),
+    ({"floor": 0, "api": "tei"}, r"template: api = tei needs a text with \{CANDIDATE_SOLUTION\}"),
+    ({"floor": 0, "template": "{CANDIDATE_SOLUTION}"}, "template: is for api = tei, openrlhf, sglang"),
+    ({"steps": STEPS, "api": "sglang", "template": "{CANDIDATE_SOLUTION}"}, "steps: needs api = vllm"),
     ({"floor": 0, "adress": "http://x"}, "adress: is not known; known: base_url"),
 ]
 

@@ -1,5 +1,5 @@
-"""Whether two answers that are read (`reading`) are equal: `compare`.
+"""Compare two parsed answers (`reading`): `compare`.
 
-Each is read in every way that there is, and two readings are compared by the row for their types; at the end of all
-rows are `values`: expressions are equal by their values (`numbers`), and decimals by the digits that they show.
+Each text is read in every possible way, and two readings are compared by the table row for their types. At the end,
+`values` compares expressions by value (`numbers`), and decimals by the digits that they show.
 """

@@ -1,4 +1,4 @@
-"""Values with the decimal that they are about: `x = \\frac{1}{3} \\approx 0.33`, `\\arctan 2 \\approx 63.4^\\circ`."""
+"""Values with an approximate decimal: `x = \\frac{1}{3} \\approx 0.33`, `\\arctan 2 \\approx 63.4^\\circ`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
 _DEGREE = Apply("degree", (integer(1),))
 CUT_OFF, ROUNDED = Fraction(1), Fraction(51, 100)
-"""How far a value may be from its decimal, in units of that one's last digit."""
+"""Maximum distance of a value from its decimal, in units of the decimal's last digit."""
 
 
 class Approximation(NamedTuple):
-    """A decimal, perhaps of degrees, and what it stands for, where that is said."""
+    """A decimal, perhaps in degrees, and the value that it approximates, if it is given."""
 
     value: Expression | None
     decimal: Expression
 
 
 def approximation(node: Node) -> Approximation | None:
-    """The parts of `a ≈ 0.33`; None where an answer is anything else."""
+    """Return the parts of `a ≈ 0.33`; None for any other answer."""
     if not isinstance(node, Relation) or not node.operators or node.operators[-1] != "~":
         return None
     sides = [side for side in node.sides if is_expression(side)]
@@ -35,28 +35,28 @@ def approximation(node: Node) -> Approximation | None:
 
 
 def equal_approximations(answer: Node, reference: Node) -> bool | None:
-    """Whether two answers are the same of which one at least is an `approximation`.
+    """Compare two answers, at least one of which is an `approximation`.
 
-    A reference that is one takes its value, and what rounds to its decimal, however few digits that has. An answer that
-    is one says its value and its decimal, of which the one has to be the other; one of the two is the reference.
+    For an approximate reference, its value is right, and so is any value that rounds to its decimal, however few digits
+    that has. An approximate answer must be consistent: its value must round to its decimal; either may match.
 
     Returns:
-        None where the other is neither a value nor an equation that says one.
+        None if the other answer is neither a value nor an equation that gives one.
     """
     found, expected = approximation(answer), approximation(reference)
     if found and found.value and not _is_near(found.value, found.decimal, CUT_OFF):
         return False
-    said = list(_said(answer, found))
-    if not said or not (expected or is_expression(reference)):
+    stated = list(_stated_values(answer, found))
+    if not stated or not (expected or is_expression(reference)):
         return None
     if expected is None:
-        return any(equal_values(one, reference) for one in said if is_expression(reference))
-    exact = any(equal_values(one, other) for one in said for other in expected if other)
-    return exact or any(_is_near(one, expected.decimal, ROUNDED) for one in said)
+        return any(equal_values(one, reference) for one in stated if is_expression(reference))
+    exact = any(equal_values(one, other) for one in stated for other in expected if other)
+    return exact or any(_is_near(one, expected.decimal, ROUNDED) for one in stated)
 
 
-def _said(answer: Node, found: Approximation | None) -> Iterator[Expression]:
-    """The values that an answer says; of two that are said to be about the same, the decimal only if it is rounded."""
+def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expression]:
+    """Yield the values that an answer states; of an approximation, the decimal only if it is rounded correctly."""
     if found:
         if found.value:
             yield found.value
@@ -69,7 +69,7 @@ def _said(answer: Node, found: Approximation | None) -> Iterator[Expression]:
 
 
 def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:
-    """Whether a value is at most so many units of its last digit from a decimal; an angle's value is in radians."""
+    """Return whether a value is within `units` of the last digit of a decimal; a decimal in degrees is converted."""
     number = _number(decimal)
     if number is None or symbols(value):
         return False
@@ -81,7 +81,7 @@ def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:
 
 
 def _number(expression: Expression) -> Number | None:
-    """The number that a decimal is, without its sign of degrees; None where it is no number."""
+    """Return the number in a decimal, without a degree sign; None if it is not a number."""
     if isinstance(expression, Apply) and expression.operation == "degree":
         return _number(expression.arguments[0])
     return expression if isinstance(expression, Number) else None

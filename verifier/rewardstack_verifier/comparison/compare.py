@@ -1,7 +1,7 @@
-"""Whether two answers are equal: `compare`, by a table of what compares two by pair of types.
+"""Compare two answers with a table that has a row for each pair of types.
 
-A new type has a file of its own, with a class (a `Structure` of `reading.syntax`), what reads it and what compares two
-of it, and its rows here.
+A new type gets its own module, with a class (a `Structure` of `reading.syntax`), its parser and its comparison, and its
+rows here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewardstack_verifier.comparison.quantities import equal_by_noun, equal_quan
 from rewardstack_verifier.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
 from rewardstack_verifier.comparison.values import all_of
 from rewardstack_verifier.comparison.vectors import components, point, without_name
-from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_said
+from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_in_words
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
 from rewardstack_verifier.reading.readings import readings, readings_by_comma
 from rewardstack_verifier.reading.syntax import (
@@ -49,35 +49,35 @@ from rewardstack_verifier.reading.syntax import (
 )
 from rewardstack_verifier.reading.undone import undone
 from rewardstack_verifier.stack import on_any_stack
-from rewardstack_verifier.trail import tell
+from rewardstack_verifier.trail import trace
 
 DECIDING = (Choice, Time, Date)
-"""What both texts may be, they are."""
+"""Types of which only the first readings are compared if both texts have one of the same type."""
 Form = Callable[[Node], Any]
-"""What an answer is as one type; nothing, or None, where it is of another."""
+"""Returns an answer as one type; nothing, or None, if it has another type."""
 Row = Callable[[Node, Node], "list[bool | None]"]
-"""The verdict on an answer and its reference; empty where they are not of the types that the row compares."""
-_SAID = (Words, Remark, Time, Date)
+"""Returns the verdict on an answer and its reference; empty if the row does not compare their types."""
+_IN_WORDS = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 _PARTED = (Relation, Sequence, Matrix, NamedSet, Combination)
 _KNOWN = {Number, *_PARTED}
-"""Types of which no two are the same."""
+"""Types of which two different ones are never equal."""
 
 
 @on_any_stack
 def compare(answer: str, reference: str) -> bool | None:
-    """Whether an answer is the reference, by their values.
+    """Return whether an answer equals its reference by value.
 
     Args:
         answer: within the bounds.
         reference: within the bounds.
 
     Returns:
-        Whether any reading of one equals one of the other; None where no two are compared. Work that the reference does
-        not leave undone is none that an answer may.
+        Whether any reading of the answer equals one of the reference; None if no readings can be compared. Arithmetic
+        that only the answer leaves undone makes it wrong.
     """
     if undone(answer) - undone(reference):
-        tell("values")
+        trace("values")
         return False
     found = readings(answer) + readings_by_comma(answer)
     expected = readings(reference) + readings_by_comma(reference, certain=True)
@@ -91,19 +91,19 @@ def compare(answer: str, reference: str) -> bool | None:
             is_equal = True
             break
     if is_compared:
-        tell("values")
+        trace("values")
     return is_equal if is_compared else None
 
 
 def equal_nodes(answer: Node, reference: Node) -> bool | None:
-    """Whether two answers are equal, by their types.
+    """Compare two parsed answers by their types.
 
     Args:
-        answer: as it is read.
-        reference: the same.
+        answer: a reading of the answer.
+        reference: a reading of the reference.
 
     Returns:
-        None where that is not for their values alone to say, or their types are not compared here.
+        None if their values alone do not decide it, or their types are not compared here.
     """
     if answer == reference and not _is_clock(answer):
         return True
@@ -116,18 +116,18 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
         return equal_choice_and_value(reference, answer, equal_nodes)
-    if isinstance(answer, _SAID) or isinstance(reference, _SAID):
-        return equal_said(answer, reference)
+    if isinstance(answer, _IN_WORDS) or isinstance(reference, _IN_WORDS):
+        return equal_in_words(answer, reference)
     if names_differ(answer, reference):
         return False
     one, other = value_stated(answer, reference), value_stated(reference, answer)
     if one is None or other is None:
-        return False  # what is stated contradicts itself
+        return False  # the statement contradicts itself
     return _by_table(_without_letter(one, other), _without_letter(other, one))
 
 
 def _without_steps(node: Node) -> Node:
-    """The first and last side of a chain that ends with a point, set or matrix, where those of its type are equal."""
+    """Reduce a chain that ends with a point, set or matrix to its ends, if the steps of that type are equal."""
     if not isinstance(node, Relation) or len(node.sides) < 3 or set(node.operators) != {"="} or node.modulus:
         return node
     first, *steps, last = node.sides
@@ -145,7 +145,7 @@ def _by_table(answer: Node, reference: Node) -> bool | None:
 
 
 def both(form: Form, equal: Callable[[Any, Any], bool | None]) -> Row:
-    """A row of two answers of one type."""
+    """Return a row for two answers of one type."""
 
     def row(answer: Node, reference: Node) -> list[bool | None]:
         one = form(answer)
@@ -156,7 +156,7 @@ def both(form: Form, equal: Callable[[Any, Any], bool | None]) -> Row:
 
 
 def pair(form: Form, other_form: Form, equal: Callable[[Any, Any], bool | None]) -> Row:
-    """A row of an answer of one type and a reference of another, or the other way round; `equal` has them as named."""
+    """Return a row for answers of two types in either order; `equal` gets them in the order of the forms."""
 
     def row(answer: Node, reference: Node) -> list[bool | None]:
         for first, second in ((answer, reference), (reference, answer)):
@@ -170,28 +170,28 @@ def pair(form: Form, other_form: Form, equal: Callable[[Any, Any], bool | None])
 
 
 def either(form: Form, equal: Callable[[Node, Node], bool | None]) -> Row:
-    """A row of an answer and a reference one of which at least is of a type; `equal` has the answer first."""
+    """Return a row for two answers, at least one of which has a type; `equal` gets the answer first."""
     return lambda answer, reference: [equal(answer, reference)] if form(answer) or form(reference) else []
 
 
 def surely(row: Row) -> Row:
-    """A row that decides only where its answers are equal."""
+    """Return a row that decides only if its answers are equal."""
     return lambda answer, reference: [found for found in row(answer, reference) if found]
 
 
 def of_type(*types: type[Node]) -> Form:
-    """The form of what belongs to some types."""
+    """Return the form for some types."""
     return lambda node: node if isinstance(node, types) else None
 
 
 def _or_value(form: Form, equal: Callable[[Any, Any], bool | None], to_value: Callable[[Any, Any], bool | None]) -> Row:
-    """A row of two answers of one type, or one such and a value; beside anything else it stays open."""
+    """Return a row for two answers of one type, or one of them and a value; with any other answer it is undecided."""
     rows = (both(form, equal), pair(form, _value, to_value), either(form, _open))
     return lambda answer, reference: next((found for row in rows if (found := row(answer, reference))), [])
 
 
 def _open(answer: Node, reference: Node) -> None:
-    """No verdict."""
+    """Return no verdict."""
 
 
 def _value(node: Node) -> Node | None:
@@ -199,23 +199,23 @@ def _value(node: Node) -> Node | None:
 
 
 def _single(node: Node) -> Node | None:
-    """One value, beside a list."""
+    """Return a node if it is a single value; None otherwise."""
     return node if is_expression(node) or isinstance(node, Quantity) or equation(node) else None
 
 
 def _listed_reals(node: Node) -> Reals | None:
-    """A list that is a set of real numbers."""
+    """Return a list as a set of real numbers; None if it is not one."""
     return reals(node) if several(node) else None
 
 
 def _list_of_values(node: Node) -> Sequence | None:
-    """A list that is no set of real numbers."""
+    """Return a list that is not a set of real numbers; None otherwise."""
     found = several(node)
     return found if found and not reals(found) else None
 
 
 def _without_letter(node: Node, other: Node) -> Node:
-    """The value of `\\angle A = 30^\\circ`, beside a value that has no name."""
+    """Return the value of `\\angle A = 30^\\circ`, if the other answer is a value without a name."""
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
         return node
     name, value = node.sides
@@ -229,7 +229,7 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
 
 
 def _equal_families(answer: Node, reference: Node) -> bool | None:
-    """What holds for each member of a set: one that is said of none holds for no set of numbers."""
+    """Compare two families of values; they must have the same domain and parameter."""
     if not (isinstance(answer, Family) and isinstance(reference, Family)):
         return None
     if answer.domain != reference.domain:
@@ -238,7 +238,7 @@ def _equal_families(answer: Node, reference: Node) -> bool | None:
 
 
 def _equal_equations(answer: Node, reference: Node) -> bool | None:
-    """Two equations, or one and a value; beside an answer with parts it is another."""
+    """Compare two equations, or an equation and a value; an answer with parts is different."""
     one, other = equation(answer), equation(reference)
     if one and other:
         return equal_equations(one, other)
@@ -250,7 +250,7 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
 
 
 def _counted(answer: Node, reference: Node) -> list[bool | None]:
-    """The row of two lists that count the same nouns: `5 boys and 6 girls`."""
+    """Compare two lists that count nouns: `5 boys and 6 girls`."""
     if not (isinstance(answer, Sequence) and isinstance(reference, Sequence)):
         return []
     one, other = several(answer), several(reference)
@@ -262,13 +262,13 @@ def _equal_items(answer: tuple[Node, ...], reference: tuple[Node, ...]) -> bool 
 
 
 def _equal_row(list_: Sequence, vector: tuple[Node, ...]) -> bool | None:
-    """A list of single values in order, as a point without its parentheses is, and a vector."""
+    """Compare a list of single values in order, such as a point without parentheses, with a vector."""
     ordered = not list_.opening and set(list_.joined) <= {","} and all(map(is_expression, list_.items))
     return _equal_items(list_.items, vector) if ordered else False
 
 
 def _equal_matrices(answer: Matrix, reference: Matrix) -> bool | None:
-    """Two matrices of one shape."""
+    """Compare two matrices; they are different if their shapes differ."""
     return len(answer.rows) == len(reference.rows) and all_of(map(_equal_items, answer.rows, reference.rows))
 
 
@@ -277,7 +277,7 @@ def _equal_inequalities(answer: Relation, reference: Relation) -> bool | None:
 
 
 def _equal_sets(answer: Node, reference: Node) -> bool | None:
-    """Two sets of real numbers, of which one may list its members."""
+    """Compare two sets of real numbers, one of which may be a list of its members."""
     one, other = reals(answer) or members(answer), reals(reference) or members(reference)
     plain = is_expression(answer) or is_expression(reference)
     return equal_reals(one, other) if one and other and not plain else False
@@ -288,12 +288,12 @@ def _is_bracketed(node: Node) -> bool:
 
 
 def _is_clock(node: Node) -> bool:
-    """Whether it may be a time of day, of which `10:05` and `10:5` are not the same."""
+    """Return whether it may be a time of day, for which `10:05` and `10:5` are different."""
     return isinstance(node, Sequence) and ":" in node.joined
 
 
 def _has_remainder(node: Node) -> bool:
-    """Whether it is a quotient and what is left."""
+    """Return whether it is a quotient with a remainder."""
     return isinstance(node, Sequence) and node.joined == ("remainder",)
 
 
@@ -323,4 +323,4 @@ COMPARISONS: tuple[Row, ...] = (
     both(inequality, _equal_inequalities),
     both(of_type(NamedSet), operator.eq),
 )
-"""The first row that compares two answers decides; two types that are known, and in no row together, are different."""
+"""The first row that compares two answers decides. Two known types without a common row are different."""

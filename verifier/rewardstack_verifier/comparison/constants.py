@@ -1,4 +1,4 @@
-"""Arbitrary constants: antiderivatives up to `+ C`, and general solutions up to the choice of their constants."""
+"""Arbitrary constants: antiderivatives up to `+ C`, and general solutions up to the names of their constants."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from rewardstack_verifier.numbers.tree import (
 
 _NUMBERED = re.compile(r"[cCkK]_\d")
 _ADDED = frozenset("cCK")
-"""Letters that are constants where they are added to a function of `_VARIABLES`, with no factor."""
+"""Letters that are constants if they are added to a function of `_VARIABLES` without a factor."""
 _MULTIPLIED = frozenset("CK")
-"""Letters that are constants as factors, too, beside a function of one of `_VARIABLES`."""
+"""Letters that are also constants as factors, next to a function of one of `_VARIABLES`."""
 _CHOSEN = re.compile(r"[A-FK]|[cCkK]_\d")
-"""Letters that two general solutions may have for the same constants."""
+"""Letters that can name the constants of a general solution."""
 _VARIABLES = frozenset(("x", "y", "t", "s", "r", "u", "v", "z", "theta", "phi"))
 
 
 class Affine(NamedTuple):
-    """An expression as a function and multiples of others by arbitrary constants."""
+    """An expression as a fixed part plus other parts multiplied by arbitrary constants."""
 
     fixed: Expression
     multiplied: tuple[Expression, ...]
 
 
 def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
-    """The symbols in an expression that stand for any number, in the order of their names.
+    """Return the names of the arbitrary constants of an expression, sorted.
 
-    `C_1`, `c_2` always do; `C`, where it is added, or multiplies a function of one variable.
+    `C_1` and `c_2` are always constants; `C` is one if it is added, or multiplies a function of one variable.
     """
     names = symbols(expression)
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
@@ -54,14 +54,14 @@ def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
 
 
 def equal_families(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two expressions are the same up to the choice of their arbitrary constants.
+    """Return whether two expressions are equal up to the choice of their arbitrary constants.
 
     Args:
-        answer: one that has `arbitrary_constants`, or other letters in the place of the reference's.
-        reference: likewise.
+        answer: an expression with `arbitrary_constants`, or with other letters than the reference.
+        reference: the same.
 
     Returns:
-        None where it cannot be told. Constants that are not linear may have other names, and the first the other sign.
+        None if unknown. Constants that are not linear may be renamed, and the first one may change its sign.
     """
     own, asked = _constants_beside(answer, reference), _constants_beside(reference, answer)
     if len(own) != len(asked) or symbols(answer) - {*own} != symbols(reference) - {*asked}:
@@ -76,9 +76,9 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
 
 
 def have_other_constants(answer: Expression, reference: Expression) -> bool:
-    """Whether two functions of one variable differ in two capital letters or more: `A + B/x` and `C + D/x`.
+    """Return whether two functions of one variable differ in at least two capital letters: `A + B/x`, `C + D/x`.
 
-    Letters that a problem has given are the same in both.
+    Letters that the problem defines occur in both expressions.
     """
     own, asked = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
     if not 2 <= len(own) == len(asked) or not all(map(_CHOSEN.fullmatch, own | asked)):
@@ -87,7 +87,7 @@ def have_other_constants(answer: Expression, reference: Expression) -> bool:
 
 
 def _constants_beside(one: Expression, other: Expression) -> tuple[str, ...]:
-    """The constants of one of two expressions: what surely is one, and letters that the other has not."""
+    """Return the constants of one of two expressions: certain ones, and letters that the other does not have."""
     sure, own = arbitrary_constants(one), symbols(one) - symbols(other)
     if not sure or (own and all(map(_CHOSEN.fullmatch, own))):
         return tuple(sorted({*sure, *own}))
@@ -95,10 +95,10 @@ def _constants_beside(one: Expression, other: Expression) -> tuple[str, ...]:
 
 
 def equal_pencils(answer: Expression, reference: Expression) -> bool | None:
-    """Whether `answer = 0` and `reference = 0` are the same curves, one for each value of their constant.
+    """Return whether `answer = 0` and `reference = 0` are the same family of curves, one for each constant.
 
     Returns:
-        None where they have not one constant each of which they are linear, or it cannot be told.
+        None if either does not have exactly one constant in which it is linear, or if unknown.
     """
     own, asked = arbitrary_constants(answer), arbitrary_constants(reference)
     if len(own) != 1 or len(asked) != 1 or symbols(answer) - {*own} != symbols(reference) - {*asked}:
@@ -110,7 +110,7 @@ def equal_pencils(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
-    """The expression's parts, where it is linear in the constants; None where it is not, or that cannot be told."""
+    """Split an expression that is linear in the constants; None if it is not linear, or this is unknown."""
     nothing = dict.fromkeys(names, ZERO)
     fixed = _without_zeros(at_point(expression, nothing))
     alone = [_without_zeros(at_point(expression, {**nothing, name: ONE})) for name in names]
@@ -120,7 +120,7 @@ def _affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
 
 
 def _without_zeros(expression: Expression) -> Expression:
-    """The same without addends that are zero, products with it among them, which would be computed again and again."""
+    """Return the expression without zero addends, including products with zero, which would be slow to compute."""
     if not isinstance(expression, Apply):
         return expression
     arguments = tuple(map(_without_zeros, expression.arguments))
@@ -133,7 +133,7 @@ def _without_zeros(expression: Expression) -> Expression:
 
 
 def _addends(expression: Expression) -> frozenset[str]:
-    """The symbols that are added, or subtracted, as they are."""
+    """Return the symbols that are added or subtracted without a factor."""
     if isinstance(expression, Symbol):
         return frozenset((expression.name,))
     if isinstance(expression, Apply) and expression.operation in ("sum", "negative"):

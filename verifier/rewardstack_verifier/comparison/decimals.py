@@ -1,4 +1,4 @@
-"""Decimals stand for what rounds to them: how far they reach is in the digits that they show."""
+"""Decimals match values that round to them: their precision is given by the digits that they show."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from contextvars import ContextVar
 from fractions import Fraction
 
 ANSWER_DIGITS = 6
-"""Significant digits that an answer's decimal must show to stand for an exact reference."""
+"""Significant digits that an answer's decimal must show to match an exact reference."""
 REFERENCE_DIGITS = 3
-"""Significant digits that a reference's decimal must show for what rounds to it to be right."""
+"""Significant digits that a reference's decimal must show so that values that round to it are right."""
 
 PRINTED_DIGITS = range(15, 18)
-"""Significant digits that a decimal may show which a program has printed from a floating-point number of 64 bits."""
+"""Significant digits of decimals that a program prints from 64-bit floating-point numbers."""
 ROUNDING_ERROR = Fraction(1, 2**51)
-"""How far such a decimal may be from what it stands for, in proportion: a few units in the last place."""
+"""Relative error of such a decimal: a few units in the last place."""
 
 Decimal = tuple[Fraction, int]
-"""A decimal's value, and the digits that it shows behind the point; negative where its last digits are not shown."""
+"""A decimal's value, and its number of decimal places; negative if its last integer digits are not shown."""
 
 _tolerance: ContextVar[Fraction | None] = ContextVar("tolerance", default=None)
 
 
 @contextmanager
 def tolerating(tolerance: float | None) -> Iterator[None]:
-    """Meanwhile numbers are equal within a tolerance, whatever digits they show.
+    """Compare numbers with a relative tolerance within the context, whatever digits they show.
 
     Args:
-        tolerance: in proportion to the reference; None for what decimals allow.
+        tolerance: relative to the reference; None to use the precision of the decimals.
     """
     token = _tolerance.set(None if tolerance is None else Fraction(str(tolerance)))
     try:
@@ -38,20 +38,20 @@ def tolerating(tolerance: float | None) -> Iterator[None]:
 
 
 def tolerance() -> Fraction | None:
-    """The tolerance in force; None where decimals reach as far as their digits say."""
+    """Return the tolerance of the current context; None if the digits of the decimals decide."""
     return _tolerance.get()
 
 
 def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
-    """From which distance on an answer is another number than its reference, though they are not equal.
+    """Return the distance from which an answer that is not equal to its reference is wrong.
 
-    A reference of `REFERENCE_DIGITS` or more takes what is less than half of its last digit away; an answer of
-    `ANSWER_DIGITS` or more stands for what is less than one of its last digit away, rounded or cut off. What a program
-    prints, `0.30000000000000004`, stands for what its last digits may be wrong by, in either.
+    A reference with `REFERENCE_DIGITS` or more matches values less than half of its last digit away. An answer with
+    `ANSWER_DIGITS` or more matches values less than one unit of its last digit away, rounded or truncated. A
+    decimal that a program printed, `0.30000000000000004`, matches values within its rounding error, on both sides.
 
     Args:
-        answer: None where it is no decimal, so that it is exact.
-        reference: likewise.
+        answer: the decimal; None if the answer is not a decimal, so that it is exact.
+        reference: the same for the reference.
     """
     errors = _rounding_error(answer), _rounding_error(reference)
     limits = [Fraction(0), *errors]
@@ -63,16 +63,16 @@ def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
 
 
 def _rounding_error(decimal: Decimal | None) -> Fraction:
-    """How far what a program has printed may be from its value; nothing for other decimals."""
+    """Return the rounding error of a decimal that a program printed; 0 for other decimals."""
     printed = decimal is not None and _digits(decimal) in PRINTED_DIGITS
     return abs(decimal[0]) * ROUNDING_ERROR if decimal is not None and printed else Fraction(0)
 
 
 def _unit(decimal: Decimal) -> Fraction:
-    """One of the last digit that a decimal shows."""
+    """Return the place value of the last digit that a decimal shows."""
     return Fraction(10) ** -decimal[1]
 
 
 def _digits(decimal: Decimal) -> int:
-    """Significant digits that a decimal shows, zeros at its end included."""
+    """Return the number of significant digits that a decimal shows, including zeros at its end."""
     return len(str(abs(int(decimal[0] / _unit(decimal)))))

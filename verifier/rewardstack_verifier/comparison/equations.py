@@ -1,4 +1,4 @@
-"""Equations: values with their names, identities, and equations that are the same up to a factor."""
+"""Equations: values with names, identities, and equations that are equal up to a factor."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from rewardstack_verifier.numbers.tree import (
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
 Equation = tuple[Expression, ...]
-"""The sides of a chain of equations, at least two."""
+"""Sides of a chain of equations, at least two."""
 _TWO = integer(2)
 _NAMING = frozenset(("sum", "product"))
-"""Operations by which `m + n` and `ab` name what is asked for."""
+"""Operations in names of what is asked for: `m + n`, `ab`."""
 _RELATING = _NAMING | {"negative", "quotient", "power", "root"}
-"""Those by which two letters or more do: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`, `\\sqrt{x^2 + y^2}`."""
+"""Operations in names with two letters or more: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`, `\\sqrt{x^2 + y^2}`."""
 
 
 def equation(node: Node) -> Equation | None:
-    """The sides of an equation between expressions, a lone letter first; None where it is anything else.
+    """Return the sides of an equation between expressions, a single letter first; None for other nodes.
 
-    `f \\equiv 0` is one, and `\\Delta p \\approx \\frac{h}{c}`, a formula that a name is about.
+    `f \\equiv 0` is an equation, and so is `\\Delta p \\approx \\frac{h}{c}`, an approximate formula for a name.
     """
     if not isinstance(node, Relation) or node.modulus is not None or not {*node.operators} <= {"=", "equiv", "~"}:
         return None
@@ -45,13 +45,13 @@ def equation(node: Node) -> Equation | None:
 
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
-    """Whether a name is about a formula in letters; where it is about a number, that one is rounded."""
+    """Return whether a name is approximately a formula with letters; a number there would be rounded."""
     named = operators == ("~",) and is_name(sides[0]) and bool(symbols(sides[1]))
     return named and not symbols(sides[0]) & symbols(sides[1])
 
 
 def concluded(node: Node) -> Node:
-    """The equation behind the last arrow that follows another: `2x = 14 -> x = 7`; anything else as it is."""
+    """Return the equation after the last of several arrows: `2x = 14 -> x = 7`; any other node unchanged."""
     if not isinstance(node, Relation) or set(node.operators) != {"=", "->"}:
         return node
     last = len(node.operators) - node.operators[::-1].index("->")
@@ -61,9 +61,9 @@ def concluded(node: Node) -> Node:
 
 
 def is_curve(sides: Equation) -> bool:
-    """Whether an equation is of a curve or a surface, `x^2 + y^2 = 4`, of which the number alone says nothing.
+    """Return whether an equation describes a curve or surface, `x^2 + y^2 = 4`, rather than a value.
 
-    A sum of multiples of x, y and z is that of a line or a plane.
+    A sum of multiples of x, y and z describes a line or a plane.
     """
     side, letters = sides[0], symbols(sides[0])
     if not isinstance(side, Apply) or len(letters) < 2 or not letters <= {"x", "y", "z"}:
@@ -74,21 +74,21 @@ def is_curve(sides: Equation) -> bool:
 
 
 def _is_multiple(expression: Expression) -> bool:
-    """Whether it is a letter, or a number times a letter, with either sign."""
+    """Return whether it is a letter, or a number times a letter, with either sign."""
     found = [part for part in parts(expression) if isinstance(part, Symbol)]
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     return len(found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
-    """Whether an equation says a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` say 5, `2x = 10` does not.
+    """Return whether an equation states a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` state 5, `2x = 10` does not.
 
     Args:
-        sides: of the equation.
-        value: without a name.
+        sides: sides of the equation.
+        value: a value without a name.
 
     Returns:
-        None where a value cannot be told.
+        None if unknown.
     """
     first, *rest = sides
     if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
@@ -104,9 +104,9 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
 
 
 def _follows(sides: Equation) -> bool | None:
-    """Whether the last side of a chain may follow from those before, which say nothing else: `AD^2 = x^2 + 9 = 45`.
+    """Return whether the last side of a chain can follow from the earlier ones: `AD^2 = x^2 + 9 = 45`.
 
-    Numbers have to be equal to the last side, and what stands behind the first side and has only letters of the last.
+    Numbers must equal the last side, and so must sides after the first that have only letters of the last side.
     """
     first, *steps, last = sides
     known = symbols(last)
@@ -118,10 +118,10 @@ def _follows(sides: Equation) -> bool | None:
 
 
 def equal_equations(answer: Equation, reference: Equation) -> bool | None:
-    """Two equations: values with one name, or the same up to a factor.
+    """Compare two equations as values with one name, or up to a factor.
 
     Returns:
-        None where one is solved and the other is not, or they are chains.
+        None if one is solved and the other is not, or if they are chains.
     """
     one, other = _without_steps(answer), _without_steps(reference)
     if one is None or other is None:
@@ -136,12 +136,12 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
         return None
     solved = _is_solved(name, value) or _is_solved(asked, expected)
     if solved and ZERO not in (value, expected):
-        return False  # `2x = 10` for `x = 5` is still to be solved, `x - 5 = 0` says it
+        return False  # `2x = 10` for `x = 5` is not solved yet, `x - 5 = 0` is
     return _equal_curves(one, other)
 
 
 def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
-    """Whether two equations hold at the same points: equal up to a factor, or one solved for a letter."""
+    """Return whether two equations hold at the same points: equal up to a factor, or one solved for a letter."""
     one, other = difference(*answer), difference(*reference)
     same_curve = equal_pencils(one, other) or proportional(one, other)
     if same_curve is not False or not any(map(_divides, (*answer, *reference))):
@@ -150,7 +150,7 @@ def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
 
 
 def _is_solution(solved: Equation, equation: Expression) -> bool:
-    """Whether `y = 6/x` is the only solution of `xy - 6 = 0`, which is linear in `y`."""
+    """Return whether `y = 6/x` is the only solution of `xy - 6 = 0`, which is linear in `y`."""
     name, value = solved
     if not isinstance(name, Symbol) or name.name in symbols(value):
         return False
@@ -162,30 +162,30 @@ def _is_solution(solved: Equation, equation: Expression) -> bool:
 
 
 def _without_steps(sides: Equation) -> Equation | None:
-    """The first and the last side, where that `_follows` from those between and none of these is a letter alone."""
+    """Return the first and last side if the chain is consistent and no side between them is a single letter."""
     follows = len(sides) == 2 or (_follows(sides) and not any(isinstance(side, Symbol) for side in sides[1:-1]))
     return (sides[0], sides[-1]) if follows else None
 
 
 def _is_identity(sides: Equation) -> bool:
-    """Whether all sides are the same for whatever their letters stand for."""
+    """Return whether all sides are equal for all values of their letters."""
     return bool(all_of(equal_values(one, other) for one, other in pairwise(sides)))
 
 
 def _is_call(expression: Expression) -> bool:
-    """Whether it is a function by a letter, of letters: `f(x)`."""
+    """Return whether it is a function named by a letter, of letters: `f(x)`."""
     if not (isinstance(expression, Apply) and expression.operation.startswith("call ")):
         return False
     return all(isinstance(argument, Symbol) for argument in expression.arguments)
 
 
 def _is_value_of(expression: Expression) -> bool:
-    """Whether it is the value of a function by a letter, at numbers: `f(3)`."""
+    """Return whether it is a function named by a letter, at numbers: `f(3)`."""
     return isinstance(expression, Apply) and expression.operation.startswith("call ") and not symbols(expression)
 
 
 def _same_name(one: Expression, other: Expression) -> bool:
-    """Whether two values have the same name; `f(x)` is `f`, and `y`."""
+    """Return whether two values have the same name; `f(x)` equals the names `f` and `y`."""
     if one == other:
         return is_name(one)
     names = {one, other}
@@ -196,7 +196,7 @@ def _same_name(one: Expression, other: Expression) -> bool:
 
 
 def _divides(expression: Expression) -> bool:
-    """Whether it is divided by something that has a symbol."""
+    """Return whether it contains a division by an expression with a symbol."""
     return any(
         isinstance(part, Apply) and part.operation in ("quotient", "power") and bool(symbols(*part.arguments[1:]))
         for part in parts(expression)
@@ -204,7 +204,7 @@ def _divides(expression: Expression) -> bool:
 
 
 def is_name(expression: Expression) -> bool:
-    """Whether it names what is asked for: a letter, a sum or product of letters, a function of something."""
+    """Return whether it names what is asked for: a letter, a sum or product of letters, or a function."""
     if _is_call(expression):
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
@@ -216,7 +216,7 @@ def is_name(expression: Expression) -> bool:
             return True
         name = expression.arguments[0].name
         if expression.operation == "abs" and (name.isupper() or name in ("z", "w")):
-            return True  # how many members a set has; of a complex number
+            return True  # the size of a set, or the modulus of a complex number
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
     if len(symbols(expression)) > 1 and operations <= _RELATING:
@@ -225,5 +225,5 @@ def is_name(expression: Expression) -> bool:
 
 
 def _is_solved(name: Expression, value: Expression) -> bool:
-    """Whether it is a value with its name: one that still has unknowns is a curve, or a law."""
+    """Return whether it is a value with its name; one with unknowns is a curve or a law."""
     return isinstance(name, Symbol) and not symbols(value)

@@ -1,4 +1,4 @@
-"""Values with an integer parameter: `\\frac{\\pi}{4} + k\\pi`, of which several can be one and one can be several."""
+"""Values with an integer parameter: `\\frac{\\pi}{4} + k\\pi`, which can be split into several or joined into one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from rewardstack_verifier.numbers.tree import (
 from rewardstack_verifier.reading.syntax import Family, Node, Relation, Sequence, is_expression
 
 MOST_MEMBERS = 60
-"""Values within the common period of two families."""
+"""Maximum values within the common period of two families."""
 MOST_STEPS = 60
-"""Periods of one progression within another's, at most."""
+"""Maximum periods of one progression within the period of another."""
 
 
 class Progression(NamedTuple):
@@ -39,9 +39,9 @@ class Progression(NamedTuple):
 
 
 def progressions(node: Node) -> tuple[Progression, ...] | None:
-    """The progressions that a family says, one after another; None where a node is no such family.
+    """Return the progressions of a family of values; None if a node is not such a family.
 
-    A letter with no word on its being an integer is one beside pi.
+    A letter that is not declared an integer counts as one next to pi.
     """
     if isinstance(node, Family):
         found = _progressions(node.of, node.parameter)
@@ -53,10 +53,10 @@ def progressions(node: Node) -> tuple[Progression, ...] | None:
 
 
 def equal_progressions(answer: tuple[Progression, ...], reference: tuple[Progression, ...]) -> bool | None:
-    """Whether two families have the same values.
+    """Return whether two families have the same values.
 
     Returns:
-        None where they have no common period, or too many values in it.
+        None if they have no common period, or too many values in it.
     """
     period = _common_period([one.step for one in (*answer, *reference)])
     found, expected = (_members(family, period) for family in (answer, reference))
@@ -80,7 +80,7 @@ def _progressions(node: Node, parameter: str) -> tuple[Progression, ...] | None:
 
 
 def _values(node: Node) -> tuple[Expression, ...] | None:
-    """The values in a list, with or without the name of an unknown."""
+    """Return the values in a list, without the names of unknowns."""
     listed = several(node)
     items = written_out(listed).items if listed else (node,)
     values = [
@@ -106,14 +106,14 @@ def _progression(value: Expression, parameter: str) -> Progression | None:
 
 
 def _by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
-    """A value for even and for odd parameters, `(-1)^n` being another for each."""
+    """Return a value for even and for odd parameters, for which `(-1)^n` differs."""
     even = Apply("product", (integer(2), Symbol(parameter)))
     odd = Apply("sum", (even, ONE))
     return substituted(value, parameter, even), substituted(value, parameter, odd)
 
 
 def _common_period(steps: list[Expression]) -> Expression | None:
-    """The least common multiple of steps."""
+    """Return the least common multiple of steps; None if there is none."""
     ratios = [_ratio(step, steps[0]) for step in steps]
     known = [ratio for ratio in ratios if ratio]
     if len(known) < len(steps):
@@ -123,7 +123,7 @@ def _common_period(steps: list[Expression]) -> Expression | None:
 
 
 def _members(family: tuple[Progression, ...], period: Expression | None) -> list[Expression]:
-    """The values of a family within a period; none where there are too many."""
+    """Return the values of a family within a period; empty if there are too many."""
     members: list[Expression] = []
     for start, step in family:
         steps = None if period is None else _ratio(period, step)
@@ -134,12 +134,12 @@ def _members(family: tuple[Progression, ...], period: Expression | None) -> list
 
 
 def _each_in(ones: list[Expression], others: list[Expression], period: Expression) -> bool:
-    """Whether each is one of the others, some number of periods away."""
+    """Return whether each value is one of the others, up to some number of periods."""
     return all(any(_ratio(difference(one, other), period, 1) is not None for other in others) for one in ones)
 
 
 def _ratio(one: Expression, other: Expression, most: int = MOST_STEPS) -> Fraction | None:
-    """One number divided by another, if that is a fraction with a denominator up to `most`."""
+    """Return the quotient of two numbers if it is a fraction with a denominator up to `most`; None otherwise."""
     nearest = nearest_fraction(Apply("quotient", (one, other)), most)
     if nearest is None or not same(one, Apply("product", (Number(nearest), other))):
         return None

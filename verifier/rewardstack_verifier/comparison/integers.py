@@ -1,4 +1,4 @@
-"""Integers in a base, `1011_2`, and modulo another one, `x \\equiv 2 \\pmod 5`."""
+"""Integers in a base, `1011_2`, and modulo an integer, `x \\equiv 2 \\pmod 5`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
 LARGEST = 36
-"""Bases have a digit or letter for each value."""
+"""Largest base: 10 digits and 26 letters."""
 
 
 class InBase(NamedTuple):
-    """The digits as they were written, and the base."""
+    """A number as its written digits and the base."""
 
     digits: str
     base: int
 
 
 class Congruence(NamedTuple):
-    """What is congruent to what: `x`, 2 and 5; the name may be None."""
+    """A congruence: `x`, 2 and 5; the name may be None."""
 
     name: Expression | None
     residue: Expression
@@ -30,7 +30,7 @@ class Congruence(NamedTuple):
 
 
 def in_base(node: Node) -> InBase | None:
-    """The number in a base that an answer is; None where it is anything else."""
+    """Return an answer as a number in a base; None if it is anything else."""
     if not isinstance(node, Apply) or node.operation != "subscript":
         return None
     digits, base = _digits(node.arguments[0]), integral(node.arguments[1])
@@ -47,12 +47,12 @@ def _digits(written: Expression) -> str:
 
 
 def equal_bases(answer: Node, reference: Node) -> bool | None:
-    """Whether two numbers have the same digits in the same base, one of which at least `in_base` reads.
+    """Return whether two numbers, at least one of them `in_base`, have the same digits in the same base.
 
-    A reference says which base is asked for, so that an answer may leave it out; a bare reference is in base ten.
+    The reference tells which base is asked for, so that an answer may omit it; a reference without a base is decimal.
 
     Returns:
-        None where one is no number.
+        None if one of them is not a number.
     """
     found, expected = in_base(answer), in_base(reference)
     if found and expected:
@@ -60,13 +60,13 @@ def equal_bases(answer: Node, reference: Node) -> bool | None:
     bare = reference if found else answer
     if not is_expression(bare):
         return None
-    said = found or expected
-    digits = isinstance(bare, Number) and bare.places is None and said is not None and str(bare.value) == said.digits
-    return digits and (expected is not None or (said is not None and said.base == 10))
+    based = found or expected
+    digits = isinstance(bare, Number) and bare.places is None and based is not None and str(bare.value) == based.digits
+    return digits and (expected is not None or (based is not None and based.base == 10))
 
 
 def congruence(node: Node) -> Congruence | None:
-    """The congruence that an answer says; None where it says anything else."""
+    """Return an answer as a congruence; None if it is anything else."""
     if not isinstance(node, Relation) or node.modulus is None:
         return None
     sides = [side for side in node.sides if is_expression(side)]
@@ -76,7 +76,7 @@ def congruence(node: Node) -> Congruence | None:
 
 
 def equal_congruences(answer: Congruence, reference: Congruence) -> bool | None:
-    """Whether two congruences say the same class of numbers, of the same name."""
+    """Return whether two congruences have the same residue class and the same name."""
     if answer.name and reference.name and answer.name != reference.name:
         return False
     one, other = integral(answer.residue), integral(reference.residue)
@@ -86,6 +86,6 @@ def equal_congruences(answer: Congruence, reference: Congruence) -> bool | None:
     return abs(moduli[0] or 0) == abs(moduli[1] or 0) > 0 and (one - other) % abs(moduli[0] or 1) == 0
 
 
-def equal_to_residue(said: Congruence, value: Expression) -> bool | None:
-    """Whether the residue of a congruence is a value."""
-    return equal_values(said.residue, value)
+def equal_to_residue(stated: Congruence, value: Expression) -> bool | None:
+    """Return whether the residue of a congruence equals a value."""
+    return equal_values(stated.residue, value)

@@ -1,7 +1,7 @@
-"""Sets of real numbers and inequalities: intervals, unions, and what inequalities say.
+"""Sets of real numbers and inequalities: intervals, unions, and the solutions of inequalities.
 
-Sets are compared by their cells: the bounds of both, in order, and what lies between them. Inequalities that say no set
-of real numbers are equal side by side, or up to a positive factor.
+Sets are compared by their cells: the bounds of both in order, and the gaps between them. Inequalities that do not
+describe a set of real numbers are equal side by side, or up to a positive factor.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from rewardstack_verifier.reading.syntax import (
 INFINITY = Constant("infinity")
 MINUS_INFINITY = negative(INFINITY)
 MOST_BOUNDS = 40
-"""Of two sets that are compared."""
+"""Maximum bounds of two sets that are compared."""
 Cells = tuple[bool, ...]
-"""Whether what lies below the first bound is in the set, the bound itself, what lies above it, and so on."""
+"""Whether the set contains the part below the first bound, the bound itself, the part above it, and so on."""
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPLEMENT = {">": "<=", ">=": "<"}
 
 
 class Interval(NamedTuple):
-    """The real numbers between two bounds, which may be infinite, and whether each bound is one of them."""
+    """The real numbers between two bounds, which may be infinite, and whether each bound is included."""
 
     low: Expression
     low_in: bool
@@ -55,18 +55,18 @@ class Interval(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Sets and what combines them: `cup`, `cap`, `setminus`, or `,`, which is `cap` unless that is empty."""
+    """Sets and their operator: `cup`, `cap`, `setminus`, or `,`, which means `cap` if that is not empty."""
 
     operator: str
     parts: tuple[Region, ...]
 
 
 class _UnorderedError(Exception):
-    """Two bounds cannot be told apart, or one is no real number."""
+    """The order of two bounds is unknown, or one is not a real number."""
 
 
 class Reals(NamedTuple):
-    """A set of real numbers, and the letter that it is said of; empty where it is said of none."""
+    """A set of real numbers, and the letter that it describes; empty if there is none."""
 
     region: Region
     variable: str = ""
@@ -85,9 +85,9 @@ _NAMED: dict[str, Region] = {
 
 
 def reals(node: Node) -> Reals | None:
-    """The set of real numbers that an answer says; None where it says anything else, or its members one by one.
+    """Return the set of real numbers that an answer describes; None for other answers and for listed members.
 
-    Two items in brackets may be a point, too.
+    Two items in brackets may also be a point.
     """
     if isinstance(node, SetBuilder):
         return _built(node)
@@ -101,9 +101,9 @@ def reals(node: Node) -> Reals | None:
 
 
 def equal_reals(answer: Reals, reference: Reals) -> bool | None:
-    """Whether two sets are the same; None where the order of their bounds is not known.
+    """Return whether two sets are equal; None if the order of their bounds is unknown.
 
-    What is said of another letter is another answer.
+    Sets for different letters are different.
     """
     if answer.variable and reference.variable and answer.variable != reference.variable:
         return False
@@ -114,7 +114,7 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
 
 
 def members(node: Node) -> Reals | None:
-    """A set whose members are listed, `{1, 2}` or `\\pm 1`, as one of real numbers."""
+    """Return a set whose members are listed, `{1, 2}` or `\\pm 1`, as a set of real numbers; None for other nodes."""
     listed = several(node)
     if node == NamedSet("empty"):
         return Reals(Interval(integer(0), False, integer(0), False))
@@ -135,7 +135,7 @@ def _equal(one: Interval, other: Interval) -> bool | None:
 
 
 def _built(node: SetBuilder) -> Reals | None:
-    """What holds of a letter, which may be said to be of a set: `{x in R | x > 2}`."""
+    """Return the set of `{x in R | x > 2}`; None if its conditions are not on its letter."""
     member, conditions = node.member, node.conditions
     if isinstance(member, Relation) and member.operators == ("in",):
         conditions, member = (member, *conditions), member.sides[0]
@@ -146,9 +146,9 @@ def _built(node: SetBuilder) -> Reals | None:
 
 
 def _combined(operator: str, nodes: tuple[Node, ...]) -> Reals | None:
-    """Several sets as one, all of them said of one letter."""
-    taken = members if operator == "setminus" else _listed
-    sets = [found for node in nodes if (found := reals(node) or taken(node)) is not None]
+    """Combine several sets that describe the same letter; None if they do not."""
+    as_set = members if operator == "setminus" else _listed
+    sets = [found for node in nodes if (found := reals(node) or as_set(node)) is not None]
     variables = {one.variable for one in sets}
     if len(sets) != len(nodes) or len(variables) > 1:
         return None
@@ -160,22 +160,22 @@ def _listed(node: Node) -> Reals | None:
 
 
 def _joined(node: Sequence) -> Reals | None:
-    """Conditions, or intervals, with words or commas between them; a comma between conditions joins them."""
+    """Return the set of conditions or intervals joined by words or commas; a comma means both conditions."""
     first, *rest = node.items
     if isinstance(first, Relation) and first.operators == ("!=",) and all(map(is_expression, rest)):
         return _combined("cap", (first, *(replace(first, sides=(first.sides[0], one)) for one in rest)))
-    said = [isinstance(item, Relation) for item in node.items]
-    if set(node.joined) <= {","} and not any(said):
+    conditional = [isinstance(item, Relation) for item in node.items]
+    if set(node.joined) <= {","} and not any(conditional):
         return _combined("cup", node.items) if all(map(_is_half_line, node.items)) else None
     if set(node.joined) == {"or"}:
         return _combined("cup", node.items)
-    if not all(said) or not set(node.joined) <= {",", "and", ";"}:
+    if not all(conditional) or not set(node.joined) <= {",", "and", ";"}:
         return None
     return _combined("cap" if "and" in node.joined else ",", node.items)
 
 
 def _is_half_line(node: Node) -> bool:
-    """Whether it is an interval, and can be no point."""
+    """Return whether it is an interval that cannot be a point."""
     found = reals(node)
     region = found.region if found else None
     return isinstance(region, Interval) and (region.low == MINUS_INFINITY or region.high == INFINITY)
@@ -191,7 +191,7 @@ def _bracketed(node: Sequence) -> Reals | None:
 
 
 def _conditional(node: Relation) -> Reals | None:
-    """What `x < 3`, `1 <= x < 3`, `|x - 2| < 1` or `x in [1, 3]` say."""
+    """Return the set described by `x < 3`, `1 <= x < 3`, `|x - 2| < 1` or `x in [1, 3]`."""
     first, last = node.sides[0], node.sides[-1]
     if node.operators in (("in",), ("notin",)) and isinstance(first, Symbol):
         inside = reals(last) or _listed(last)
@@ -234,7 +234,7 @@ def _half_line(left: Expression, operator: str, right: Expression) -> Reals | No
 
 
 def _bounded(of: Expression, *bounds: Expression) -> str:
-    """What bounds are of, a letter or a function of letters, `f(x)`; nothing where it is neither, or in a bound."""
+    """Return the name of the bounded letter or function `f(x)`; empty if it is neither, or occurs in a bound."""
     is_call = isinstance(of, Apply) and of.operation.startswith("call ")
     letters = of.arguments if isinstance(of, Apply) and is_call else (of,)
     if not all(isinstance(letter, Symbol) for letter in letters) or symbols(of) & symbols(*bounds):
@@ -243,7 +243,7 @@ def _bounded(of: Expression, *bounds: Expression) -> str:
 
 
 def _around(middle: Expression, operator: str, radius: Expression) -> Reals | None:
-    """`|x - a| < r`, or what is not within it."""
+    """Return the set of `|x - a| < r`, or its complement."""
     names = symbols(middle)
     if operator in _COMPLEMENT:
         inside = _around(middle, _COMPLEMENT[operator], radius)
@@ -251,15 +251,15 @@ def _around(middle: Expression, operator: str, radius: Expression) -> Reals | No
     if len(names) != 1 or symbols(radius):
         return None
     (name,) = names
-    centre = _constant(difference(Symbol(name), middle), name)
-    if centre is None:
+    center = _constant(difference(Symbol(name), middle), name)
+    if center is None:
         return None
-    low, high = difference(centre, radius), Apply("sum", (centre, radius))
+    low, high = difference(center, radius), Apply("sum", (center, radius))
     return Reals(Interval(low, operator == "<=", high, operator == "<="), name)
 
 
 def _constant(expression: Expression, name: str) -> Expression | None:
-    """The number that `x - (x - a)` is; None where it is none."""
+    """Return the number that `x - (x - a)` equals; None if it is not constant."""
     at_zero = substituted(expression, name, integer(0))
     return at_zero if same(expression, at_zero) else None
 
@@ -276,7 +276,7 @@ def _segment(sides: list[Expression], operators: tuple[str, ...]) -> Reals | Non
 
 
 def _between(low: Expression | None, high: Expression | None, included: bool = False) -> Interval:
-    """From a bound, or from minus infinity, to another, or to infinity."""
+    """Return the interval between two bounds; None is minus infinity, or infinity."""
     return Interval(
         MINUS_INFINITY if low is None else low,
         low is not None and included,
@@ -286,7 +286,7 @@ def _between(low: Expression | None, high: Expression | None, included: bool = F
 
 
 def _equal_regions(answer: Region, reference: Region) -> bool | None:
-    """Whether two sets of real numbers are the same; None where the order of their bounds is not known."""
+    """Return whether two sets of real numbers are equal; None if the order of their bounds is unknown."""
     found, expected = _bounds(answer), _bounds(reference)
     if len(found) + len(expected) > MOST_BOUNDS or symbols(*found, *expected):
         return None
@@ -306,7 +306,7 @@ def _bounds(region: Region) -> list[Expression]:
 
 
 def _places(bounds: list[Expression], groups: list[list[Expression]]) -> list[list[Expression]]:
-    """Bounds that are the same in groups, which are in order; to those that are there already others are added."""
+    """Group equal bounds, add them to the existing groups, and sort the groups."""
     groups = [list(group) for group in groups]
     for bound in bounds:
         group = next((group for group in groups if _are_same(bound, group[0])), None)
@@ -332,7 +332,7 @@ def _order(one: list[Expression], other: list[Expression]) -> int:
 
 
 def _cells(region: Region, places: dict[Expression, int], count: int) -> Cells:
-    """The cells of a set: a bound at place n is the cell 2n + 1."""
+    """Return the cells of a set: a bound at place n is the cell 2n + 1."""
     if isinstance(region, Combined):
         first, *others = (_cells(part, places, count) for part in region.parts)
         for other in others:
@@ -354,7 +354,7 @@ def _combined_cells(operator: str, one: Cells, other: Cells) -> Cells:
 
 
 def inequality(node: Node) -> Relation | None:
-    """An inequality whose larger side stands on its right, or one of two sides that differ; None where it is none."""
+    """Return an inequality with its larger side on the right, or a `!=` relation; None for other nodes."""
     if isinstance(node, Relation) and node.operators == ("!=",):
         return node
     if not isinstance(node, Relation) or not {*node.operators} <= {*_TURNED}:
@@ -367,14 +367,14 @@ def inequality(node: Node) -> Relation | None:
 def equal_inequalities(
     answer: Relation, reference: Relation, equal: Callable[[Node, Node], bool | None]
 ) -> bool | None:
-    """Whether two inequalities say the same.
+    """Return whether two inequalities are equivalent.
 
     Args:
-        answer, reference: as `inequality` gives them.
+        answer, reference: as `inequality` returns them.
         equal: compares two sides.
 
     Returns:
-        None where they are to be solved, or chains.
+        None if they must be solved first, or are chains.
     """
     if answer.operators != reference.operators:
         return False
@@ -387,6 +387,6 @@ def equal_inequalities(
 
 
 def _excess(relation: Relation) -> Expression | None:
-    """By how much the larger side is larger; None where there are more sides, or one is no expression."""
+    """Return the larger side minus the smaller one; None if there are more sides, or one is not an expression."""
     small, large, *more = relation.sides
     return difference(large, small) if is_expression(small) and is_expression(large) and not more else None

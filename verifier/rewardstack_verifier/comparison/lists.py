@@ -1,4 +1,4 @@
-"""Several answers in a row: lists, sets, and both signs of one expression."""
+"""Several answers together: lists, sets, and expressions with both signs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequen
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
 MOST_ITEMS = 50
-"""Members of a list that are compared each with each."""
+"""Maximum members of lists that are compared pair by pair."""
 
 
 def several(node: Node) -> Sequence | None:
-    """A list, a set, or both values of an expression with both signs; None where there is one answer."""
+    """Return a list, a set, or both values of an expression with both signs; None for a single answer."""
     if isinstance(node, Sequence):
         return _grouped(node) if node.opening in ("", "{") and ":" not in node.joined else None
     if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
@@ -36,9 +36,9 @@ def several(node: Node) -> Sequence | None:
 
 
 def _grouped(list_: Sequence) -> Sequence:
-    """The list with what stands between two semicolons as one member, where it has commas as well.
+    """Group the items between two semicolons as one member, if the list also has commas.
 
-    So it is with "and" and "or" between values of the same letters: `x = 1, y = 2 or x = 3, y = 4`.
+    "and" and "or" group values of the same letters, too: `x = 1, y = 2 or x = 3, y = 4`.
     """
     parting = next((joiner for joiner in (";", "and", "or") if joiner in list_.joined), "")
     if list_.opening or {*list_.joined} != {",", parting}:
@@ -57,14 +57,14 @@ def _grouped(list_: Sequence) -> Sequence:
 
 
 def _names(group: Node) -> tuple[Expression, ...]:
-    """What a list gives values to; nothing where it is no list of such, or gives one twice."""
+    """Return the letters that a list gives values to; empty if it is not such a list, or repeats a letter."""
     named = [equation(item) for item in group.items] if isinstance(group, Sequence) else []
     names = tuple(sides[0] for sides in named if sides and isinstance(sides[0], Symbol))
     return names if len({*names}) == len(named) else ()
 
 
 def written_out(list_: Sequence) -> Sequence:
-    """The list with both values of members that have both signs; a value without a name has that of the one before."""
+    """Expand members with both signs; a value without a name gets the name of the previous one."""
     items: list[Node] = []
     for item in list_.items:
         before = equation(items[-1]) if items else None
@@ -76,7 +76,7 @@ def written_out(list_: Sequence) -> Sequence:
 
 
 def _without_numbers(list_: Sequence, beside: Sequence) -> Sequence:
-    """The list with one letter in the place of `x_1` and `x_2`, where the list beside it names all of its values so."""
+    """Replace `x_1` and `x_2` by one letter, if the other list uses only that letter."""
     named = [
         (one, one[0].name.partition("_")) for one in map(equation, list_.items) if one and isinstance(one[0], Symbol)
     ]
@@ -88,18 +88,18 @@ def _without_numbers(list_: Sequence, beside: Sequence) -> Sequence:
 
 
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
-    """Whether two lists have the same members.
+    """Return whether two lists have the same members.
 
-    In order, where commas alone join single values without names; a set, what words join, and solutions have no order.
-    A point may be listed twice.
+    Single values without names that are joined by commas only must be in order; sets, lists joined by words, and
+    solutions may be in any order. A point may be listed twice.
 
     Args:
         answer: from `several`.
-        reference: likewise.
+        reference: from `several`.
         equal: compares two members.
 
     Returns:
-        None where they have not, but may be meant otherwise.
+        None if they have not, but may be meant in another way.
     """
     one, other = written_out(answer), written_out(reference)
     one, other = _without_numbers(one, other), _without_numbers(other, one)
@@ -117,19 +117,19 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
 
 
 def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None:
-    """Whether several answers are one value: they are where each of them is, and one may be chosen."""
+    """Return whether several answers equal one value: each of them must, and "or" must join them."""
     items = written_out(answer).items
     if answer.opening:
         return equal(items[0], reference) if len(items) == 1 and not _is_set(items[0]) else False
     verdicts = {equal(item, reference) for item in items}
     if verdicts == {True} and set(answer.joined) == {"or"}:
         return True
-    # `A, C` may be a choice of both, for which `AC` stands.
+    # `A, C` may be a choice of both, which is also written `AC`.
     return None if all(isinstance(item, Symbol) for item in items) else False
 
 
 def _conflict(one: Sequence, other: Sequence) -> bool:
-    """Whether one says "and" where the other says "or", of what is no value, so that both need not be the same."""
+    """Return whether one list says "and" and the other "or", unless all members are values."""
     values = all(is_expression(item) and not symbols(item) for item in one.items) or all(map(equation, one.items))
     return not values and {"and", "or"} <= {*one.joined, *other.joined}
 
@@ -143,7 +143,7 @@ def _is_set(node: Node) -> bool:
 
 
 def _with_sign(expression: Expression, which: int) -> Expression:
-    """The expression with the upper or the lower of its signs."""
+    """Return the expression with the upper or the lower of its signs."""
     if not isinstance(expression, Apply):
         return expression
     arguments = tuple(_with_sign(argument, which) for argument in expression.arguments)
@@ -158,14 +158,14 @@ def _is_ordered(list_: Sequence) -> bool:
 
 
 def _equal_sets(one: tuple[Node, ...], other: tuple[Node, ...], equal: Equal) -> bool | None:
-    """Whether each member of one is a member of the other, and the other way round."""
+    """Return whether each member of one set is a member of the other, and vice versa."""
     table = [[_is_set(item) == _is_set(asked) and equal(item, asked) for asked in other] for item in one]
     rows = [any_of(row) for row in [*table, *map(list, zip(*table, strict=True))]]
     return all_of(rows)
 
 
 def _matched(items: tuple[Node, ...], asked: tuple[Node, ...], equal: Equal) -> bool | None:
-    """Whether each item is one of the others, each of which is taken once."""
+    """Return whether each item equals a different one of the others."""
     left, open_ = list(asked), False
     for item in items:
         verdicts = [_is_set(one) == _is_set(item) and equal(item, one) for one in left]

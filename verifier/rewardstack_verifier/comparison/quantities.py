@@ -26,7 +26,7 @@ from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total,
 from rewardstack_verifier.reading.wording import in_common_form
 
 Measured = tuple[Expression, tuple[Unit, ...]]
-"""A value and what its unit may be; nothing where it has none that is known."""
+"""A value and the possible meanings of its unit; empty if it has no known unit."""
 
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _UNSPECIFIC = frozenset(phrases.UNSPECIFIC.split())
@@ -35,10 +35,9 @@ _ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
 
 
 def equal_quantities(answer: Node, reference: Node) -> bool | None:
-    """Whether two quantities are equal, or one and a value whose unit was left out.
+    """Compare two quantities, or a quantity with a value whose unit was omitted.
 
-    Units that are known are converted, whatever they may be meant as; what is not known as a unit is a noun, which may
-    be left out as a unit may.
+    Known units are converted, whatever they may mean. An unknown unit is a noun, which may be omitted as a unit may.
     """
     if (
         isinstance(answer, Total)
@@ -58,10 +57,10 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
 
 
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
-    """Return the verdict on quantities that are told apart by their nouns; nothing where they are not.
+    """Compare quantities that have different nouns; return an empty list if they do not.
 
-    Two of the same noun are never two of different nouns, `5 cats and 3 cats` and `5 cats and 3 dogs`, unless these end
-    with it: `5 red cats and 3 black cats`.
+    Quantities of the same noun never equal quantities of different nouns (`5 cats and 3 cats`, `5 cats and 3 dogs`),
+    unless these end with it: `5 red cats and 3 black cats`.
     """
     one, other = _with_nouns(answer), _with_nouns(reference)
     if not one or len(one) != len(other):
@@ -78,14 +77,14 @@ def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[boo
 
 
 def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
-    """Return quantities, each with its noun; nothing where one has none."""
+    """Return the quantities with their nouns; empty if one has none."""
     items = [*quantities]
     found = [(in_common_form(one.unit.lower()), one) for one in items if isinstance(one, Quantity) and not one.meanings]
     return [*found] if len(found) == len(items) else []
 
 
 def names_differ(answer: Node, reference: Node) -> bool:
-    """Whether two statements, of which one at least has a unit or words, give a value to two names."""
+    """Return whether two statements, at least one with a unit or words, name different things."""
     if not (
         isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
     ):
@@ -98,7 +97,7 @@ def names_differ(answer: Node, reference: Node) -> bool:
 
 
 def _words_of_name(name: Node) -> frozenset[str]:
-    """Return the words of a name without articles; none where it is a letter, or says nothing of the value."""
+    """Return the words of a name without articles; empty if it is a letter, or not specific."""
     if isinstance(name, Symbol):
         text = name.name if name.name.isalpha() and len(name.name) > 1 and name.name not in GREEK else ""
     else:
@@ -113,14 +112,14 @@ def _has_unit(node: Node) -> bool:
 
 
 def value_stated(node: Node, other: Node) -> Node | None:
-    """The value or quantity that `21 - 14 = 7 eggs` and `Total = 5` state, where what stands before it is equal to it.
+    """Return the value that `21 - 14 = 7 eggs` or `Total = 5` states, if the steps before it are equal to it.
 
     Args:
-        node: a statement with a unit, or beside one.
-        other: what it is compared with.
+        node: a statement with a unit, or compared with one.
+        other: the node that it is compared with.
 
     Returns:
-        Anything else as it is; None where what is stated contradicts itself.
+        Other nodes unchanged; None if the statement contradicts itself.
     """
     if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
         return node
@@ -132,12 +131,12 @@ def value_stated(node: Node, other: Node) -> Node | None:
 
 
 def _equal_steps(step: Node, value: Node) -> bool | None:
-    """Whether a step has the value that is stated behind it; that of a function by a letter is not known."""
+    """Return whether a step has the value stated after it; the value of a function such as `f(3)` is unknown."""
     return (is_expression(step) and calls(step)) or equal_quantities(step, value)
 
 
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
-    """Whether values are equal of which one or both have no unit: it was left out, unless it was a fraction's."""
+    """Return whether values are equal of which at least one has no unit; only a unit of a fraction must be given."""
     (value, meanings), (asked, expected) = one, other
     units = (*meanings, *expected)
     if units and (in_degrees(value) or in_degrees(asked)):
@@ -169,14 +168,14 @@ def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected:
 
 
 def _is_rate_left_out(one: Unit, other: Unit) -> bool:
-    """Whether one is a currency, and the other the same for something: what money is paid for may be left out."""
+    """Return whether one is a currency and the other a price in it: what is paid for may be omitted."""
     plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
     money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
     return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
 
 
 def _measured(node: Node) -> Measured | None:
-    """Value and units; of several that add up, in the unit of the first; None where they do not."""
+    """Return value and unit; of a sum, in the unit of its first addend; None if it has no sum."""
     if isinstance(node, Total):
         return _added(node.quantities)
     if isinstance(node, Quantity):
@@ -185,7 +184,7 @@ def _measured(node: Node) -> Measured | None:
 
 
 def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
-    """Their sum; None where they are not of one kind, each in a smaller unit than the one before."""
+    """Return the sum; None unless all are of one kind, each in a smaller unit than the one before."""
     for first in quantities[0].meanings:
         sizes = [
             next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)

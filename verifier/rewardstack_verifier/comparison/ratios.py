@@ -1,4 +1,4 @@
-"""Ratios: `2:3:5`, which is 4:6:10 and no number, `3:4`, which is 3/4 as well, and `V_1:V_2 = 3:4`."""
+"""Ratios: `2:3:5`, which is 4:6:10 but not a number, `3:4`, which is also 3/4, and `V_1:V_2 = 3:4`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_exp
 
 
 class Ratio(NamedTuple):
-    """The terms of a ratio, at least two, and what each is said of, where that is said."""
+    """The terms of a ratio, at least two, and the names of what they measure, if given."""
 
     terms: tuple[Expression, ...]
     names: tuple[Expression, ...] = ()
 
 
 def ratio(node: Node) -> Ratio | None:
-    """The ratio that an answer says, `2:3` or `V_1:V_2 = 2:3`; None where it is anything else."""
+    """Return the ratio of an answer, `2:3` or `V_1:V_2 = 2:3`; None for any other answer."""
     if not isinstance(node, Sequence) or node.opening or set(node.joined) != {":"}:
         return None
     terms = tuple(item for item in node.items if is_expression(item))
@@ -27,7 +27,7 @@ def ratio(node: Node) -> Ratio | None:
 
 
 def _named(items: tuple[Node, ...]) -> Ratio | None:
-    """The ratio in `V_1 : V_2 = 2 : 3`, whose colons are read first, or `\\frac{V_1}{V_2} = 2 : 3`."""
+    """Return the ratio in `V_1 : V_2 = 2 : 3`, in which colons bind first, or in `\\frac{V_1}{V_2} = 2 : 3`."""
     at = next((at for at, item in enumerate(items) if isinstance(item, Relation)), 0)
     middle = items[at]
     if not isinstance(middle, Relation) or middle.operators != ("=",):
@@ -44,9 +44,9 @@ def _named(items: tuple[Node, ...]) -> Ratio | None:
 
 
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
-    """Whether the terms of one are a multiple of the other's, of the same names where both have names.
+    """Return whether the terms are proportional, matched by name if both ratios have names.
 
-    Terms that are zero must be zero in both. A ratio of zeros alone equals none.
+    Zero terms must be zero in both. A ratio of only zeros equals none.
     """
     if len(answer.terms) != len(reference.terms):
         return False
@@ -69,15 +69,15 @@ def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     )
 
 
-def equal_ratio_and_value(said: Ratio, value: Expression) -> bool | None:
-    """Whether a ratio of two terms is a number; one that is rather a time of day, `3:30`, is none."""
-    if len(said.terms) != 2 or _is_rather_time(*said.terms):
+def equal_ratio_and_value(stated: Ratio, value: Expression) -> bool | None:
+    """Return whether a ratio of two terms equals a number; a likely time of day, `3:30`, does not."""
+    if len(stated.terms) != 2 or _is_rather_time(*stated.terms):
         return False
-    return equal_values(Apply("quotient", said.terms), value)
+    return equal_values(Apply("quotient", stated.terms), value)
 
 
 def _is_rather_time(hour: Expression, minute: Expression) -> bool:
-    """Whether it has two digits and could be reduced."""
+    """Return whether the second term has two digits and the ratio is not reduced."""
     if not (isinstance(hour, Number) and isinstance(minute, Number) and hour.places is minute.places is None):
         return False
     return 10 <= minute.value < 60 and gcd(int(hour.value), int(minute.value)) > 1

@@ -1,4 +1,4 @@
-"""Whether an answer leaves arithmetic to be done that its reference does not: `2 + 3`, `\\frac{6}{4}`, `2^{10}`."""
+"""Find arithmetic that an answer leaves to be done and its reference does not: `2 + 3`, `\\frac{6}{4}`, `2^{10}`."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rewardstack_verifier.reading.syntax import is_expression
 from rewardstack_verifier.stack import on_any_stack
 
 _PLAIN = frozenset(("negative", "percent", "degree", "subscript"))
-"""Operations that are ways to write a number."""
+"""Operations that are part of writing a number."""
 _OVER = "quotient"
 MOST_TRIED = 1000
-"""Of divisors of what stands under a root."""
+"""Maximum divisor of a radicand that is tried."""
 
 
 @on_any_stack
 def is_simplified(answer: str, reference: str) -> bool:
-    """Whether an answer leaves no kind of arithmetic with numbers undone but those that the reference does.
+    """Return whether an answer leaves only those kinds of arithmetic undone that its reference leaves, too.
 
     Args:
-        answer: as it stands in the response, within the bounds.
-        reference: likewise.
+        answer: text of the answer, within the limits.
+        reference: text of the reference, within the limits.
     """
     return left_undone(answer) <= left_undone(reference)
 
 
 def left_undone(text: str) -> frozenset[str]:
-    """The operations on numbers in a text that could be done, in the first of its readings."""
+    """Return the operations on numbers in a text that could be done, in the first of its readings."""
     found = readings(text)[:1]
     return frozenset(kind for one in _expressions(found) for part in parts(one) if (kind := _undone(part)))
 
 
 def _expressions(node: Any) -> Iterator[Expression]:
-    """The expressions that a node holds, the largest of them."""
+    """Yield the largest expressions in a node."""
     if isinstance(node, tuple):
         for item in node:
             yield from _expressions(item)
@@ -49,7 +49,7 @@ def _expressions(node: Any) -> Iterator[Expression]:
 
 
 def _undone(part: Expression) -> str:
-    """The operation of a part, if it could be done; else nothing."""
+    """Return the operation of a part if it could be done; empty otherwise."""
     if not isinstance(part, Apply) or part.operation in _PLAIN:
         return ""
     numbers = [argument for argument in part.arguments if rational(argument) is not None]
@@ -62,7 +62,7 @@ def _undone(part: Expression) -> str:
 
 
 def _is_mixed(part: Apply) -> bool:
-    """Whether a sum is a mixed number."""
+    """Return whether a sum is a mixed number."""
     whole, *rest = part.arguments
     return (
         isinstance(whole, Number) and len(rest) == 1 and isinstance(rest[0], Apply) and rest[0].operation == "quotient"
@@ -79,13 +79,13 @@ def _is_power_of_ten(expression: Expression) -> bool:
 
 
 def _is_reduced(part: Apply) -> bool:
-    """Whether the factors of a fraction that are numbers have none in common."""
+    """Return whether the numeric factors of a fraction have no common divisor."""
     over, under = (_coefficient(argument) for argument in part.arguments)
     return over is None or under is None or (under > 1 and gcd(over, under) == 1)
 
 
 def _coefficient(expression: Expression) -> int | None:
-    """The integer that an expression is a multiple of, as it is written; None where it is a sum, or has a decimal."""
+    """Return the integer factor of an expression as it is written; None if it is a sum, or has a decimal."""
     if isinstance(expression, Apply) and expression.operation == "negative":
         return _coefficient(expression.arguments[0])
     if isinstance(expression, Apply) and expression.operation == "product":
@@ -97,7 +97,7 @@ def _coefficient(expression: Expression) -> int | None:
 
 
 def _is_free_of_squares(part: Apply) -> bool:
-    """Whether nothing can be taken out of a root of an integer."""
+    """Return whether no factor can be taken out of a root of an integer."""
     radicand, index = integral(part.arguments[0]), integral(part.arguments[1])
     if radicand is None or index is None or index < 2:
         return True

@@ -1,7 +1,7 @@
-"""Whether two expressions have the same value: `equal_values`, at the end of all comparisons.
+"""Compare two expressions by value with `equal_values`, the last step of all comparisons.
 
-Numbers and functions are equal by their values, decimals as they round, angles whether or not degrees are said,
-percentages as fractions or as percent, endless sums term by term.
+Numbers and functions are compared by value, decimals by rounding, angles with or without degree signs, percentages as
+fractions or as percent, and infinite sums term by term.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from rewardstack_verifier.numbers.tree import (
     substituted,
     symbols,
 )
-from rewardstack_verifier.trail import UNDECIDED, tell
+from rewardstack_verifier.trail import UNDECIDED, trace
 
 _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 _HALF_TURN = integer(180)
 _INDEX = Symbol("n")
-"""Which counts the terms of two series, from 0 on: a letter of integers."""
+"""Counts the terms of two series from 0 on; a letter for integers."""
 
 
 def equal_values(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two expressions have the same value.
+    """Return whether two expressions have the same value.
 
-    Either may be infinite, a series, a percentage, an angle in degrees, or a decimal. What cannot be decided is not
-    equal, which is told.
+    Either may be infinite, a series, a percentage, an angle in degrees, or a decimal. If this cannot be decided, they
+    are not equal, and it is traced.
 
     Returns:
-        None where one is not for its value to say.
+        None if one has no value that can be compared.
     """
     if answer in _INFINITIES or reference in _INFINITIES:
         return answer == reference
@@ -58,11 +58,11 @@ def equal_values(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _equal_expressions(answer: Expression, reference: Expression) -> bool:
-    """Whether two expressions are equal; what cannot be decided is not, which is told.
+    """Return whether two expressions are equal; if it cannot be decided, they are not, and this is traced.
 
     Args:
-        answer: one that `has_value`.
-        reference: the same.
+        answer: an expression that `has_value`.
+        reference: an expression that `has_value`.
     """
     if answer == reference:
         return True
@@ -72,7 +72,7 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
     else:
         decided = same(answer, reference)
     if decided is None:
-        tell(UNDECIDED)
+        trace(UNDECIDED)
     relative = tolerance()
     if relative is not None:
         return bool(decided) or is_within(answer, reference, relative)
@@ -81,7 +81,7 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
 
 
 def has_value(expression: Expression) -> bool:
-    """Whether nothing in an expression needs more than numbers to be understood: a unit, two signs, a function f."""
+    """Return whether an expression is purely numeric: no unit, no plus-minus sign, no function f."""
     for part in parts(expression):
         if part == Constant("infinity"):
             return False
@@ -91,12 +91,12 @@ def has_value(expression: Expression) -> bool:
 
 
 def calls(expression: Expression) -> bool:
-    """Whether a function that a letter stands for is in an expression: `f(7) - 1`."""
+    """Return whether an expression has a function named by a letter: `f(7) - 1`."""
     return any(isinstance(part, Apply) and part.operation.startswith("call ") for part in parts(expression))
 
 
 def _decimal(expression: Expression) -> Decimal | None:
-    """The decimal that an expression is, its sign and power of ten included; None where it is anything else."""
+    """Return an expression as a decimal, with its sign and power of ten; None if it is not a decimal."""
     if isinstance(expression, Number):
         return None if expression.places is None else (expression.value, expression.places)
     if not isinstance(expression, Apply):
@@ -119,14 +119,14 @@ def _exponent_of_ten(expression: Expression) -> int | None:
 
 
 def in_degrees(expression: Expression) -> bool:
-    """Whether degrees stand in an expression outside of trigonometric functions."""
+    """Return whether an expression has degrees outside of trigonometric functions."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return False
     return expression.operation == "degree" or any(map(in_degrees, expression.arguments))
 
 
 def _equal_angles(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two angles are equal of which one or both are said in degrees."""
+    """Return whether two angles are equal, at least one of which is in degrees."""
     if in_degrees(answer) and in_degrees(reference):
         return equal_values(_without(answer), _without(reference))
     bare = reference if in_degrees(answer) else answer
@@ -136,12 +136,12 @@ def _equal_angles(answer: Expression, reference: Expression) -> bool | None:
 
 
 def equal_in_radians(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two angles are equal of which one is said in degrees, the other in radians."""
+    """Return whether two angles are equal, one in degrees and the other in radians."""
     return equal_values(_radians(answer), _radians(reference))
 
 
 def _without(expression: Expression) -> Expression:
-    """The number of degrees."""
+    """Return the expression without degree signs."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return expression
     if expression.operation == "degree":
@@ -150,7 +150,7 @@ def _without(expression: Expression) -> Expression:
 
 
 def _radians(expression: Expression) -> Expression:
-    """The angle in radians."""
+    """Return the expression with degrees converted to radians."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return expression
     arguments = tuple(map(_radians, expression.arguments))
@@ -160,7 +160,7 @@ def _radians(expression: Expression) -> Expression:
 
 
 def percentage(node: object) -> Expression | None:
-    """What stands before a percent sign; None where there is none."""
+    """Return the expression before a percent sign; None if there is none."""
     if not isinstance(node, Apply):
         return None
     last = node.arguments[-1]
@@ -170,31 +170,31 @@ def percentage(node: object) -> Expression | None:
 
 
 def _equal_percentages(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two expressions are equal of which one or both are percentages.
+    """Return whether two expressions are equal, at least one of which is a percentage.
 
-    A bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out. 1.5
-    for 150 % leaves nothing open: what was asked for is a percentage. Letters and irrational numbers are
+    A bare number has one meaning: up to 1 it is a fraction, above it is a percentage without its sign. Only a
+    reference above 100 % also accepts a fraction: 1.5 for 150 %. Letters and irrational numbers are
     fractions: `x\\%` is `x/100`.
     """
     of_answer, of_reference = percentage(answer), percentage(reference)
     if of_answer is not None and of_reference is not None:
         return equal_values(of_answer, of_reference)
-    said, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
-    size, hundred = rational(bare), rational(said) if said is not None else None
-    if said is None:
+    percent, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
+    size, hundred = rational(bare), rational(percent) if percent is not None else None
+    if percent is None:
         return False
     if size is None or hundred is None:
-        said = Apply("quotient", (said, Number(Fraction(100))))
-        return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)
+        percent = Apply("quotient", (percent, Number(Fraction(100))))
+        return equal_values(percent, reference) if of_answer is not None else equal_values(bare, percent)
     if abs(size) <= 1:
-        said = scaled(said, Fraction(1, 100))
+        percent = scaled(percent, Fraction(1, 100))
     elif of_reference is not None and hundred > 100 and size * 100 == hundred:
         return True
-    return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)
+    return equal_values(percent, reference) if of_answer is not None else equal_values(bare, percent)
 
 
 def scaled(value: Expression, ratio: Fraction) -> Expression:
-    """A value times a ratio; a decimal shows as many digits as before where that is a power of ten."""
+    """Return a value times a ratio; if that is a power of ten, a decimal keeps its number of digits."""
     if ratio == 1:
         return value
     if not isinstance(value, Number) or value.places is None:
@@ -204,13 +204,13 @@ def scaled(value: Expression, ratio: Fraction) -> Expression:
 
 
 def simple(expression: Expression) -> Expression:
-    """The number that an expression is, where it is a rational one."""
+    """Return an expression as a number if it is rational; otherwise unchanged."""
     value = rational(expression)
     return expression if value is None else Number(Fraction(int(value.p), int(value.q)))
 
 
 def _is_endless(expression: Expression) -> TypeGuard[Apply]:
-    """Whether it is a sum or product over an index that has no last value."""
+    """Return whether it is a sum or product over an index without an upper limit."""
     return (
         isinstance(expression, Apply)
         and expression.operation in OVER_INDEX
@@ -219,9 +219,9 @@ def _is_endless(expression: Expression) -> TypeGuard[Apply]:
 
 
 def _equal_series(answer: Apply, reference: Apply) -> bool | None:
-    """Whether two series have the same terms in the same order; None where it cannot be told.
+    """Return whether two series have the same terms in the same order; None if unknown.
 
-    Two whose terms differ are not the same, although what they add up to may be.
+    Series with different terms are not equal, although their sums may be.
     """
     if answer.operation != reference.operation:
         return False
@@ -235,12 +235,12 @@ def _term(series: Apply) -> Expression:
 
 
 def all_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether all are true: one that is false decides, one that is open leaves it open."""
+    """Return whether all verdicts are true: False if one is false, else None if one is None."""
     found = set(verdicts)
     return False if False in found else None if None in found else True
 
 
 def any_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether one is true; else one that is open leaves it open."""
+    """Return whether a verdict is true: True if one is true, else None if one is None."""
     found = set(verdicts)
     return True if True in found else None if None in found else False

@@ -13,9 +13,9 @@ _UNITS = ("hat i", "hat j", "hat k")
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
-    """The components of a vector; None where it is none.
+    """Return the components of a vector; None if it is not a vector.
 
-    Two items in square brackets, or with brackets of two kinds, are an interval.
+    Two items in square brackets, or in different brackets, are an interval.
     """
     if isinstance(node, Matrix):
         if len(node.rows) == 1:
@@ -29,7 +29,7 @@ def components(node: Node) -> tuple[Node, ...] | None:
 
 
 def _of_units(expression: Expression) -> tuple[Node, ...] | None:
-    """The factors of i, j and k in a sum that has no other addends."""
+    """Return the factors of i, j and k in a sum that has no other addends; None for other expressions."""
     sum_ = _with_units(expression)
     named = symbols(sum_)
     if "hat j" not in named or not named & {"hat i", "hat k"}:
@@ -41,7 +41,7 @@ def _of_units(expression: Expression) -> tuple[Node, ...] | None:
 
 
 def _with_units(expression: Expression) -> Expression:
-    """The expression with one name for each unit vector, whatever its looks."""
+    """Return the expression with each unit vector under one name, however it is written."""
     if isinstance(expression, Apply):
         return Apply(expression.operation, tuple(map(_with_units, expression.arguments)))
     if expression == Constant("i"):
@@ -52,7 +52,7 @@ def _with_units(expression: Expression) -> Expression:
 
 
 def without_name(node: Node) -> Node:
-    """A point, vector or set without what names it; anything else as it is."""
+    """Return a point, vector or set without its name; other nodes unchanged."""
     if isinstance(node, Sequence) and not node.opening and node.items:
         first = without_name(node.items[0])
         return Sequence("", (first, *node.items[1:]), "", node.joined) if first is not node.items[0] else node
@@ -73,7 +73,7 @@ def without_name(node: Node) -> Node:
 
 
 def point(node: Node) -> Sequence | None:
-    """The coordinates that named values give, in the order of their names; None where it is anything else."""
+    """Return the coordinates given by named values, in the order of their names; None for other nodes."""
     if isinstance(node, Sequence) and not node.opening and set(node.joined) <= {",", ";", "and"}:
         named = [equation(item) for item in node.items]
         pairs = [sides for sides in named if sides and len(sides) == 2 and isinstance(sides[0], Symbol)]
@@ -89,7 +89,7 @@ def point(node: Node) -> Sequence | None:
 
 
 def _in_order(names: Sequence, value: Node) -> Node:
-    """A point's coordinates in the order of their names."""
+    """Return a point with its coordinates in the order of their names."""
     if not isinstance(value, Sequence) or value.opening != "(" or len(value.items) != len(names.items):
         return value
     letters = [name.name for name in names.items if isinstance(name, Symbol)]
@@ -101,7 +101,7 @@ def _by_name(named: tuple[str, object]) -> str:
 
 
 def _is_point(node: Node) -> bool:
-    """Whether it is letters in parentheses, the name of a point."""
+    """Return whether it is letters in parentheses, the name of a point."""
     return isinstance(node, Sequence) and node.opening == "(" and all(isinstance(item, Symbol) for item in node.items)
 
 

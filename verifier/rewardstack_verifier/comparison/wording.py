@@ -23,17 +23,17 @@ _NOTHING = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
 
 
 def equal_choices(answer: Choice, reference: Choice) -> bool:
-    """Whether two letters are the same; what they stand for does not count."""
+    """Return whether two letters are equal; the texts of their options do not count."""
     return answer.letter == reference.letter
 
 
 def equal_choice_and_value(choice: Choice, value: Node, equal: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Whether what a letter stands for is a value; a letter alone is none, unless it is read as a symbol as well."""
+    """Return whether the option of a letter equals a value; a letter without its option does not."""
     return False if choice.value is None else equal(choice.value, value)
 
 
 def equal_times(answer: Time, reference: Time) -> bool:
-    """Whether two times are the same; one may leave out its half of the day."""
+    """Return whether two times are equal; one may omit a.m. or p.m."""
     if bool(answer.half) != bool(reference.half):
         answer, reference = _of_half_day(answer), _of_half_day(reference)
     same = (answer.hour, answer.minute) == (reference.hour, reference.minute)
@@ -41,21 +41,21 @@ def equal_times(answer: Time, reference: Time) -> bool:
 
 
 def _of_half_day(time: Time) -> Time:
-    """15:30 as 3:30 p.m."""
+    """Return 15:30 as 3:30 p.m.; other times unchanged."""
     return Time(time.hour - 12, time.minute, "p") if 12 < time.hour < 24 and not time.half else time
 
 
 def equal_dates(answer: Date, reference: Date) -> bool:
-    """Whether two dates are the same, as far as both say."""
+    """Return whether two dates are equal; a missing year or weekday does not count."""
     same = (answer.month, answer.day) == (reference.month, reference.day)
     details = ((answer.year, reference.year), (answer.weekday, reference.weekday))
     return same and all(one == other for one, other in details if one and other)
 
 
-def equal_said(answer: Node, reference: Node) -> bool | None:
-    """Whether two answers are the same of which one is said in words, a time, or a date.
+def equal_in_words(answer: Node, reference: Node) -> bool | None:
+    """Compare two answers, at least one of which is words, a remark, a time, or a date.
 
-    That there is no solution is the empty set; a full hour may be said as its number.
+    "No solution" equals the empty set; a full hour may be given as its number.
     """
     if isinstance(answer, Time) and isinstance(reference, Time):
         return equal_times(answer, reference)

@@ -1,5 +1,5 @@
-"""Find the final answer in a response, in time linear in its length: `extract`.
+"""Find the final answer in a response in linear time: `extract`.
 
-Of what is `visible` the last of the `boxes` counts, the last answer tag, or the last `####` line; then what is
-`announced`, then a `bare` answer, then, if asked for, the last of the `expressions`. No library is loaded.
+In the `visible` text, the last of the `boxes`, the last answer tag, or the last `####` line counts; then an `announced`
+answer, then a `bare` answer, then, if requested, the last of the `expressions`. No third-party library is loaded.
 """

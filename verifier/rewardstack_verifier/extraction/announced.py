@@ -1,4 +1,4 @@
-"""What a response announces as its answer: "the answer is 5", "Answer: 5", "5 is the correct answer", "答案是5"."""
+"""Answers that a response announces: "the answer is 5", "Answer: 5", "5 is the correct answer", "答案是5"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewardstack_verifier.extraction.expressions import (
 from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOSEN
 
 MAX_VALUE = 200
-"""Characters of an announced answer that is no formula."""
+"""Maximum characters of an announced answer that is not a formula."""
 
 _SPACED = "|".join(
     rf"\b(?:{one.nouns})[\s*_]{{0,4}}(?:[:=\uff1a]|\b(?:{one.verbs})\b[\s:]{{0,2}})"
@@ -35,7 +35,7 @@ _VERB = (
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
 )
 _ASKED = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
-"""A character, number or formula of what an answer is to: "the answer to $2 + 3$ is"."""
+"""A character, number or formula in the question: "the answer to $2 + 3$ is"."""
 ENGLISH = (
     rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
     rf"(?:(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
@@ -43,7 +43,7 @@ ENGLISH = (
     rf"|\b(?:final\s)?(?:result|solution)s?\s{_VERB}"
     r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?answer[*_ ]{0,4}\n"
 )
-"""A pattern of what announces an answer in English, with what belongs to it: "the answer to part b (Yes or No) is"."""
+"""A pattern that announces an answer in English, with its complement: "the answer to part b (Yes or No) is"."""
 FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOSEN}"
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
 _NOUNS = sorted(
@@ -54,9 +54,9 @@ _NOUNS = sorted(
     }
 )
 _WORDS_OF_PHRASES = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
-"""One of which is in every phrase, in small letters."""
+"""Words of which every phrase contains one, in lower case."""
 _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
-"""What a phrase may begin with before such a word."""
+"""The beginning of a phrase before such a word."""
 _LONGEST_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
@@ -66,14 +66,14 @@ _SUPPOSED = re.compile(
     r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
 )
-"""What is right before an announcement that is none: "suppose the answer is 9", "the student's answer is 9"."""
+"""Text right before a phrase that announces no answer: "suppose the answer is 9", "the student's answer is 9"."""
 TAKEN_BACK = re.compile(
     r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
     r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
     r"(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]\S{0,40}?[.!]?\s*(?:\Z|\n)))",
     re.IGNORECASE,
 )
-"""What is right behind an answer that counts no longer: "is incorrect", ". No, 6"."""
+"""Text right after an answer that withdraws it: "is incorrect", ". No, 6"."""
 _IS_NOT = (
     r"(?:is|are|was|were|can|could|will|would|should|must|does|ca|wo)"
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
@@ -83,21 +83,21 @@ _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
 )
-"""What announces that something is no answer, up to the end of its clause: "answer to part b cannot be 6.5"."""
+"""Text that denies an answer, up to the end of its clause: "answer to part b cannot be 6.5"."""
 _RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
 _OWN = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
 )
-"""What is right behind an answer that is one of several."""
+"""Text right after an answer that is one of several."""
 _OF_ITSELF = re.compile(
     r"(?:indeed|also|thus|therefore|then)?\s?(?:correct|clear|reasonable|sensible|plausible|consistent|obvious"
     r"|(?:double[ -])?checked|verified|confirmed|obtained|derived|found|computed|calculated)\b"
     r"(?!\s(?:wrong|incorrect)|:)",
     re.IGNORECASE,
 )
-"""What is said of an answer that stands before: "the answer was checked twice"."""
+"""Text that describes an earlier answer: "the answer was checked twice"."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _IS_IT = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
@@ -105,7 +105,7 @@ _IS_IT = re.compile(
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
 LONGEST_BEFORE = 80
-"""Characters before it in which the value is."""
+"""Characters before that phrase in which the value is."""
 _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
 _ASIDE = re.compile(
     r",?\s(?:because|since|as|so|thus|hence|therefore|where|which)\b.*|,?\si\.e\..*"
@@ -115,7 +115,7 @@ _ASIDE = re.compile(
     r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
 )
-"""What is said beside a value."""
+"""Remarks next to a value."""
 _LEAD_IN = re.compile(
     r"(?:(?:therefore|thus|then|hence|indeed|simply|just|clearly|exactly|approximately|about|equal to|given by|that"
     r"|the (?:number|value|integer|fraction|sum|total|product)(?: of)?|option|choice|letter"
@@ -137,26 +137,26 @@ _JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|
 _JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
 """Words that join a value to another one."""
 _GOES_ON = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
-"""What behind a formula makes it a part of something else."""
+"""Text after a formula that makes it part of another expression."""
 _NOT_IT = re.compile(
     r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never"
     r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
-"""What before a formula says something else of it than that it is the answer."""
+"""Text before a formula that says that it is not the answer."""
 _SAYING_WORD = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
-"""A word before a number that is no name: "Apollo 11" has none."""
+"""A word before a number that is not a name, unlike "Apollo 11"."""
 MOST_BEFORE = 6
-"""Words before a formula within an announced answer."""
+"""Maximum words before a formula within an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
 _UNSPACED_BEHIND = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
 )
-"""More than a unit behind a value in Japanese or Korean, such as a denial."""
+"""More text than a unit after a value in Japanese or Korean, such as a denial."""
 
 
 def announced(text: str) -> str | None:
-    """Return the answer that a text announces last; None where it announces none, or takes it back at once."""
+    """Return the answer that a text announces last; None if it announces none, or withdraws it right away."""
     before: re.Match[str] | None = None
     for phrase in announcements(text):
         if before is None or not _OF_ITSELF.match(text, phrase.end()):
@@ -169,7 +169,7 @@ def announced(text: str) -> str | None:
 
 
 def announcements(text: str) -> Iterator[re.Match[str]]:
-    """Yield the phrases that announce an answer, but those that only suppose one."""
+    """Yield the phrases that announce an answer, without those that only suppose one."""
     end = 0
     for start in _starts(text):
         phrase = PHRASE.match(text, start) if start >= end else None
@@ -181,7 +181,7 @@ def announcements(text: str) -> Iterator[re.Match[str]]:
 
 
 def _starts(text: str) -> list[int]:
-    """Return where a phrase may start, in order: to try the pattern elsewhere takes a hundred times as long."""
+    """Return where a phrase may start, in order; trying the pattern at every position is about 100 times slower."""
     lowered = text.lower()
     if len(lowered) != len(text):
         return [*range(len(text))]
@@ -196,16 +196,16 @@ def _starts(text: str) -> list[int]:
 
 
 def without_retracted(text: str) -> str:
-    """Return what is behind the last "the answer is not correct"; the whole text where nothing says so."""
+    """Return the text after the last "the answer is not correct"; the whole text if there is none."""
     end = 0
-    for said in _RETRACTION.finditer(text):
-        if _OWN.search(text, max(0, said.start() - 12), said.start()) and not _is_supposed(text, said.start()):
-            end = said.end()
+    for match in _RETRACTION.finditer(text):
+        if _OWN.search(text, max(0, match.start() - 12), match.start()) and not _is_supposed(text, match.start()):
+            end = match.end()
     return text[end:]
 
 
 def without_denials(text: str) -> str:
-    """Return a text without what it says not to be the answer: "the answer is not 6"."""
+    """Return a text without denied answers: "the answer is not 6"."""
     return _DENIAL.sub(" ", text) if any(noun in text for noun in _NOUN_ENDS) else text
 
 
@@ -214,17 +214,17 @@ def _is_supposed(text: str, start: int) -> bool:
 
 
 def final_answer(text: str) -> str | None:
-    """Return the formula or number that a text calls the final answer; None where there is none."""
+    """Return the formula or number that a text calls the final answer; None if there is none."""
     phrase = last_match(_FINAL.finditer(text))
     value = value_at_start(text[phrase.end() :]) if phrase is not None else None
     return value if value is not None and any(char.isdigit() or char == "\\" for char in value) else None
 
 
 def value_at_start(rest: str) -> str | None:
-    """Return the answer at the start of what follows a phrase; None where there is none.
+    """Return the answer at the start of the text after a phrase; None if there is none.
 
     Args:
-        rest: of the response, behind the phrase and what is between it and the answer.
+        rest: the response after the phrase.
     """
     lead_in = _LEAD_IN.match(rest) or _SUBJECT.match(rest)
     rest = rest[lead_in.end() :] if lead_in else rest
@@ -256,20 +256,20 @@ def _value(sentence: str) -> str | None:
     if inner is not None:
         return _formula_within(sentence, inner.start())
     number = NUMBER.match(sentence)
-    if number is not None and _goes_on(sentence, number.end()):
+    if number is not None and _is_followed_by_prose(sentence, number.end()):
         return number.group() + unit(sentence, number)
     return sentence[:MAX_VALUE] or None
 
 
 def within_sentence(sentence: str) -> str | None:
-    """Return the last number of an announced sentence; None where it is none, has a formula, or says bounds."""
+    """Return the last number of an announced sentence; None if it is an answer, has a formula, or is hedged."""
     if "\\" in sentence or bare_answer(sentence) is not None or not _SAYING_WORD.search(sentence):
         return None
     return None if _NOT_IT.search(sentence) or _HEDGES.search(sentence) else last_expression(sentence)
 
 
 def _formula_within(sentence: str, start: int) -> str | None:
-    """Return the formula of a sentence that is its answer; None where the sentence says something else of it."""
+    """Return the formula in a sentence that is its answer; None if the sentence says something else about it."""
     before, formulas = sentence[:start], joined_formulas(sentence[start:])
     if _NOT_IT.search(before) or len(before.split()) > MOST_BEFORE or formulas is None:
         return None
@@ -277,7 +277,7 @@ def _formula_within(sentence: str, start: int) -> str | None:
 
 
 def _ends(text: str, start: int) -> bool:
-    """Return whether nothing up to the sentence's end changes a formula, or puts another answer beside it."""
+    """Return whether nothing up to the end of the sentence changes a formula or adds another answer."""
     end = _SENTENCE_END.search(text, start)
     if TAKEN_BACK.match(text, start) or (end is not None and end.group() == "?"):
         return False
@@ -288,8 +288,8 @@ def _ends(text: str, start: int) -> bool:
     return _GOES_ON.search(rest[: aside.start()] if aside else rest) is None
 
 
-def _goes_on(sentence: str, end: int) -> bool:
-    """Return whether prose with another number, which is not joined to it, follows a number: "5 (see above for 6)"."""
+def _is_followed_by_prose(sentence: str, end: int) -> bool:
+    """Return whether a number is followed by prose with another number, not joined to it: "5 (see above for 6)"."""
     behind = _TO_NEXT_NUMBER.match(sentence, end)
     if behind is None:
         return False

@@ -1,4 +1,4 @@
-"""Whether a text is an answer and nothing else."""
+"""Detect texts that are only an answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from rewardstack_verifier.extraction.expressions import FORMULA, joined_formulas, last_line
 
 MAX_BARE = 1_000
-"""Characters of a response that is nothing but an answer."""
+"""Maximum characters of a response that is only an answer."""
 MAX_WORDS = 6
-"""Words of it."""
+"""Maximum words of such a response."""
 
 _CONNECTIVE = re.compile(
     r"(?:(?:so|thus|hence|therefore|then|finally|(?:it|this|that)(?:'s| is)|[-=]>|\u2234|\u21d2|[-*\u2022])[,:]?\s+)+",
@@ -23,19 +23,19 @@ _SENTENCE = re.compile(
     r"gives?|equals?|makes?|gets?|got|need|i|we|you|they|she|he|it|there|let|because|since|maybe|perhaps)(?![\w'])",
     re.IGNORECASE,
 )
-"""Words of a sentence, which is no bare answer."""
+"""Words of a sentence, which is not a bare answer."""
 _TWO_SENTENCES = re.compile(r"(?:[A-Za-z]{2}|[\d)])[.!?] [A-Z](?![.)])")
 _BEFORE_NUMBER = re.compile(
     r"[^\d]*?(?<!\\)\b(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus|max|min|arc\w+|gcd|lcm|floor|ceil|Rs|USD|EUR|INR|GBP"
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b)[^\W\d_]{2,}[^\d]*\d"
 )
-"""Words before a number, which make it a part of prose."""
+"""Words before a number that make it part of prose."""
 _PUNCTUATION = " \n.!\u3002"
 
 
 def bare_answer(text: str) -> str | None:
-    """Return the answer that a text is, without emphasis and delimiters; None where it is anything else.
+    """Return a text that is only an answer, without emphasis and delimiters; None for any other text.
 
     Args:
         text: a response without reasoning.
@@ -59,14 +59,14 @@ def bare_answer(text: str) -> str | None:
 
 
 def last_formula(text: str) -> str | None:
-    """Return the last line, where it is a formula without delimiters and without words around it; else None."""
+    """Return the last line if it is a formula without delimiters and without words around it; else None."""
     line = text.rpartition("\n")[2].strip(". ")
     worded = not line.startswith("\\text") and _WORD.search(line)
     return None if worded or line.startswith(("\\]", "\\)", "$$", "```")) else bare_answer(line)
 
 
 def _is_bare(text: str) -> bool:
-    """Return whether one line without formulas is no prose."""
+    """Return whether one line without formulas is not prose."""
     if (
         "\n" in text
         or "\\boxed" in text

@@ -1,4 +1,4 @@
-"""`\\boxed{…}`: what the last boxes of a text hold."""
+"""Read the contents of the last boxes of a text, `\\boxed{…}`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
 from rewardstack_verifier.extraction.expressions import UNIT_BEHIND, last_line, plain_unit
 
 LONGEST = 20 * MAX_ANSWER
-"""Characters of an answer that are taken at most: those beyond `MAX_ANSWER` are right only where the text is."""
+"""Characters of an answer that are kept: answers longer than `MAX_ANSWER` are right only if the text is equal."""
 
 MAX_BOXES = 8
-"""Boxes that are opened and not closed, counted from the end, after which there is none."""
+"""Number of unclosed boxes, counted from the end, after which the search stops."""
 
 MAX_BETWEEN = 80
-"""Characters between two boxes that can be joined."""
+"""Maximum characters between two boxes that can be joined."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\\\\|\([a-e]\)|\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
@@ -29,7 +29,7 @@ _SEVERAL_BEFORE = re.compile(
     r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
     r"[\s$({\\\[]{0,6}\Z"
 )
-"""What says before a box that values in it are solutions, in any order."""
+"""Text before a box that says that the values in it are solutions, in any order."""
 _IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
 _COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
 _BEHIND = re.compile(
@@ -44,7 +44,7 @@ _WITHOUT_BRACES = re.compile(r"\s*([-+]?\d(?:[\d.,/]*\d)?)")
 
 
 class Box(NamedTuple):
-    """A box: where its command starts, where its braces end, and what it holds."""
+    """A box: where its command starts, where its braces end, and its content."""
 
     start: int
     end: int
@@ -52,18 +52,18 @@ class Box(NamedTuple):
 
 
 def boxed(text: str) -> str | None:
-    """What the last closed `\\boxed{…}` or `\\fbox{…}` holds, with those joined to it; None where there is none."""
+    """Return the content of the last closed `\\boxed{…}` or `\\fbox{…}`, with boxes joined to it; None without one."""
     box = last_box(text, len(text))
     return None if box is None else content_of(text, box)
 
 
 def content_of(text: str, box: Box) -> str | None:
-    """What the last box of a text holds; boxes that are joined are one list.
+    """Return the content of the last box of a text, as a list if boxes are joined.
 
-    Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
+    Boxes are joined by a comma, "and" or "or", or if they are side by side with different contents.
 
     Returns:
-        None where the box is denied ("not \\boxed{5}") and there is no other.
+        None if the box is denied ("not \\boxed{5}") and there is no other.
     """
     last, before = _outermost(text, box)
     if _DENIED.search(text, max(0, last.start - 16), last.start):
@@ -89,13 +89,13 @@ def content_of(text: str, box: Box) -> str | None:
 
 
 def _with_surroundings(text: str, box: Box) -> str:
-    """What a box holds, with the sign before it, and the percent sign, factor or unit behind: `-\\boxed{5}`."""
+    """Return the content of a box with a sign before it, and a percent sign, factor or unit after it: `-\\boxed{5}`."""
     sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
     behind = _BEHIND.match(text, box.end)
     content = box.content
     if sign is not None and not content.startswith(("-", "\u2212")):
         content = f"-{content}" if content[:1].isdigit() else f"-({content})"
-    if _goes_on(content):
+    if _is_continued(content):
         content = last_line(content) or content
     listed = "," in content and not _IN_BRACKETS.search(content)
     if listed and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
@@ -105,14 +105,14 @@ def _with_surroundings(text: str, box: Box) -> str:
     return f"{content} {behind['factor']}" if behind["factor"] else f"{content} \\text{{ {plain_unit(behind)}}}"
 
 
-def _goes_on(content: str) -> bool:
-    """Whether each of aligned lines goes on with what is equal to the one before."""
+def _is_continued(content: str) -> bool:
+    """Return whether each aligned line after the first continues an equation: it begins with `=`."""
     _, *rows = content.split("\\\\")
     return content.startswith("\\begin{") and bool(rows) and all(row.lstrip(" &\n").startswith("=") for row in rows)
 
 
 def last_box(text: str, end: int) -> Box | None:
-    """The last closed box that starts before `end` and holds anything."""
+    """Return the last closed box that starts before `end` and is not empty or a placeholder."""
     for _ in range(MAX_BOXES):
         plain, framed = text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end)
         start = max(plain, framed)
@@ -126,9 +126,9 @@ def last_box(text: str, end: int) -> Box | None:
 
 
 def _outermost(text: str, box: Box) -> tuple[Box, Box | None]:
-    """The box around a box, where there is one, and the box before it.
+    """Return the box around a box if there is one, and the box before it.
 
-    It is without the inner command: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`.
+    The inner command is removed: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`.
     """
     before = last_box(text, box.start)
     if before is None or before.end < box.end:
@@ -138,7 +138,7 @@ def _outermost(text: str, box: Box) -> tuple[Box, Box | None]:
 
 
 def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
-    """What joins two boxes; None where they have nothing to do with each other, or one is in the other."""
+    """Return the text that joins two boxes; None if they are not related, or one is inside the other."""
     between = text[before.end : box.start]
     if before.end > box.start or len(between) > MAX_BETWEEN or "\n\n" in between:
         return None
@@ -146,9 +146,9 @@ def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
 
 
 def _inside(text: str, start: int) -> tuple[int, str] | None:
-    """Where the group in braces, or the number without, that starts here ends, and what it holds.
+    """Return the end and the content of the group in braces, or number without braces, that starts here.
 
-    None where there is none, or it is not closed; cut off where it is beyond every bound.
+    None if there is none, or it is not closed. A group that is longer than `LONGEST` is cut off.
     """
     bare = _WITHOUT_BRACES.match(text, start)
     if bare is not None:
@@ -159,9 +159,9 @@ def _inside(text: str, start: int) -> tuple[int, str] | None:
 
 
 def braced(text: str, start: int) -> tuple[int, str] | None:
-    """Where the group ends whose brace opens here, and what it holds; None where it is not closed.
+    """Return the end and the content of the group whose brace opens here; None if it is not closed.
 
-    It is cut off where it is beyond every bound.
+    A group that is longer than `LONGEST` is cut off.
     """
     depth = 0
     stop = min(len(text), start + LONGEST)

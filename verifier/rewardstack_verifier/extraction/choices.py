@@ -1,7 +1,7 @@
-"""Extract the letter of an option, A to J, by the modes of `extraction.extract`.
+"""Extract the letter of an option, A to J, in the modes of `extraction.extract`.
 
 `strict` reads the last box, answer tag or `####` line. `standard` also reads an announced letter ("the answer is (B)",
-"(B) is correct", "I choose B"), a last line that is a letter and nothing else, and the one letter that marks a line
+"(B) is correct", "I choose B"), a last line that is only a letter, and a single letter that marks a line
 ("B. Paris") or is in bold. `flexible` also reads the last letter in parentheses or bold.
 """
 
@@ -78,29 +78,29 @@ _AT_END = re.compile(
     r"[^\n().?!]{1,80}?(?:\((?P<round>[A-J])\)|\bwhich is (?:option|choice) \(?(?P<called>[A-J])\)?)"
     r"[\s*_`$}.]{0,8}(?:\Z|(?=\n))"
 )
-"""A letter behind the text of its option: "None of the above (E)"."""
+"""A letter after the text of its option: "None of the above (E)"."""
 _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
-"""What makes letters behind the first one a part of the option's text."""
+"""Text after the first letter that makes further letters part of the option's text."""
 _UNSURE = re.compile(r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE)
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
 )
 FULL_WIDTH: dict[int, str] = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: ". "}
-"""Letters and signs of Chinese typography, each with what stands for it in ASCII."""
+"""Letters and signs of Chinese typography with their ASCII equivalents."""
 
 
 def chosen_letters(response: str, mode: str = STANDARD) -> str:
-    """Return the letters of the answer: several where it does not decide, none where there is no answer.
+    """Return the letters of the answer: several if it is ambiguous, none if there is no answer.
 
     Args:
-        response: what the policy wrote.
+        response: text of the response.
         mode: `strict`, `standard` or `flexible`.
 
     Raises:
         ValueError: `mode` is none of these.
-        TypeError: the response is no string.
+        TypeError: the response is not a string.
     """
     check_mode(mode)
     check_text("response", response)
@@ -138,7 +138,7 @@ def _of(match: re.Match[str]) -> str:
 
 
 def _marked(text: str, mode: str) -> str | None:
-    """Return the letters of the last answer tag or box, else of the last `####` line; None without any of these."""
+    """Return the letters of the last answer tag or box, else of the last `####` line; None if there is none."""
     inside, box = tag_or_box(text)
     if inside is not None:
         return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
@@ -149,7 +149,7 @@ def _marked(text: str, mode: str) -> str | None:
 
 
 def _boxed_letters(text: str, box: Box) -> str:
-    """Return the letters of a box, and those that are named beside it ("or B")."""
+    """Return the letters of a box, and letters named next to it ("or B")."""
     letters = _first_letters(content_of(text, box) or "")
     joint = HEDGED.match(text, box.end) or _ALSO.match(text, box.end)
     beside = _announced_at(text, joint.end())[0] if letters and joint else ""
@@ -157,14 +157,14 @@ def _boxed_letters(text: str, box: Box) -> str:
 
 
 def _first_letters(text: str) -> str:
-    """Return the letter that a marked text begins with; all letters where others are listed beside it."""
+    """Return the letter that a marked text begins with, and further letters that are listed after it."""
     letters, end = _announced_at(text, 0)
     others = {_of(match) for match in _ALONE.finditer(text, end)} - {*letters}
     return letters + "".join(sorted(others)) if letters and not _PROSE.search(text, end) else letters
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letters at a position, behind words that lead to them or the option's text; and where they end."""
+    """Return the letters at a position, after an introduction or the option's text, and where they end."""
     lead_in = _LEAD_IN.match(text, position)
     letters, end = _letters_at(text, lead_in.end() if lead_in else position)
     behind = None if letters else _AT_END.match(text, position)
@@ -172,7 +172,7 @@ def _announced_at(text: str, position: int) -> tuple[str, int]:
 
 
 def _stated(text: str) -> str | None:
-    """Return the letters of the last statement of an answer, none where it is taken back; None without a statement."""
+    """Return the letters of the last statement of an answer, empty if it is withdrawn; None without a statement."""
     phrases = (*announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text))
     for phrase in sorted(phrases, key=re.Match.start, reverse=True):
         letters, end = _stated_by(text, phrase)
@@ -191,7 +191,7 @@ def _stated_by(text: str, phrase: re.Match[str]) -> tuple[str, int]:
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letter at a position, or two where another is joined to it; and where they end."""
+    """Return the letter at a position, or two if another is joined to it, and where they end."""
     letters, end = "", position
     while len(letters) < 2:
         match = _LETTER.match(text, position)
@@ -211,7 +211,7 @@ def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    """Return whether a letter is an answer, and not the article "a", the pronoun "I" or the beginning of a word."""
+    """Return whether a letter is an answer, not the article "a", the pronoun "I" or the beginning of a word."""
     end, letter = match.end(), match["letter"]
     if match["opening"].strip() and _CLOSING.match(text, end):
         return True

@@ -21,12 +21,12 @@ UNIT_BEHIND = (
     rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{_UNITS}|[mgL])(?![A-Za-z'])"
     rf"(?:{_POWER})?(?:\s?(?:/|per)\s?(?:{_UNITS}|[sh])(?![A-Za-z'])(?:{_POWER})?)?|¢)"
 )
-"""A pattern of the unit right behind a number or formula."""
+"""A pattern of the unit right after a number or formula."""
 MAX_TOGETHER = 12
-"""Formulas that are one list at most."""
+"""Maximum number of formulas in one list."""
 
 _IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-"""A letter, digit or underscore; not of Chinese, Japanese or Korean, where no space is between words and numbers."""
+"""A letter, digit or underscore, except those of languages without spaces: Chinese, Japanese and Korean."""
 NUMBER = re.compile(
     r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?"
     rf"(?<!{_IN_WORD})(?<!\.)[-+\u2212]?"
@@ -53,7 +53,7 @@ _CURRENCIES = frozenset("$€£¥₹₩₽")
 
 
 def joined_formulas(text: str) -> tuple[str, int] | None:
-    """Return the formulas that a text starts with, joined by commas, "and" or "or", with a unit; and where they end."""
+    """Return the formulas at the start of a text, joined by commas, "and" or "or", with a unit, and where they end."""
     found: list[re.Match[str]] = []
     match = FORMULA.match(text)
     while match is not None and len(found) <= MAX_TOGETHER:
@@ -70,25 +70,25 @@ def joined_formulas(text: str) -> tuple[str, int] | None:
 
 
 def _joined_by(text: str, joint: re.Match[str]) -> re.Match[str] | None:
-    """Return the formula behind a joint; behind "or" a number, too: "$\\frac{7}{2}$, or 3.5"."""
+    """Return the formula after a joint, or after "or" a number: "$\\frac{7}{2}$, or 3.5"; None if there is none."""
     formula = FORMULA.match(text, joint.end())
     return NUMBER.match(text, joint.end()) if formula is None and "or" in joint.group() else formula
 
 
 def last_expression(text: str) -> str | None:
-    """Return the last formula or number of a text, with its unit; None where there is neither."""
+    """Return the last formula or number of a text with its unit; None if there is neither."""
     formula = last_match(FORMULA.finditer(text))
     last = last_match(NUMBER.finditer(text, formula.end() if formula else 0)) or formula
     return None if last is None else content(last) + unit(text, last)
 
 
 def last_match(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    """Return the last of the matches; None where there is none."""
+    """Return the last match; None if there is none."""
     return next(iter(deque(matches, maxlen=1)), None)
 
 
 def unit(text: str, match: re.Match[str]) -> str:
-    """Return the unit right behind a number or formula, with a space; empty where there is none, or money before it."""
+    """Return a space and the unit right after a number or formula; empty without a unit, or after a currency."""
     behind = _unit_behind(text, match)
     return f" {plain_unit(behind)}" if behind else ""
 
@@ -98,18 +98,18 @@ def _unit_behind(text: str, match: re.Match[str]) -> re.Match[str] | None:
 
 
 def plain_unit(behind: re.Match[str]) -> str:
-    """Return a unit that was found without the delimiters of its formula or text."""
+    """Return the matched unit without the delimiters of its formula or text."""
     return behind["unit"].replace("$", "").replace("}", "").replace("{", "")
 
 
 def content(match: re.Match[str]) -> str:
-    """Return a formula without its delimiters, of aligned lines the last; or a number as it is."""
+    """Return a formula without its delimiters (of aligned lines only the last), or a number unchanged."""
     inside = next((group for group in match.groups() if group is not None), match.group()).strip()
     return last_line(inside) or inside
 
 
 def last_line(text: str) -> str | None:
-    """Return the last of the aligned lines that a text without delimiters ends with; None where it has none."""
+    """Return the last of the aligned lines at the end of a text without delimiters; None if it has none."""
     start = text.rfind("\\begin{") if text.endswith("}") else -1
     lines = _LINES.fullmatch(text, start) if start >= 0 else None
     return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None

@@ -1,8 +1,8 @@
-"""Extract the final answer of a response, in time linear in its length.
+"""Extract the final answer of a response in linear time.
 
-`strict` takes the last box, answer tag or `####` line; `standard` also an announced answer ("the answer is 5"), and a
-response that is nothing but an answer; `flexible` also the last formula or number, as lm-eval's flexible-extract does.
-Prose is not analyzed. What a model wrote before `</think>` counts only where nothing after it has an answer.
+`strict` reads the last box, answer tag or `####` line; `standard` also an announced answer ("the answer is 5"), and a
+response that is only an answer; `flexible` also the last formula or number, as lm-eval's flexible-extract does.
+Prose is not analyzed. Text before `</think>` counts only if nothing after it has an answer.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from rewardstack_verifier.transcript import split_reasoning
 
 STANDARD, STRICT, FLEXIBLE = "standard", "strict", "flexible"
 MODES = (STANDARD, STRICT, FLEXIBLE)
-"""What counts as an answer, the default first."""
+"""Extraction modes, the default first."""
 WINDOW = 16 * MAX_ANSWER
-"""Characters at the end of a response in which an answer without a box, tag or `####` is looked for."""
+"""Characters at the end of a response that are searched for an answer without a box, tag or `####`."""
 _EMPHASIS = "*_ "
 _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
-"""How a line begins that is no heading, or a letter alone."""
+"""The beginning of a line that is not a heading, or a single letter."""
 MAX_HEADINGS = 8
-"""`####` lines without a value that are passed over, counted from the end."""
+"""Maximum number of `####` lines without a value that are skipped, counted from the end."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
-"""A text in an answer tag that counts as it is."""
+"""A text in an answer tag that is used unchanged."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
 
 
 def extract_answer(response: str, mode: str = STANDARD) -> str | None:
-    """Return the final answer, as it is written in the response; None where there is none.
+    """Return the final answer as it is written in the response; None if there is none.
 
     Args:
-        response: what the policy wrote; of any length, but the caller bounds it.
+        response: text of the response; the caller limits its length.
         mode: `strict`, `standard` or `flexible`.
 
     Returns:
-        The answer. It is not bounded: a mark can hold anything.
+        The answer. Its length is not limited.
     """
     thought, reply = split_reasoning(visible(response))
     answer = _marked(reply, mode) if "<think>" in reply else _answer(reply, mode)
@@ -62,7 +62,7 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 
 
 def reference_answer(reference: str) -> str:
-    """Return the answer of a reference, which may be a solution: in a box, behind `####`, or announced."""
+    """Return the answer of a reference, which may be a solution with a box, `####`, or an announcement."""
     reference = _balanced(reference)
     inside = boxed(reference)
     if inside is not None:
@@ -72,7 +72,7 @@ def reference_answer(reference: str) -> str:
 
 
 def _balanced(reference: str) -> str:
-    """Return a reference without the closing braces at its end that nothing opens: no box can hold them."""
+    """Return a reference without surplus closing braces at its end, which no box could hold."""
     surplus = reference.count("}") - reference.count("{")
     end = len(reference)
     while surplus > 0 and reference.endswith("}", 0, end):
@@ -101,9 +101,9 @@ def _answer(text: str, mode: str) -> str | None:
 
 
 def _marked(text: str, mode: str) -> str | None:
-    """Return what the last answer tag or box holds, else what is behind the last `####`.
+    """Return the content of the last answer tag or box, else of the last `####` line.
 
-    A final answer that is announced behind the last box takes its place, unless `mode` is `strict`.
+    A final answer that is announced after the last box replaces it, unless `mode` is `strict`.
     """
     tagged, box = tag_or_box(text)
     if tagged is not None:
@@ -120,7 +120,7 @@ def _marked(text: str, mode: str) -> str | None:
 
 
 def tag_or_box(text: str) -> tuple[str | None, Box | None]:
-    """Return what the last answer tag holds, else the last box, of which the later one counts; None for what is not."""
+    """Return the content of the last answer tag, or else the last box, whichever comes later; None for the other."""
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
     box = last_box(text, len(text))
@@ -130,39 +130,39 @@ def tag_or_box(text: str) -> tuple[str | None, Box | None]:
 
 
 def check_mode(mode: str) -> None:
-    """Refuse an unknown mode.
+    """Raise an error if a mode is unknown.
 
     Raises:
-        ValueError: `mode` is none of `MODES`.
+        ValueError: `mode` is not one of `MODES`.
     """
     if mode not in MODES:
         raise ValueError(f"extraction: {mode!r} is unknown; use one of {', '.join(MODES)}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is no string.
+    """Raise an error if a value is not a string.
 
     Args:
-        name: of the argument.
-        value: of it.
+        name: name of the argument.
+        value: its value.
 
     Raises:
-        TypeError: with what to pass instead.
+        TypeError: the value is not a string; the message says what to pass instead.
     """
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected a string, got {described(name, value)}")
 
 
 def described(name: str, value: object) -> str:
-    """Return the type of an argument that is no string, and what to pass instead."""
-    remedy = "pass an empty string where there is none" if value is None else ""
+    """Return the type of an argument that is not a string, and what to pass instead."""
+    remedy = "pass an empty string if there is none" if value is None else ""
     remedy = f"pass str({name})" if isinstance(value, Real) else remedy
     remedy = f"pass {name}.decode()" if isinstance(value, (bytes, bytearray)) else remedy
     return f"{type(value).__name__}; {remedy}" if remedy else type(value).__name__
 
 
 def hash_line(text: str) -> str | None:
-    """Return what is on the last `####` line that is no heading of text below it; None where there is none."""
+    """Return the last `####` line that is not a heading of text below it; None if there is none."""
     end = len(text)
     for _ in range(MAX_HEADINGS):
         start = text.rfind("####", 0, end)
@@ -176,6 +176,6 @@ def hash_line(text: str) -> str | None:
 
 
 def _value_of(line: str) -> str | None:
-    """Return the answer of a `####` line, without a phrase that announces it."""
+    """Return the answer of a `####` line without a phrase that announces it."""
     phrase = PHRASE.match(line.removeprefix("The ").removeprefix("the "))
     return (value_at_start(phrase.string[phrase.end() :]) if phrase else line) or None

@@ -1,4 +1,4 @@
-"""Remove from a response what its reader does not see: other turns, tool output, comments and phantoms."""
+"""Remove what the reader of a response does not see: other turns, tool output, comments and phantoms."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rewardstack_verifier.transcript import last_turn, without_dialogue
 _COMMENT_LINE = re.compile(r"(?:^|(?<=<answer>))[ \t]{0,20}%[^\n]*", re.MULTILINE)
 _PHANTOM = re.compile(r"\\[hv]?phantom\s{0,3}\{")
 MOST_HIDDEN = 32
-"""Comments, and phantoms, that are taken out."""
+"""Maximum number of comments, and of phantoms, that are removed."""
 
 
 def visible(response: str) -> str:
-    """Return what a reader sees of the last turn of a response.
+    """Return the visible text of the last turn of a response.
 
     Args:
-        response: what the policy wrote, of any length.
+        response: text of the response, of any length.
     """
     text = without_dialogue(last_turn(response))
     text = _without_comments(text) if "<!--" in text else text
@@ -26,7 +26,7 @@ def visible(response: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """The text without `<!-- ... -->`."""
+    """Return the text without `<!-- ... -->`."""
     for _ in range(MOST_HIDDEN):
         start = text.find("<!--")
         end = text.find("-->", start) if start >= 0 else -1

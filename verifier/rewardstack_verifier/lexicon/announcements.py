@@ -1,4 +1,4 @@
-"""Phrases that announce an answer, by language: a language is a row."""
+"""Phrases that announce an answer, one row for each language."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Announcement(NamedTuple):
-    """How a language announces an answer.
+    """The words with which a language announces an answer.
 
     Args:
         nouns: names of an answer, separated by `|`.
-        verbs: what is between such a name and the answer where there is no colon, separated by `|`.
+        verbs: words between such a noun and the answer if there is no colon, separated by `|`.
         spaced: whether spaces separate words.
     """
 
@@ -35,4 +35,4 @@ ANNOUNCEMENTS = {
     "hi": Announcement("उत्तर", "है", spaced=False),
 }
 CHOSEN = "本题选|本題選|故选择|故选|故選|应选|應選|因此选|所以选|选择|選擇"
-"""What Chinese says right before the letter of an option, or before a value."""
+"""Chinese words right before the letter of an option, or before a value."""

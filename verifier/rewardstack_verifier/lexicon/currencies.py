@@ -1,4 +1,4 @@
-"""Currencies: signs, codes, and names: data."""
+"""Currencies with their signs, codes and names: data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A currency; a sign or a name that stands in several rows may be meant as any of them.
+    """A currency; a sign or name in several rows may mean any of them.
 
     Args:
-        code: of three letters.
-        signs: between spaces, before or behind the amount.
-        names: between spaces, in the singular and small letters, `_` for a space within.
-        hundredths: names of a hundredth, likewise.
-        tenths: names of a tenth, likewise.
+        code: code of three letters.
+        signs: separated by spaces, before or after the amount.
+        names: separated by spaces, in the singular and in lower case, with `_` for a space in a name.
+        hundredths: names of a hundredth, in the same format.
+        tenths: names of a tenth, in the same format.
     """
 
     code: str

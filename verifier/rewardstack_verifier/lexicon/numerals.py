@@ -1,4 +1,4 @@
-"""Numbers in words, by language: data. A language is a row of `LANGUAGES`."""
+"""Numbers in words, by language: data. Each language is a row of `LANGUAGES`."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """How a language says numbers, in small letters, between spaces; several words for one stand with `|` between.
+    """The number words of a language, in lower case and separated by spaces; `|` separates words for one number.
 
-    Args:
-        ones: from zero on.
+    ones: from zero on.
+        tens: from twenty on.
         tens: from twenty on, each ten.
-        large: of the powers of ten in `powers`; they multiply what stands before them, which may be left out.
+        large: words for the powers of ten in `powers`; they multiply the number before them, which may be omitted.
         powers: exponents of `large`.
-        parts: of a whole, from a half on: names of the denominators.
+        parts: names of the denominators of fractions, from a half on.
         ordinals: from the first on.
         joining: words between the parts of a number.
         negative: words for the minus sign.
-        below: words behind which ones stand before the tens, as in "fünfundzwanzig".
-        hundreds: from two hundred on, where they are words of their own.
-        articles: words for one where a large number or a part follows.
-        fixed: words for numbers that are none of these, each before its number.
-        teens: words behind ones for ten more.
-        half_more: words before a number to which a half is to be added.
-        half_behind: a regular expression of the words behind a number and its noun that say a half more, as in "two
+        below: words after which ones come before tens, as in "fünfundzwanzig".
+        hundreds: from two hundred on, if they are separate words.
+        articles: words for one before a large number or a part.
+        fixed: other number words, each before its number.
+        teens: words after ones that add ten.
+        half_more: words before a number that add a half.
+        half_behind: a regular expression of the words after a number and its noun that add a half, as in "two
             hours and a half".
-        and_a_half: what a word ends with that says a number and a half, as in German "zweieinhalb".
+        and_a_half: ending of a word for a number plus a half, as in German "zweieinhalb".
     """
 
     ones: str
@@ -192,7 +192,7 @@ LANGUAGES = {
 }
 
 MONEY = frozenset(("cent", "cents"))
-"""Words for a number that are money behind digits."""
+"""Words for a number that mean money after digits."""
 CHINESE_DIGITS = {
     **{digit: value for value, digit in enumerate("零一二三四五六七八九")},
     **dict(zip("两兩壹贰叁肆伍陆柒捌玖", (2, 2, *range(1, 10)), strict=True)),
@@ -203,4 +203,4 @@ CHINESE_LARGE = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 
 CHINESE_COUNTERS = (
     "个個只隻本人名位条張张件辆輛颗粒块次种種天年月日岁倍元米厘毫千公分秒小角度斤升套道对排组班箱袋瓶枚棵朵头匹つ"
 )
-"""What Chinese and Japanese numerals are made of, and what may stand behind one in a word."""
+"""Characters of Chinese and Japanese numerals, and those that can follow a numeral within a word."""

@@ -1,4 +1,4 @@
-"""Words and phrases that say the same, in several languages: data."""
+"""Words and phrases with the same meaning, in several languages: data."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ SAME = {
     "white": "white|weiß|weiss|blanc|blanco|branco|bianco|белый|白|白色",
     "gray": "gray|grey",
 }
-"""What stands for each, and all that says it: in small letters, English ones in the singular and without articles."""
+"""Normal forms and their synonyms, in lower case; English ones in the singular and without articles."""
 
 ARTICLES = "the a an der die das la le les el los las il lo gli"
-"""Words that names have or have not."""
+"""Articles, which are optional in names."""
 SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
-"""Phrases that introduce what is said, or stand within it."""
+"""Phrases without a meaning that introduce a statement, or are within it."""
 
 PERCENT = (
     "percent|percentage|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento"
@@ -60,18 +60,18 @@ ROUGHLY = (
     "|à peu près|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約"
     "|大约|大約|约为|大约是|正好|共"
 )
-"""Words before a value that leave it as it is."""
+"""Words before a value that do not change it."""
 ANSWER = (
     "the answer is|the final answer is|final answer :|answer :|ans :|answer =|die antwort ist|antwort :|la réponse est"
     "|réponse :|la respuesta es|respuesta :|a resposta é|resposta :|la risposta è|risposta :|ответ :|答案 :|答案是"
     "|答案为|答え :|答えは"
 )
-"""Phrases that introduce an answer and say nothing of it."""
+"""Phrases that introduce an answer and do not describe it."""
 ROUGHLY_BEHIND = (
     "approximately|approx|exactly|in total|total|altogether|en total|au total|insgesamt|no total|in totale|всего"
     "|ungefähr|genau|environ|左右"
 )
-"""Words behind a value that leave it as it is."""
+"""Words after a value that do not change it."""
 
 CHANGING = (
     "or and is are was were be not no none never if when where unless at least most than about between to from wrong"
@@ -83,28 +83,28 @@ CHANGING = (
     " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо"
     " 或 和 不 不是 或者"
 )
-"""Words that change what a value before them is, or that begin something else than a unit or a noun."""
+"""Words that change the value before them, or that begin something other than a unit or a noun."""
 DENYING = (
     "or not no never cannot can't neither nor wrong incorrect false maybe perhaps"
     " oder nicht kein falsch ou pas faux no sino o или не 不 或"
 )
-"""Words in parentheses, or before "is", that take back what stands beside them."""
+"""Words in parentheses, or before "is", that deny the text next to them."""
 RETRACTING = (
     "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed"
     " negative below doubled tripled halved permille promille ppm ppb gross"
 )
-"""Words that take back or change what is before them; before "is" they belong to a name: "the failed tests are"."""
+"""Words that deny or change the text before them; before "is" they belong to a name: "the failed tests are"."""
 NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
-"""Of the denying words, those that a reason for a verdict may hold: "Yes, since 7 is not even"."""
+"""Denying words that the reason for a verdict may contain: "Yes, since 7 is not even"."""
 UNSPECIFIC = (
     "answer final result value solution total sum amount number of antwort ergebnis wert réponse résultat respuesta"
     " resultado resposta risposta risultato ответ результат 答案 结果 答え"
 )
-"""Words of a name that says nothing of what has a value."""
+"""Words of a name that does not specify what has the value."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
-"""Words between what is asked for and its value."""
+"""Words between a name and its value."""
 ASKING = "what which who how why if whether it this that was welche wie quel que какой"
-"""Words before "is" that make no name of a value."""
+"""Words before "is" that are not the name of a value."""
 SPOKEN = {
     "the square root of": "\\sqrt",
     "square root of": "\\sqrt",
@@ -125,14 +125,14 @@ SPOKEN = {
 }
 """Operations in words."""
 COMPARING = "more fewer less greater mehr weniger plus moins más menos"
-"""Words behind a value that say of what it is the difference, so that "than" may follow."""
+"""Words after a value that say what it is a difference of, so that "than" may follow."""
 WITHIN = "of the at from and"
-"""Of the changing words, those that may stand within a noun: behind another word, or before one ("of" alone)."""
+"""Changing words that can be within a noun: after another word, or before one ("of" only)."""
 SHORT = "a an in my he we it s of at de la le du un el di da do"
 """Words of one or two letters within a noun."""
 CONDITIONS = "if for when where falls für wenn si pour cuando se quando если при 若 当 当且仅当"
 """Words before the condition of a case."""
 OTHERWISE = "otherwise else sonst andernfalls sinon autrement caso contrario de lo altrimenti иначе 其他 否则"
-"""Words that say the condition of the last case: all that the others leave."""
+"""Words for the condition of the last case: all other values."""
 REMAINDER = "R r remainder Rest rest reste resto остаток 余"
-"""Between a quotient and what is left."""
+"""Words between a quotient and its remainder."""

@@ -1,22 +1,22 @@
-"""Units: symbols, names, and how much of which other units one is: data."""
+"""Units with their symbols, names and sizes in other units: data."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 METRIC, THOUSANDS, LARGE = "GMkhdcmµnp", "TGMkmµnp", "PTGMk"
-"""Prefixes that units take, by their symbols in `PREFIXES`."""
+"""Prefixes of units, by their symbols in `PREFIXES`."""
 
 
 class Row(NamedTuple):
     """A unit.
 
     Args:
-        symbols: between spaces; capital letters count. The first names the unit in other rows.
-        names: between spaces, in the singular and small letters, `_` for a space within; prefixes go before each.
-        size: a number and other units, or `=` and what is measured, of a base.
-        prefixes: those that it takes.
-        zero: where its scale begins, in the unit of its size; of temperatures.
+        symbols: separated by spaces and case-sensitive. The first one names the unit in other rows.
+        names: separated by spaces, in the singular and in lower case, with `_` for a space; each can have prefixes.
+        size: a number and other units, or for a base unit `=` and the quantity that it measures.
+        prefixes: the prefixes that it can have.
+        zero: origin of its scale in the unit of its size, for temperatures.
     """
 
     symbols: str
@@ -215,7 +215,7 @@ UNITS = (
     Row("", "unit einheit unité unidad unidade unità единица единиц 单位", "=units"),
     Row("", "dozen docena dutzend douzaine", "12 1"),
 )
-"""A name that stands in several rows may be meant as any of them."""
+"""Rows of units; a name in several rows may mean any of them."""
 
 POWERS_BEFORE = {
     2: "square sq quadrat 平方 кв квадратных квадратным квадратные квадратный квадратного квадратными 제곱 वर्ग",
@@ -229,10 +229,10 @@ POWERS_BEHIND = {
     3: "cubed cube cubes cúbico cúbicos cubo cubi cubico cubici cúbicos مكعب مكعبة مكعبا مكعبًا",
 }
 ENDINGS = "s n e es en er i а ов ам ами ах у ом е ы и ей ям я ا ات ين ان ًا"
-"""Of plurals, which a name may have."""
+"""Plural endings that a name may have."""
 NO_UNITS = "france"
 """Words that only look like the plural of a unit."""
 PER = "per pro par por al 每 в an a"
-"""Words for the line of a fraction; between two units only."""
+"""Words for the line of a fraction, only between two units."""
 LETTERS = "m g s h l L N J K V W A C F"
-"""Symbols of one letter that are a unit behind a number and a space; others are where they are upright."""
+"""One-letter symbols that are a unit after a number and a space; other symbols must be upright."""

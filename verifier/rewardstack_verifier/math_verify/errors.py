@@ -2,4 +2,4 @@
 
 
 class TimeoutException(BaseException):
-    """Raised by `utils.timeout` alone: `parse`, `verify` and `math_metric` have no time limit."""
+    """Raised only by `utils.timeout`: `parse`, `verify` and `math_metric` have no time limit."""

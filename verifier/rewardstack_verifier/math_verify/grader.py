@@ -23,7 +23,7 @@ def verify(
     Args:
         gold: the right answers, as `parse` returns them, or as numbers.
         target: the answers of the response.
-        float_rounding: no effect; decimals are compared by the digits that they have.
+        float_rounding: no effect; decimals are compared by the digits that they show.
         numeric_precision: no effect.
         strict: no effect.
         allow_set_relation_comp: no effect; `x > 1` and `(1, \\infty)` are equal.

@@ -23,11 +23,11 @@ def math_metric(
     Args:
         gold_extraction_target: where the answer of a gold text may be.
         pred_extraction_target: where the answer of a response may be.
-        aggregation_function: of the scores of the responses, each 0.0 or 1.0.
-        precision: no effect; decimals are compared by the digits that they have.
+        aggregation_function: combines the scores of the responses, each 0.0 or 1.0.
+        precision: no effect; decimals are compared by the digits that they show.
 
     Returns:
-        A function of gold texts and responses. It raises ValueError where a gold text has no answer.
+        A function of gold texts and responses. It raises ValueError if a gold text has no answer.
     """
 
     def score(golds: list[str], predictions: list[str]) -> tuple[float, tuple[list[str], list[str]]]:

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NormalizationConfig:
-    """How LaTeX is cleaned. No field has an effect: the parser reads LaTeX as it is."""
+    """Options to clean LaTeX. No field has an effect: the parser reads LaTeX as it is."""
 
     basic_latex: bool = True
     units: bool = False
@@ -30,7 +30,7 @@ class LatexExtractionConfig:
     """Look for formulas.
 
     Args:
-        try_extract_without_anchor: whether the last formula or number counts without a box or an announcement.
+        try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
         boxed_match_priority: no effect; a box comes first.
         normalization_config: no effect.
     """
@@ -45,7 +45,7 @@ class ExprExtractionConfig:
     """Look for plain expressions.
 
     Args:
-        try_extract_without_anchor: whether the last formula or number counts without a box or an announcement.
+        try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
     """
 
     try_extract_without_anchor: bool = True
@@ -53,11 +53,11 @@ class ExprExtractionConfig:
 
 @dataclass(frozen=True)
 class StringExtractionConfig:
-    """Look for strings; the answer is compared as text where it is no formula.
+    """Look for strings; the answer is compared as text if it is not a formula.
 
     Args:
         strings: no effect.
-        try_extract_without_anchor: whether the last formula or number counts without a box or an announcement.
+        try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
         lowercase: no effect.
     """
 
@@ -77,7 +77,7 @@ def parse(
     parsing_timeout: int | None = 5,
     raise_on_error: bool = False,
 ) -> list[str]:
-    """Return the answer of a response or reference in a list; an empty list where there is none.
+    """Return the answer of a response or reference in a list; an empty list if there is none.
 
     Args:
         pred: a response, or a reference such as `$\\frac{1}{2}$`.
@@ -85,10 +85,10 @@ def parse(
         fallback_mode: no effect.
         extraction_mode: no effect; there is one answer.
         parsing_timeout: no effect.
-        raise_on_error: whether a `pred` that is no string is an error; else it has no answer, and a warning is logged.
+        raise_on_error: whether a `pred` that is not a string is an error; else it has no answer, with a warning.
 
     Raises:
-        TypeError: `pred` is no string, and `raise_on_error` is set.
+        TypeError: `pred` is not a string, and `raise_on_error` is set.
     """
     if not isinstance(pred, str) and not raise_on_error:
         logger.warning("pred: expected a string, got %s; it has no answer", type(pred).__name__)

@@ -1,4 +1,4 @@
-"""The time limit of math_verify, for scripts that put it on functions of their own."""
+"""The time limit of math_verify, for scripts that use it on their own functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of an expression as a ball in the complex plane that surely holds it, at a given precision."""
+"""Evaluate an expression as a ball in the complex plane that is certain to contain its value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rewardstack_verifier.numbers.rational import integral, rational
 from rewardstack_verifier.numbers.tree import ONE, Apply, Constant, Expression, Number, Symbol
 
 MAX_POWER_BITS = 64
-"""Bits of an exponent up to which a power is taken by multiplication; beyond, by logarithm."""
+"""Bits of an exponent up to which a power is computed by multiplication; beyond, by logarithm."""
 GUARD = 64
-"""Bits that must be left of what is small beside something else, else it counts as absorbed."""
+"""Bits of a small value that must remain after an addition; otherwise it counts as absorbed."""
 MAX_TERMS = 10_000
-"""Of a sum or product over an index, and of several within one another."""
+"""Maximum terms of a sum or product over an index, including nested ones."""
 _DEFAULT_PRECISION = ctx.prec
 _lock = RLock()
 
@@ -28,13 +28,13 @@ class Balls:
     """Evaluates expressions at one precision and one point.
 
     Args:
-        bits: of precision; `value` is to be called within `precision(bits)`.
-        values: of the symbols.
+        bits: precision; call `value` within `precision(bits)`.
+        values: values of the symbols.
 
     Attributes:
-        absorbed: whether an addend, or an argument's distance from zero, was too small to be seen at this precision, so
-            that a result may be taken for that without it.
-        repetitions: how often the current expression is evaluated, within sums and products over an index.
+        absorbed: whether an addend, or an argument's distance from zero, was too small to be visible at this
+            precision, so that it may have no effect on the result.
+        repetitions: how often the current expression is evaluated within sums and products over an index.
     """
 
     def __init__(self, bits: int, values: Mapping[str, acb]) -> None:
@@ -44,10 +44,10 @@ class Balls:
         self._tiny = arb(2) ** (GUARD - bits)
 
     def value(self, expression: Expression) -> acb:
-        """The ball of an expression.
+        """Return the ball of an expression.
 
         Raises:
-            NoValueError: it has none, for example where it divides by zero.
+            NoValueError: the expression has no value, for example because of a division by zero.
         """
         if isinstance(expression, Apply):
             return self._apply(expression)
@@ -76,14 +76,14 @@ class Balls:
         return value
 
     def notice(self, value: acb, beside: arb) -> None:
-        """Notes where a value that is not zero is lost beside something of a certain size."""
+        """Record if a nonzero value is lost next to a value of the given size."""
         if value.abs_upper() < beside * self._tiny and not value.contains(0):
             self.absorbed = True
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Set Flint's precision, which all threads share, and keep other threads from computing meanwhile."""
+    """Set Flint's precision, which all threads share; block other threads from computing within the context."""
     with _lock:
         before, ctx.prec = ctx.prec, bits
         try:
@@ -93,7 +93,7 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def _reset_after_fork() -> None:
-    """Undo in a child what another thread of its parent held during the fork."""
+    """Reset the lock and the precision in a child process, in case another thread held them during the fork."""
     global _lock
     _lock, ctx.prec = RLock(), _DEFAULT_PRECISION
 
@@ -150,7 +150,7 @@ def _exponential(balls: Balls, exponent: Expression) -> acb:
 
 
 def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
-    """A function that is 1 + x² / 2 or so near zero: its argument is absorbed where its square is."""
+    """Return a function that is about 1 + x² / 2 near zero: its argument is absorbed if the square is."""
 
     def apply(balls: Balls, argument: Expression) -> acb:
         value = balls.value(argument)
@@ -161,7 +161,7 @@ def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
 
 
 def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[..., acb]:
-    """A sum or product over an index, of a body from a first to a last value of it; `start` where there is none."""
+    """Return a sum or product over an index, of a body from a first to a last index; `start` if there is none."""
 
     def apply(balls: Balls, body: Expression, index: Symbol, first: Expression, last: Expression) -> acb:
         low, high = whole(balls.value(first)), whole(balls.value(last))
@@ -183,7 +183,7 @@ def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[...,
 
 
 def _piecewise(balls: Balls, *cases: Expression) -> acb:
-    """The value beside the first condition that holds."""
+    """Return the value next to the first condition that holds."""
     for value, condition in zip(cases[::2], cases[1::2], strict=True):
         if balls.value(condition) != 0:
             return balls.value(value)
@@ -201,4 +201,4 @@ SPECIAL: dict[str, Callable[..., acb]] = {
     "sum over": _over_index(acb.__add__, 0),
     "product over": _over_index(acb.__mul__, 1),
 }
-"""Operations that look at their arguments as they stand, or at what is absorbed."""
+"""Operations that need their arguments as expressions, or check what is absorbed."""

@@ -1,4 +1,4 @@
-"""Whether two expressions are equal as numbers or as functions of their symbols: `same`."""
+"""Decide whether two expressions are equal as numbers or as functions of their symbols: `same`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from rewardstack_verifier.numbers.tree import Apply, Expression, Number, differe
 PRECISIONS = (384, 1536, 4096, 16384)
 """Bits, tried in turn until a comparison is decided."""
 CLOSE = 300
-"""Two numbers whose difference is surely below 2^-CLOSE, relative to the reference or to one, are taken for equal."""
+"""Two numbers count as equal if their difference is below 2^-CLOSE, relative to the reference or to one."""
 ENOUGH = 8
-"""Points at which two functions have to agree."""
+"""Points at which two functions must agree."""
 
 ZERO = Number(Fraction(0))
 BASE_POINTS = tuple(tuple(Number(Fraction(start + 7 * at, 11)) for at in range(16)) for start in (13, 29, 101, -17))
-"""Values of symbols at which the factor of two expressions is looked for; of more symbols it is not."""
+"""Values of up to 16 symbols at which the factor between two expressions is computed."""
 
 
 class Comparison(NamedTuple):
-    """What a comparison of two values gave.
+    """The result of comparing two values.
 
     Args:
-        same: None where they were neither shown to be the same nor different.
+        same: whether they are equal; None if neither was proved.
         real: whether both are real.
     """
 
@@ -42,17 +42,17 @@ class Comparison(NamedTuple):
 
 
 def same(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two expressions are equal.
+    """Return whether two expressions are equal.
 
-    Numbers are equal as numbers. Functions are where they have the same values at all points where both are real; where
-    they are nowhere both real, where their principal complex values are the same.
+    Numbers are compared by value. Functions are equal if they have the same values at all points where both are real,
+    or, without such points, if their principal complex values are the same.
 
     Args:
-        answer: may be as hostile as the bounds of the parser allow.
-        reference: what it is compared with; the two can be swapped but where numbers beyond all precision are compared.
+        answer: may be hostile within the limits of the parser.
+        reference: the expression to compare with; order matters only for numbers beyond all precision.
 
     Returns:
-        None where it cannot be decided: neither has a value that is known, or they cannot be told apart at the highest
+        None if it cannot be decided: neither has a known value, or they cannot be distinguished at the highest
         of `PRECISIONS` and are not known to be equal.
     """
     if answer == reference:
@@ -82,7 +82,7 @@ def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bool | None:
-    """Whether two numbers are equal that differ by 2^-least or more, if they do."""
+    """Return whether two numbers are equal that otherwise differ by at least 2^-least."""
     bits = 2 * least + PRECISIONS[0]
     with precision(bits):
         balls = Balls(bits, {})
@@ -93,10 +93,10 @@ def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bo
 
 
 def _same_functions(answer: Expression, reference: Expression) -> bool | None:
-    """Compares at points until two real values part, or enough of them agree.
+    """Compare two functions at points until two real values differ, or enough of them agree.
 
-    All points are tried at one precision before any is at the next: where two functions are large, or small, nothing
-    may be seen of a part of them, but there are others.
+    All points are tried at one precision before the next one: where two functions are large or small, a part of them
+    may be invisible, but other points can decide.
     """
     sampled = points(answer, reference)
     pending, required = sampled.values, sampled.required
@@ -125,7 +125,7 @@ def _same_functions(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _compared(answer: Expression, reference: Expression) -> bool | None:
-    """Compares two numbers at rising precision; None where they are neither shown to be the same nor different.
+    """Compare two numbers at rising precision; return None if neither equality nor difference is proved.
 
     Raises:
         NoValueError: one of them has no value.
@@ -135,10 +135,10 @@ def _compared(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _compared_at(bits: int, answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
-    """Compares two values at one precision.
+    """Compare two values at one precision.
 
     Raises:
-        NoValueError: one of them has none.
+        NoValueError: one of them has no value.
     """
     with precision(bits):
         balls = Balls(bits, values)
@@ -151,17 +151,17 @@ def _compared_at(bits: int, answer: Expression, reference: Expression, values: M
 
 
 def proportional(answer: Expression, reference: Expression, positively: bool = False) -> bool | None:
-    """Whether two expressions are the same up to a factor that is a number and not zero.
+    """Return whether two expressions are equal up to a constant nonzero factor.
 
-    Their values at one point give the factor, which then has to hold everywhere.
+    The factor is computed at one point and must then hold everywhere.
 
     Args:
-        answer: of symbols.
-        reference: likewise.
-        positively: the factor has to be positive.
+        answer: an expression with symbols.
+        reference: an expression with symbols.
+        positively: whether the factor must be positive.
 
     Returns:
-        None as `same` does, or where no point is found at which both have a value other than zero.
+        None as for `same`, or if there is no point at which both have a nonzero value.
     """
     names = sorted(symbols(answer, reference))
     if not names or symbols(answer) != symbols(reference):
@@ -177,14 +177,14 @@ def proportional(answer: Expression, reference: Expression, positively: bool = F
 
 
 def at_point(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """The expression with values in the place of symbols."""
+    """Return the expression with values in place of symbols."""
     for name, value in values.items():
         expression = substituted(expression, name, value)
     return expression
 
 
 def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
-    """Whether two numbers are surely less than a limit apart; False as well where one has no value."""
+    """Return whether two numbers are certainly less than a limit apart; False if one has no value."""
     bits = PRECISIONS[0]
     try:
         with precision(bits):
@@ -196,7 +196,7 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
 
 
 def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
-    """Whether two numbers are surely no further apart than a part of the second; False where one has no value."""
+    """Return whether two numbers are certainly within a relative tolerance; False if one has no value."""
     exact, limit = [rational(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
     if exact[0] is not None and exact[1] is not None:
         return bool(abs(exact[0] - exact[1]) <= limit * abs(exact[1]))
@@ -211,7 +211,7 @@ def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
 
 
 def is_less(one: Expression, other: Expression) -> bool | None:
-    """Whether a real number is less than another; None where they cannot be told apart, or are not both real."""
+    """Return whether a real number is less than another; None if unknown, or if one is not real."""
     if symbols(one, other):
         return None
     for bits in PRECISIONS:
@@ -230,7 +230,7 @@ def is_less(one: Expression, other: Expression) -> bool | None:
 
 
 def nearest_fraction(expression: Expression, most: int) -> Fraction | None:
-    """The fraction nearest to a real number among those with a denominator up to `most`; None where there is none."""
+    """Return the nearest fraction to a real number with a denominator up to `most`; None if there is none."""
     bits = PRECISIONS[0]
     try:
         with precision(bits):

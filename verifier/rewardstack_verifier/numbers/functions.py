@@ -1,4 +1,4 @@
-"""The functions of numbers whose values are computed as balls, by name: a new function is a row here."""
+"""Functions of numbers that are evaluated with balls, by name: a new function is a row here."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class NoValueError(Exception):
 
 
 def is_real(value: acb) -> bool:
-    """Whether a ball is one of real numbers, or of complex ones whose imaginary parts cannot be told from zero."""
+    """Return whether a ball contains a real number."""
     return bool(value.imag.contains(0))
 
 
 def whole(value: acb) -> int:
-    """The only integer in a ball.
+    """Return the only integer in a ball.
 
     Raises:
-        NoValueError: there is none, or there are several.
+        NoValueError: it contains no integer, or several.
     """
     integer = value.real.unique_fmpz() if is_real(value) else None
     if integer is None:
@@ -30,15 +30,15 @@ def whole(value: acb) -> int:
 
 
 def logarithm(value: acb) -> acb:
-    """The principal natural logarithm."""
+    """Return the principal natural logarithm."""
     return nonzero(value).log()
 
 
 def nonzero(value: acb) -> acb:
-    """The ball itself.
+    """Return the ball unchanged.
 
     Raises:
-        NoValueError: it holds zero.
+        NoValueError: it contains zero.
     """
     if value.contains(0):
         raise NoValueError("a division by zero")
@@ -82,12 +82,12 @@ def _of_inverse(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
 
 
 def _arc_cotangent(value: acb) -> acb:
-    """Between 0 and pi, as most textbooks have it."""
+    """Return the value between 0 and pi, as in most textbooks."""
     return acb(arb.pi() / 2) - value.atan()
 
 
 def _truth(holds: Callable[[arb], bool], fails: Callable[[arb], bool]) -> Callable[[acb], acb]:
-    """One where a real number surely has a property, zero where it surely has not."""
+    """Return a function that is 1 if a real number certainly has a property, and 0 if it certainly has not."""
 
     def value(of: acb) -> acb:
         real = _real(of)
@@ -152,4 +152,4 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "sec": _inverse(acb.cos),
     "sech": _inverse(acb.cosh),
 }
-"""Those that need the values of their arguments alone; those that need more are in `balls`."""
+"""Functions that only need the values of their arguments; others are in `balls`."""

@@ -1,4 +1,4 @@
-"""Where functions are compared: seeded points that the author of an answer cannot foresee without its reference."""
+"""Choose points to compare functions: seeded, so that an answer's author cannot predict them without its reference."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from rewardstack_verifier.numbers.tree import (
 )
 
 LEAST, LARGEST = 1e-2, 1e3
-"""Absolute values of what a real symbol stands for."""
+"""Absolute values of real symbols."""
 MANTISSA = 64
-"""Bits of such a value: what has a small denominator is a zero of too many functions."""
+"""Bits of such a value: numbers with a small denominator are zeros of too many functions."""
 LARGEST_INTEGER = 60
-"""What a symbol of an integer stands for at most."""
+"""Largest value of an integer symbol."""
 MOST_PATTERNS = 16
-"""Patterns of signs that are all tried; of more symbols, random ones."""
+"""Maximum sign patterns that are all tried; with more symbols, random ones are."""
 MOST_POINTS = 48
 CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
-"""What holds on one side of where an argument is zero, or only there."""
+"""Functions of an argument's sign, which change only where it is zero."""
 BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
-"""Functions that are of one form on either side of where an argument is zero."""
+"""Functions that have different forms on both sides of a zero of their argument."""
 BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
-"""Functions that give one of several values, which may be another one at a few points alone: all are looked at."""
+"""Functions with several branches, which may differ at only a few points: all points are compared."""
 OF_COMPLEX = frozenset({"real part", "imaginary part", "conjugate", "argument"})
-"""Functions that are of use for complex numbers alone."""
+"""Functions that are only useful for complex numbers."""
 PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
-"""Where an argument's sign is looked at to find a breakpoint."""
+"""Points at which an argument's sign is computed to find a breakpoint."""
 NARROW = 24
-"""Halvings of the space between two of those until points beside a breakpoint are near to it."""
+"""Bisections between two of those points to get close to a breakpoint."""
 INTEGERS = frozenset("nkmjlNKM")
-"""Letters of integers, where they stand as those do."""
+"""Letters of integers in positions that need one."""
 
 
 def seed_of(one: Expression, other: Expression) -> int:
-    """The same for a pair in either order, and on every machine."""
+    """Return the same seed for a pair in either order, and on every machine."""
     text = "\0".join(sorted(map(repr, (one, other))))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
@@ -62,9 +62,9 @@ class Points(NamedTuple):
     """Values for the symbols of two expressions.
 
     Args:
-        values: of each symbol, for each point.
-        required: how many of the first must be looked at: both sides of each breakpoint, every pattern of signs.
-        breaking: how many of these are at breakpoints or beside them, so that no other stands for them.
+        values: values of the symbols, for each point.
+        required: how many of the first points must be compared: both sides of each breakpoint, every sign pattern.
+        breaking: how many of these are at or next to breakpoints, so that no other point can replace them.
     """
 
     values: Iterable[Mapping[str, acb]]
@@ -73,11 +73,11 @@ class Points(NamedTuple):
 
 
 def points(one: Expression, other: Expression) -> Points:
-    """Where two expressions are to be compared: the same for the pair in either order.
+    """Return the points at which two expressions are compared; the order of the pair does not matter.
 
-    On both sides of each breakpoint that is found; then `MOST_POINTS` times real symbols run over `LEAST` to `LARGEST`
-    with every pattern of signs, and so do both parts of complex ones, of which `OF_COMPLEX` are taken. Integers
-    (`integers`) stand for positive ones.
+    The first ones are on both sides of each known breakpoint. `MOST_POINTS` others have real symbols from `LEAST` to
+    `LARGEST` with every sign pattern, both parts of complex symbols (those in an `OF_COMPLEX` function), and
+    positive integers for `integers`.
     """
     random = Random(seed_of(one, other))
     whole = sorted(integers(one, other))
@@ -102,7 +102,7 @@ def points(one: Expression, other: Expression) -> Points:
 
 
 def integers(*expressions: Expression) -> frozenset[str]:
-    """Symbols that must stand for integers: those that are named so and stand where integers do."""
+    """Return the symbols that must be integers: they are named so and are in positions that need one."""
     found: set[str] = set()
     for expression in expressions:
         for part in parts(expression):
@@ -112,7 +112,7 @@ def integers(*expressions: Expression) -> frozenset[str]:
 
 
 def _is_branched(*expressions: Expression) -> bool:
-    """Whether one of several values is taken of something that is no number."""
+    """Return whether one branch of several is taken of an expression with symbols."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     return any(
         symbols(part)
@@ -127,13 +127,13 @@ def _is_fraction(exponent: Expression) -> bool:
 
 
 def _complexes(*expressions: Expression) -> frozenset[str]:
-    """Symbols of which real or imaginary parts are taken."""
+    """Return the symbols whose real or imaginary parts are used."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     return symbols(*(part for part in found if part.operation in OF_COMPLEX))
 
 
 def _counted(part: Apply) -> tuple[Expression, ...]:
-    """The arguments of an operation that can only hold integers, as textbooks write it."""
+    """Return the arguments of an operation that textbooks use only with integers."""
     if part.operation in ("factorial", "binomial"):
         return part.arguments
     if part.operation in OVER_INDEX:
@@ -162,7 +162,7 @@ def _real(sign: int, random: Random) -> acb:
 def _beside_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
-    """Points left and right of where an argument of `BREAKING` changes its sign along one symbol."""
+    """Yield points left and right of where an argument of `BREAKING` changes its sign along one symbol."""
     arguments = {
         argument
         for expression in expressions
@@ -182,7 +182,7 @@ def _beside_breakpoints(
 
 
 def _narrowed(sign: Callable[[float], int], left: float, right: float) -> tuple[float, float]:
-    """Where a sign changes between two points, to `NARROW` halvings: no other breakpoint should lie between."""
+    """Bisect a sign change between two points; no other breakpoint should be between the results."""
     before = sign(left)
     for _ in range(NARROW):
         middle = (left + right) / 2
@@ -193,7 +193,7 @@ def _narrowed(sign: Callable[[float], int], left: float, right: float) -> tuple[
 def _at_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
-    """Points where the argument of one of `CONDITIONS` is zero, as far as it is linear in one symbol alone."""
+    """Yield points where the argument of one of `CONDITIONS` is zero, if it is linear in one symbol only."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     for argument in dict.fromkeys(part.arguments[0] for part in found if part.operation in CONDITIONS):
         names = sorted(symbols(argument))
@@ -203,7 +203,7 @@ def _at_breakpoints(
 
 
 def _root(line: Expression, name: str) -> int | None:
-    """Where an expression that is linear in its only symbol is zero, if that is an integer."""
+    """Return the zero of an expression that is linear in its only symbol, if it is an integer."""
     zeroth, first, second = (rational(substituted(line, name, integer(at))) for at in range(3))
     if zeroth is None or first is None or second is None or zeroth == first or second - first != first - zeroth:
         return None
@@ -216,7 +216,7 @@ def _sign_at(expression: Expression, values: Mapping[str, acb], name: str, at: f
 
 
 def _sign(expression: Expression, values: Mapping[str, acb]) -> int:
-    """Of a real value, 0 where there is none or it cannot be told."""
+    """Return the sign of a real value; 0 if it has none or it is unknown."""
     try:
         with precision(MANTISSA):
             value = Balls(MANTISSA, values).value(expression).real

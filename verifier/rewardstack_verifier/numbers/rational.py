@@ -1,4 +1,4 @@
-"""The exact value of an expression that is a rational number of a bounded size."""
+"""Compute the exact value of an expression that is a rational number of bounded size."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from flint import fmpq, fmpz
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, evaluated
 
 MAX_BITS = 100_000
-"""Bits of a numerator or denominator up to which a value is computed."""
+"""Maximum bits of a numerator or denominator."""
 MAX_COUNT = 10_000
-"""Of what a factorial or a binomial coefficient is computed exactly."""
+"""Largest number whose factorial or binomial coefficient is computed exactly."""
 
 
 def rational(expression: Expression) -> fmpq | None:
-    """The value as a fraction; None where it is not rational, not known to be, too large, or divided by zero."""
+    """Return the value as a fraction; None if it is not known to be rational, is too large, or divided by zero."""
     if isinstance(expression, Number):
         return fmpq(expression.value.numerator, expression.value.denominator)
     if not isinstance(expression, Apply) or expression.operation not in _OPERATIONS:
@@ -25,13 +25,13 @@ def rational(expression: Expression) -> fmpq | None:
 
 
 def integral(expression: Expression) -> int | None:
-    """The value as an integer; None where `rational` gives none or a fraction."""
+    """Return the value as an integer; None if `rational` returns None or a fraction."""
     value = rational(expression)
     return int(value.p) if value is not None and value.q == 1 else None
 
 
 def bits(value: fmpq) -> int:
-    """The length of the longer of numerator and denominator."""
+    """Return the bit length of the longer one of numerator and denominator."""
     return int(max(abs(value.p).bit_length(), value.q.bit_length()))
 
 
@@ -67,7 +67,7 @@ def _power(base: fmpq, exponent: fmpq) -> fmpq | None:
 
 
 def _root(radicand: fmpq, index: fmpq) -> fmpq | None:
-    """The real root where it is rational; of a negative number that of an odd index."""
+    """Return the real root if it is rational; of a negative number only with an odd index."""
     if index.q != 1 or index.p < 1 or index.p > MAX_BITS or (radicand < 0 and index.p % 2 == 0):
         return None
     degree, sign = int(index.p), -1 if radicand < 0 else 1

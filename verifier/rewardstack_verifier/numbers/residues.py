@@ -1,8 +1,8 @@
-"""Rational functions, and rational numbers too large to be written out, modulo two primes of 61 bits.
+"""Compare rational functions, and rational numbers too large to write out, modulo two primes of 61 bits.
 
-Two that differ have a difference whose numerator is a polynomial of some degree d; at a random point modulo a prime p
-it vanishes with a probability of at most d / p (Schwartz and Zippel), so that both primes take them for equal with one
-of d² / 2^122.
+If two differ, the numerator of their difference is a polynomial of some degree d. At a random point modulo a prime p
+it vanishes with a probability of at most d / p (Schwartz and Zippel), so both primes miss it with a probability of at
+most d² / 2^122.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol,
 PRIMES = (2305843009213693951, 2305843009213693921)
 """2^61 - 1 and the prime before it."""
 ATTEMPTS = 4
-"""Points tried for each prime: at one, a divisor may be zero."""
+"""Points tried for each prime, as a divisor may be zero at one of them."""
 
 
 def same_residues(one: Expression, other: Expression, seed: int) -> bool | None:
-    """Whether two rational functions are equal; None where one is none, or is divided by zero everywhere.
+    """Return whether two rational functions are equal; None if one is not rational, or divides by zero everywhere.
 
     Args:
         one: an expression.
-        other: likewise.
-        seed: of the points.
+        other: another expression.
+        seed: seed of the points.
     """
     names, random = sorted(symbols(one, other)), Random(seed)
     for prime in PRIMES:
@@ -46,11 +46,11 @@ def same_residues(one: Expression, other: Expression, seed: int) -> bool | None:
 
 
 def residue(expression: Expression, values: Mapping[str, nmod], prime: int) -> nmod | None:
-    """The value modulo a prime; None where the expression is no rational function, or its divisor is zero here.
+    """Return the value modulo a prime; None if the expression is not rational, or its divisor is zero here.
 
     Args:
-        expression: with symbols that are all in `values`.
-        values: of the symbols, modulo the prime.
+        expression: an expression whose symbols are all in `values`.
+        values: values of the symbols, modulo the prime.
         prime: one of `PRIMES`.
     """
     if isinstance(expression, Number):

@@ -1,4 +1,4 @@
-"""How small an algebraic number can be without being zero: a separation bound.
+"""Bound how small a nonzero algebraic number can be: a separation bound.
 
 The bound is that of C. Burnikel, S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real
 algebraic expressions", Algorithmica 55 (2009): an expression of integers, + - * / and roots is a quotient of two
@@ -17,16 +17,16 @@ from rewardstack_verifier.numbers.rational import integral, rational
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, evaluated, parts
 
 MAX_POWER = 64
-"""The largest exponent of which a power is bounded as a product."""
+"""Largest exponent for which a power is bounded as a product."""
 _MARGIN = 1 + 2.0**-40
-"""Logarithms are rounded upwards by it."""
+"""Factor that rounds logarithms up."""
 
 
 def separation_bits(expression: Expression) -> float | None:
-    """The exponent b for which the expression is zero or of an absolute value of at least 2^-b.
+    """Return the exponent b such that the expression is zero or its absolute value is at least 2^-b.
 
     Returns:
-        None where the expression is not known to be an algebraic number.
+        None if the expression is not known to be an algebraic number.
     """
     sizes = _sizes(expression)
     if sizes is None:
@@ -39,7 +39,7 @@ def separation_bits(expression: Expression) -> float | None:
 
 
 def _index(expression: Expression) -> int:
-    """The index of the root that an expression is; 2 for the imaginary unit, 1 for what is no root."""
+    """Return the index of a root; 2 for the imaginary unit, 1 for other expressions."""
     if isinstance(expression, Constant):
         return 2 if expression.name == "i" else 1
     if not isinstance(expression, Apply):
@@ -53,7 +53,7 @@ def _index(expression: Expression) -> int:
 
 
 def _sizes(expression: Expression) -> tuple[float, float] | None:
-    """The binary logarithms of u and l."""
+    """Return the binary logarithms of u and l; None if they are unknown."""
     value = rational(expression)
     if value is not None:
         return _log(value.p), _log(value.q)
@@ -86,7 +86,7 @@ def _raised_sizes(expression: Apply) -> tuple[float, float] | None:
 
 
 def _log(value: fmpz) -> float:
-    """Of an integer, not below its binary logarithm."""
+    """Return an upper bound of the binary logarithm of an integer."""
     return float(abs(value).bit_length())
 
 

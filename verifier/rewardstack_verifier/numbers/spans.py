@@ -1,4 +1,4 @@
-"""Whether two lists of functions span the same space: what arbitrary constants stand before."""
+"""Compare the spans of two lists of functions, whose coefficients are arbitrary constants."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from rewardstack_verifier.numbers.equality import BASE_POINTS, ZERO, at_point, s
 from rewardstack_verifier.numbers.tree import Apply, Expression, minor, symbols
 
 MOST_FUNCTIONS = 3
-"""In one list; a determinant of one more is written out."""
+"""Maximum functions in one list; a determinant of one more row is expanded."""
 
 
 def in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
-    """Whether a function is a sum of multiples of others.
+    """Return whether a function is a linear combination of others.
 
-    It is where the determinant of all of them, at as many points as there are others and everywhere else, is zero.
+    It is if the determinant of all of them, at as many points as there are others and at every other point, is zero.
 
     Args:
-        function: in the symbols of the others.
-        basis: up to `MOST_FUNCTIONS` functions, `independent`.
+        function: has the symbols of the others.
+        basis: up to `MOST_FUNCTIONS` functions that are linearly independent.
 
     Returns:
-        None where it cannot be told.
+        None if unknown.
     """
     points = _points(function, *basis)[: len(basis)]
     rows = [[one, *(at_point(one, point) for point in points)] for one in (function, *basis)]
@@ -29,10 +29,10 @@ def in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
 
 
 def same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool | None:
-    """Whether each of some functions is a sum of multiples of as many others, and the other way round.
+    """Return whether two lists of functions have the same linear combinations.
 
     Returns:
-        None where it cannot be told, or some are sums of multiples of the rest.
+        None if unknown, or if a list is not linearly independent.
     """
     if not (len(ones) == len(others) and _independent(ones) and _independent(others)):
         return None
@@ -41,7 +41,7 @@ def same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool 
 
 
 def _independent(basis: Sequence[Expression]) -> bool:
-    """Whether functions, few enough, are shown to be no sums of multiples of one another."""
+    """Return whether functions are proved linearly independent, and are at most `MOST_FUNCTIONS`."""
     points = _points(*basis)[: len(basis)]
     rows = [[at_point(one, point) for point in points] for one in basis]
     return len(basis) <= MOST_FUNCTIONS and _is_singular(rows) is False
@@ -53,9 +53,9 @@ def _points(*functions: Expression) -> list[dict[str, Expression]]:
 
 
 def _is_singular(rows: Sequence[Sequence[Expression]]) -> bool | None:
-    """Whether a determinant is zero: whether what is added in it is equal to what is subtracted.
+    """Return whether a determinant is zero, by comparing its positive and its negative terms.
 
-    Beside zero itself, values such as e^9000 would have to be known to thousands of digits.
+    Compared with zero, values such as e^9000 would have to be known to thousands of digits.
     """
     terms = [Apply("product", (row[0], minor(rows, at))) for at, row in enumerate(rows)]
     return same(Apply("sum", (ZERO, *terms[::2])), Apply("sum", (ZERO, *terms[1::2])))

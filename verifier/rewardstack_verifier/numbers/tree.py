@@ -16,7 +16,7 @@ class Number:
 
     Args:
         value: exact.
-        places: digits behind the decimal point; None where it was written without one, so that it is exact.
+        places: number of decimal places; None if it has no decimal point, so that it is exact.
     """
 
     value: Fraction
@@ -32,7 +32,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A variable, parameter or unknown by its name, its subscript included: `x`, `alpha`, `a_1`."""
+    """A variable, parameter or unknown by its name with its subscript: `x`, `alpha`, `a_1`."""
 
     name: str
 
@@ -53,27 +53,27 @@ class Apply:
 Expression: TypeAlias = Number | Constant | Symbol | Apply
 
 OVER_INDEX = frozenset(("sum over", "product over"))
-"""Operations on a body, the symbol that is its index, and the first and last value of that."""
+"""Operations on a body, the symbol of its index, and the first and last value of the index."""
 ONE = Number(Fraction(1))
 
 
 def integer(value: int) -> Number:
-    """An integer that is exact."""
+    """Return an integer as an exact number."""
     return Number(Fraction(value))
 
 
 def negative(of: Expression) -> Expression:
-    """The additive inverse; of a number, a number."""
+    """Return the additive inverse; for a number, a number."""
     return Number(-of.value, of.places) if isinstance(of, Number) else Apply("negative", (of,))
 
 
 def difference(minuend: Expression, subtrahend: Expression) -> Expression:
-    """One expression less another."""
+    """Return one expression minus another."""
     return Apply("sum", (minuend, negative(subtrahend)))
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it holds, each before its arguments."""
+    """Yield the expression and all its parts, each before its arguments."""
     left = [expression]
     while left:
         part = left.pop()
@@ -83,7 +83,7 @@ def parts(expression: Expression) -> Iterator[Expression]:
 
 
 def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
-    """The value of each argument; None where one of them has none."""
+    """Return the value of each argument; None if one has no value."""
     values = []
     for argument in arguments:
         found = value(argument)
@@ -94,10 +94,10 @@ def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T |
 
 
 def symbols(*expressions: Expression) -> frozenset[str]:
-    """The names of all symbols that stand in the expressions, other than the index of a sum or product over it."""
+    """Return the names of all symbols in the expressions, except the index of a sum or product."""
     found, indices = set[str](), set[str]()
     left = [*expressions]
-    while left:  # without `parts`: it is called for most of what is compared
+    while left:  # not with `parts`, because this runs for most comparisons
         part = left.pop()
         if isinstance(part, Apply):
             left += part.arguments
@@ -109,7 +109,7 @@ def symbols(*expressions: Expression) -> frozenset[str]:
 
 
 def renamed(expression: Expression, names: dict[str, str]) -> Expression:
-    """The expression with symbols renamed; those that `names` does not hold stay."""
+    """Return the expression with symbols renamed; those that are not in `names` stay."""
     if isinstance(expression, Symbol):
         return Symbol(names.get(expression.name, expression.name))
     if isinstance(expression, Apply):
@@ -118,7 +118,7 @@ def renamed(expression: Expression, names: dict[str, str]) -> Expression:
 
 
 def substituted(expression: Expression, name: str, by: Expression) -> Expression:
-    """The expression with each occurrence of a symbol replaced."""
+    """Return the expression with each occurrence of a symbol replaced."""
     if isinstance(expression, Symbol):
         return by if expression.name == name else expression
     if isinstance(expression, Apply):
@@ -127,12 +127,12 @@ def substituted(expression: Expression, name: str, by: Expression) -> Expression
 
 
 def determinant(rows: Sequence[Sequence[Expression]]) -> Expression:
-    """The determinant of a square matrix of few rows, by Laplace's expansion along the first column."""
+    """Return the determinant of a small square matrix by Laplace expansion along the first column."""
     terms = [Apply("product", (row[0], minor(rows, at))) for at, row in enumerate(rows)]
     addends = [negative(term) if at % 2 else term for at, term in enumerate(terms)]
     return ONE if not addends else addends[0] if len(addends) == 1 else Apply("sum", tuple(addends))
 
 
 def minor(rows: Sequence[Sequence[Expression]], at: int) -> Expression:
-    """The determinant without the first column and one row."""
+    """Return the determinant without the first column and one row."""
     return determinant([row[1:] for index, row in enumerate(rows) if index != at])

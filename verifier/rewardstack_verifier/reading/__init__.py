@@ -1,5 +1,5 @@
-"""What an answer says: its text as tokens (`lexer`, with `characters` and `commands` as its tables), those as syntax.
+"""Parse an answer: text to tokens (`lexer`, with the tables `characters` and `commands`), and tokens to syntax.
 
-Everything that changes a text's looks and not its meaning ends in the lexer: fonts, colours, sizes, spaces, delimiters,
-Unicode. The `parser` gives a tree of `syntax`, whose leaves are the expressions of `numbers.tree`.
+The lexer removes everything that changes the looks of a text but not its meaning: fonts, colors, sizes, spaces,
+delimiters, Unicode. The `parser` returns a tree of `syntax`, whose leaves are the expressions of `numbers.tree`.
 """

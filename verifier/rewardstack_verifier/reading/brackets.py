@@ -1,4 +1,4 @@
-"""Tokens in one form: brackets that are turned outwards, `]0, 1[`, fractions with a line inside, `{3 \\over 4}`."""
+"""Normalize tokens: outward brackets, `]0, 1[`, fractions with a line inside, `{3 \\over 4}`, and other notations."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 
 
 def turned_inwards(tokens: list[Token]) -> list[Token]:
-    """The tokens with parentheses in the place of brackets that are turned outwards.
+    """Replace outward brackets by parentheses.
 
     Args:
-        tokens: from `lex`; a bracket opens outwards where none is open, and closes so behind the second item of a pair.
+        tokens: from `lex`; `]` opens outwards if no bracket is open, and `[` closes so after the second item of a pair.
     """
     found: list[Token] = []
     expected: list[str] = []
@@ -37,7 +37,7 @@ def turned_inwards(tokens: list[Token]) -> list[Token]:
 
 
 def without_braces(tokens: list[Token]) -> list[Token]:
-    """The tokens without the braces that SymPy prints around the argument of a function: `f{\\left(x \\right)}`."""
+    """Remove the braces that SymPy prints around the argument of a function: `f{\\left(x \\right)}`."""
     found = list(tokens)
     for at in range(len(tokens) - 2, 0, -1):
         before, opened, bracket = tokens[at - 1 : at + 2]
@@ -49,7 +49,7 @@ def without_braces(tokens: list[Token]) -> list[Token]:
 
 
 def with_commas(tokens: list[Token]) -> list[Token]:
-    """The tokens with a comma in the place of the bar in a point's coordinates, `(2|-3)`, as German books have it."""
+    """Replace the bar in the coordinates of a point, `(2|-3)` as in German books, by a comma."""
     found = list(tokens)
     for start in (at for at, token in enumerate(tokens) if token.text == "("):
         end = next((at for at in range(start, len(tokens)) if tokens[at].text == ")"), start)
@@ -61,7 +61,7 @@ def with_commas(tokens: list[Token]) -> list[Token]:
 
 
 def chosen(tokens: list[Token]) -> list[Token]:
-    """The tokens with `{}_5C_2`, `{}^5C_2` and `{}_5P_2` as binomial coefficients, and these times a factorial."""
+    """Replace `{}_5C_2`, `{}^5C_2` and `{}_5P_2` by binomial coefficients, the last one times a factorial."""
     for at, token in enumerate(tokens):
         n, behind = _index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
         name = tokens[behind].text if n and behind < len(tokens) else ""
@@ -74,7 +74,7 @@ def chosen(tokens: list[Token]) -> list[Token]:
 
 
 def _index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
-    """What an index behind `_` or `^` holds, and where it ends; None where there is none."""
+    """Return the tokens of an index after `_` or `^`, and where it ends; None if there is none."""
     if tokens[at].text not in ("_", "^") or at + 1 >= len(tokens):
         return None, at
     if tokens[at + 1].text != "{":
@@ -84,7 +84,7 @@ def _index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
 
 
 def divided(tokens: list[Token]) -> list[Token]:
-    """The tokens with `{3 \\over 4}` as a fraction and `{n \\choose k}` as a binomial coefficient."""
+    """Replace `{3 \\over 4}` by a fraction and `{n \\choose k}` by a binomial coefficient."""
     at = next((at for at, token in enumerate(tokens) if token.kind == COMMAND and token.text in _DIVIDING), None)
     if at is None:
         return tokens
@@ -95,7 +95,7 @@ def divided(tokens: list[Token]) -> list[Token]:
 
 
 def _edge(tokens: list[Token], at: int, step: int) -> int:
-    """Where the group of a token opens (`step` -1) or closes (1); beyond the tokens where it does not."""
+    """Return where the group of a token opens (`step` -1) or closes (1); beyond the tokens if it does not."""
     depth = 0
     while 0 <= at + step < len(tokens):
         at += step

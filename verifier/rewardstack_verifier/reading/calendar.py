@@ -1,4 +1,4 @@
-"""Times of day and days of a year, as several languages write them."""
+"""Times of day and days of a year in several languages."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rewardstack_verifier.lexicon.calendar import (
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, Token, UnreadError
 from rewardstack_verifier.reading.syntax import Date, Time
-from rewardstack_verifier.reading.wording import said
+from rewardstack_verifier.reading.wording import as_text
 
 MOST_LETTERS = 60
-"""Of a date."""
+"""Maximum letters of a date."""
 
 
 def _by_name(rows: dict[str, str]) -> dict[str, int]:
-    """Places in a row, from one on, by name."""
+    """Return the positions of names in their rows, from 1 on."""
     return {
         name: at for row in rows.values() for at, names in enumerate(row.split(), start=1) for name in names.split("|")
     }
 
 
 def _any_of(names: object) -> str:
-    """A pattern of any of several phrases, the longest first."""
+    """Return a pattern that matches any of several phrases, the longest first."""
     assert isinstance(names, (str, dict))
     several = names.split("|") if isinstance(names, str) else list(names)
     return "|".join(re.escape(name).replace("\\ ", " ?") for name in sorted(several, key=len, reverse=True))
@@ -61,14 +61,14 @@ _DATES = tuple(
         r"(?:(?P<year>\d{4}) ?年 ?)?(?P<number>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]?",
     )
 )
-"""The forms of a date; one of digits alone only where the day cannot be the month, or the form says which is which."""
+"""Forms of a date; digits alone count only if the day cannot be the month, or the form tells which is which."""
 
 
 def time_of_day(tokens: list[Token]) -> Time:
-    """A time of day.
+    """Parse a time of day.
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not a time of day.
     """
     text = _line(tokens)
     if text in NAMED_HOURS:
@@ -80,7 +80,7 @@ def time_of_day(tokens: list[Token]) -> Time:
     value = numerals.number([first]) if rest else None
     match = _TIME.fullmatch(text if value is None else f"{value} {rest}")
     if match is None or int(match["hour"]) > 24:
-        raise UnreadError("no time of day")
+        raise UnreadError("not a time of day")
     early, late = match["morning"] or match["early"], match["afternoon"] or match["late"]
     if not (early or late or match["sign"]) or (match["sign"] == ":" and not match["minute"]):
         raise UnreadError("a number")
@@ -91,40 +91,40 @@ def time_of_day(tokens: list[Token]) -> Time:
 
 
 def _spoken(hour: str, minutes: int) -> Time:
-    """Half past three."""
+    """Parse an hour in words with minutes before or after it: half past three."""
     value = int(hour) if hour.isdecimal() else numerals.number([hour])
     if value is None or not 0 < value < 25:
-        raise UnreadError("no hour")
+        raise UnreadError("not an hour")
     return Time(int(value) - (minutes < 0), minutes % 60, "")
 
 
 def date(tokens: list[Token]) -> Date:
-    """A day of a year.
+    """Parse a day of a year.
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not a date.
     """
     text = _line(tokens)
     match = next((match for form in _DATES if (match := form.fullmatch(text))), None)
     if match is None or not 0 < int(match["day"]) < 32:
-        raise UnreadError("no date")
+        raise UnreadError("not a date")
     found = match.groupdict()
     month = _MONTHS[found["month"]] if found.get("month") else int(found["number"])
     weekday = _WEEKDAYS[found["weekday"]] if found.get("weekday") else 0
     if not 0 < month < 13:
-        raise UnreadError("no month")
+        raise UnreadError("not a month")
     return Date(month, int(match["day"]), found.get("year") or "", weekday)
 
 
 def _line(tokens: list[Token]) -> str:
-    """The tokens as text in small letters, without braces.
+    """Return the tokens as text in lower case, without braces.
 
     Raises:
         UnreadError: it is longer than any date, or mathematics.
     """
     if len(tokens) > MOST_LETTERS or any(token.kind == COMMAND for token in tokens):
         raise UnreadError("too long, or mathematics")
-    text = said([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
+    text = as_text([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
     text = text.replace(" .", ".")
     if len(text) > MOST_LETTERS:
         raise UnreadError("too long")

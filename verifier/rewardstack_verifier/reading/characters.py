@@ -1,4 +1,4 @@
-"""Characters of Unicode that stand for a notation of LaTeX or of ASCII: data."""
+"""Unicode characters with an equivalent in LaTeX or ASCII: data."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _SET_OF_EMPTY = re.compile(r"(?<![A-Za-z}])\{∅\}")
-"""Braces of a set, and no argument of a command."""
+"""The braces of a set, not those of a command's argument."""
 _DIGIT = re.compile(r"(?![0-9])\d")
 _INVISIBLE = dict.fromkeys(
     [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]
 )
-"""Characters of no width: joiners, marks of direction, soft hyphens, variation selectors."""
+"""Characters without width: joiners, direction marks, soft hyphens, variation selectors."""
 
 MARKS_ON_LETTERS = "[\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0e31-\u0e4e]"
-"""Vowels and accents that are characters of their own: a pattern."""
+"""A pattern of vowels and accents that are separate characters."""
 
 _COMMANDS = {
     "-": "−–—‐‑‒",
@@ -87,12 +87,12 @@ _COMMANDS = {
     "\\Omega ": "Ω",
     "\\mu ": "µ",
 }
-"""Notations, each with the characters that stand for it."""
+"""Notations and the characters that are replaced by them."""
 _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho . sigma tau upsilon phi"
     " chi psi omega"
 )
-"""In the order of Unicode, which has two small sigmas."""
+"""Names in the order of Unicode, which has two lower-case sigmas."""
 _TABLE: dict[int, str | None] = {
     **{ord(character): command for command, characters in _COMMANDS.items() for character in characters},
     **{0x3B1 + at: f"\\{name} " for at, name in enumerate(_GREEK.split()) if name != "."},
@@ -107,16 +107,16 @@ _TABLE: dict[int, str | None] = {
     **_INVISIBLE,
 }
 
-LONGEST_REMEMBERED = 1_000
-"""Characters of a text whose replacement is remembered."""
+LONGEST_CACHED = 1_000
+"""Maximum characters of a text whose replacement is cached."""
 
 
 def plain_characters(text: str) -> str:
-    """The text with characters that have a notation in LaTeX replaced by it; ASCII is as it was."""
+    """Replace characters that have a notation in LaTeX by it; ASCII is unchanged."""
     if text.isascii():
         return text
     text = _SET_OF_EMPTY.sub(r"\\{\\emptyset\\}", text)
-    return _replaced(text) if len(text) <= LONGEST_REMEMBERED else _replaced.__wrapped__(text)
+    return _replaced(text) if len(text) <= LONGEST_CACHED else _replaced.__wrapped__(text)
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""What the lexer does with commands of LaTeX: data. A command that is in no table is a token of its own."""
+"""How the lexer treats LaTeX commands: data. A command that is in no table is a token."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ DROPPED = names(
     " ensuremath mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering protect blacksquare"
     " checkmark qed , ; : ! > /"
 )
-"""Looks and spaces alone."""
+"""Commands that only change looks and spacing."""
 
 SPACES = names("quad qquad enspace thinspace medspace thickspace , ; : >")
-"""Of those, the ones that set a space."""
+"""Of those, the commands that add a space."""
 
 UNWRAPPED = names(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
     " mathclap mathrlap mathllap emph bold cancel hbox overbrace underbrace"
 )
-"""Fonts and frames of one argument, which stays."""
+"""Fonts and frames with one argument, which is kept."""
 
 TEXT = names("text textbf textit textrm textsf texttt textnormal mbox mathrm operatorname operatorname* textup")
-"""Of one argument, which is words, or a name set upright."""
+"""Commands with one argument of words, or of an upright name."""
 
 HIDDEN = names(
     "phantom hphantom vphantom hspace hspace* vspace vspace* color label tag tag* rule kern mspace leftroot uproot"
 )
-"""Of one argument, which nobody sees as part of the answer."""
+"""Commands with one argument that is not visible as part of the answer."""
 
-COLOURED = names("textcolor colorbox fcolorbox")
-"""Of two arguments: a colour, and what stays."""
+COLORED = names("textcolor colorbox fcolorbox")
+"""Commands with two arguments: a color, and the text that is kept."""
 
 ALIASES = {
     alias: name
@@ -89,7 +89,7 @@ ALIASES = {
     }.items()
     for alias in aliases.split()
 }
-"""Other names of one thing."""
+"""Aliases of commands by the name that they are replaced with."""
 
 DEGREES = names("degrees degree deg")
-"""Words for the sign of degrees."""
+"""Words for the degree sign."""

@@ -1,4 +1,4 @@
-"""Numbers written otherwise: `1A3_{16}`, `0.1(6)`, `3,5`, `1.234,56`, `22° 30'`."""
+"""Numbers in other notations: `1A3_{16}`, `0.1(6)`, `3,5`, `1.234,56`, `22° 30'`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SEXAGESIMAL = re.compile(r"(-?)(\d{1,4})degree(\d{1,2})'(?:(\d{1,2}(?:\.\d{1,9}
 
 
 def lettered_digits(tokens: list[Token]) -> Apply:
-    """Digits and their base.
+    """Parse digits with letters and their base.
 
     Raises:
-        UnreadError: it is no such number, or has no letter.
+        UnreadError: it is not such a number, or has no letter.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("{", "}"))
     match = _LETTERED.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
@@ -35,10 +35,10 @@ def lettered_digits(tokens: list[Token]) -> Apply:
 
 
 def bracketed_period(tokens: list[Token]) -> Number:
-    """A decimal whose repeating digits stand in parentheses.
+    """Parse a decimal with its repeating digits in parentheses.
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not such a decimal.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1])
     match = _PERIODIC.fullmatch(text) if len(tokens) <= MOST_TOKENS and ")" in text else None
@@ -50,10 +50,10 @@ def bracketed_period(tokens: list[Token]) -> Number:
 
 
 def with_decimal_comma(tokens: list[Token]) -> list[Token]:
-    """The tokens with the one comma between two numbers as a decimal point, and points between thousands left out.
+    """Replace the only comma between two numbers by a decimal point, and remove points between thousands.
 
     Raises:
-        UnreadError: no such comma stands there, or more than one, brackets, or a space beside it.
+        UnreadError: there is no such comma, or more than one, brackets, or a space next to it.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _thousands(tokens)
@@ -71,7 +71,7 @@ def with_decimal_comma(tokens: list[Token]) -> list[Token]:
 
 
 def is_certain(tokens: list[Token]) -> bool:
-    """Whether a comma can only be a decimal one: behind a zero or thousands with points, in a quantity, or in money."""
+    """Return whether a comma is certainly decimal: after zero or grouped thousands, in a quantity, or in money."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     behind = tokens[at + 2 : at + 3]
     units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in behind)
@@ -80,7 +80,7 @@ def is_certain(tokens: list[Token]) -> bool:
 
 
 def _thousands(tokens: list[Token]) -> int:
-    """How many tokens a number takes before a comma whose thousands points separate; 0 where there is none."""
+    """Return how many tokens a number with points between thousands takes before a comma; 0 if there is none."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     start = at - 1
     while start > 0 and _GROUP.fullmatch(tokens[start].text) and not tokens[start].spaced:
@@ -89,10 +89,10 @@ def _thousands(tokens: list[Token]) -> int:
 
 
 def sexagesimal(tokens: list[Token]) -> Apply:
-    """An angle as its degrees.
+    """Parse an angle with minutes and return its degrees.
 
     Raises:
-        UnreadError: it has no minutes, or is no such angle.
+        UnreadError: it has no minutes, or is not such an angle.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("^", "{", "}"))
     match = _SEXAGESIMAL.fullmatch(text) if len(tokens) <= MOST_TOKENS else None

@@ -1,4 +1,4 @@
-"""An answer's text as tokens: what does not change its meaning ends here."""
+"""Split an answer's text into tokens, without differences that do not change its meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, plain_characters
 from rewardstack_verifier.reading.commands import (
     ALIASES,
-    COLOURED,
+    COLORED,
     DEGREES,
     DROPPED,
     HIDDEN,
@@ -25,10 +25,10 @@ from rewardstack_verifier.stack import on_any_stack
 
 T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
-"""The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
+"""Kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
 
 _SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
-"""What stands between thousands."""
+"""Separators between thousands."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
     rf"|(?P<number>[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?:\.\d+)?"
@@ -48,20 +48,20 @@ _WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 _MARKS = _WRITTEN | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MOST_RAISED = 16
-"""Tokens of an exponent behind which a subscript is looked for."""
+"""Maximum tokens of an exponent after which a subscript is searched."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
-"""A comma in braces is a decimal one where no thousands stand behind it."""
+"""A comma in braces is decimal if no thousands follow it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
     rf"(?<=\d)\s?(?:\^?\{{\\(?:text|mathrm)\{{{_ENDING}\}}\}}|\^\{{{_ENDING}\}}|\^?\\(?:text|mathrm)\{{{_ENDING}\}}"
     rf"|{_ENDING}(?![A-Za-z]))"
 )
-"""The letters of `3rd`, which a date or a number does not need."""
+"""The letters of `3rd`, which are removed."""
 _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
-"""The letter for the sign of multiplication before a power of ten."""
+"""The letter x for multiplication before a power of ten."""
 _TIMES_BETWEEN = re.compile(r"(?<=[\d)]) [xX] (?=\.?\d)|(?<=[1-9])[xX](?=[1-9])|(?<=\d0)[xX](?=[1-9])")
-"""The letter for the sign of multiplication between numbers: `10 x 120`, `3x4`, but not the hexadecimal `0x10`."""
+"""The letter x for multiplication between numbers: `10 x 120`, `3x4`, but not the hexadecimal `0x10`."""
 _LETTER_BEFORE_EQUALS = r"(?=[A-Za-z](?:_\w)?\s*=)"
 _APART = re.compile(
     rf"(?<=[\d}})])\s*\\q?quad\s*{_LETTER_BEFORE_EQUALS}"
@@ -73,24 +73,24 @@ _COMMAND = re.compile(r"\\[A-Za-z]+")
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
 """A command with two backslashes, as in a string of a program."""
 _TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
-"""Behind which a group is an argument, even an empty one."""
+"""Tokens after which a group is an argument, even an empty one."""
 _ARGUMENT = re.compile(r"\s*\{")
 MOST_WRAPPED = 40
-"""Environments and groups that are around all of a text and are taken off."""
+"""Maximum environments and groups around the whole text that are removed."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
-"""A space as LaTeX writes it, of which stripping has left the backslash."""
+"""A LaTeX space of which stripping left only the backslash."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
-"""A character as HTML writes it."""
+"""An HTML entity."""
 
 
 class Token(NamedTuple):
     """A token.
 
     Args:
-        kind: one of the six.
-        text: of a command its name, the one of its aliases that stands for all.
-        word: whether it was written upright, as words are.
-        spaced: whether a space stands before it.
+        kind: one of the six kinds.
+        text: its text; for a command, its name, with aliases replaced.
+        word: whether it was upright, as words are.
+        spaced: whether a space is before it.
     """
 
     kind: str
@@ -100,14 +100,14 @@ class Token(NamedTuple):
 
 
 class UnreadError(Exception):
-    """A text is not read: it holds what no answer has, or no form that is known."""
+    """A text cannot be parsed: it contains something that no answer has, or has no known form."""
 
 
 def first_read(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
-    """What the first of several readers that reads tokens makes of them.
+    """Return the result of the first reader that can read the tokens.
 
     Raises:
-        UnreadError: none reads them.
+        UnreadError: none can read them.
     """
     for reader in readers:
         with suppress(UnreadError):
@@ -116,7 +116,7 @@ def first_read(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token
 
 
 def lex(text: str) -> list[Token]:
-    """The tokens of an answer.
+    """Split an answer into tokens.
 
     Args:
         text: of a bounded length, with or without `$` around it.
@@ -129,7 +129,7 @@ def lex(text: str) -> list[Token]:
     if "\\\\" in text and "\\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
     if _DOLLAR.findall(text).count("$") % 2:
-        text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
+        text = _DOLLAR.sub(r"\\$", text)  # an amount of money, because a formula would be closed
     text = _CUT_SPACE.sub("", text)
     if text.count("=") > 1:
         text = _with_commas(text)
@@ -147,12 +147,12 @@ def lex(text: str) -> list[Token]:
 
 
 def _with_commas(text: str) -> str:
-    """The text with a comma between two equations that space alone parts, where the first ends with a number."""
+    """Insert a comma between two equations that only space separates, if the first one ends with a number."""
     return _APART.sub(lambda space: f"{space['value'] or ''}, ", text)
 
 
 def _with_times(text: str) -> str:
-    """The text with a sign of multiplication for the letter x where that is no variable anywhere in it."""
+    """Replace the letter x by a multiplication sign, unless it is a variable anywhere in the text."""
     text = _TIMES.sub("*", text)
     if "x" not in text and "X" not in text:
         return text
@@ -161,7 +161,7 @@ def _with_times(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Whether two texts of any length and depth have the same tokens, so that nothing needs to be computed."""
+    """Return whether two texts of any length and depth have the same tokens, without computing anything."""
     try:
         return on_any_stack(_same_tokens)(one, other)
     except (UnreadError, RecursionError):
@@ -176,7 +176,7 @@ def _same_tokens(one: str, other: str) -> bool:
 
 
 def _with_plain_indices(tokens: list[Token]) -> list[str]:
-    """The texts of tokens, of `x_{i}` as of `x_i`, and of `H_2O` as of `H2O`."""
+    """Return the texts of tokens, with `x_{i}` as `x_i`, and `H_2O` as `H2O`."""
     texts = [token.text for token in tokens]
     for at in range(len(texts) - 2, 0, -1):
         if texts[at - 1] in ("_", "^") and texts[at : at + 3 : 2] == ["{", "}"] and len(texts[at + 1]) == 1:
@@ -193,7 +193,7 @@ class _Lexer:
         self.at = 0
 
     def tokens(self, word: bool, until: str = "") -> list[Token]:
-        """Tokens up to the brace that closes a group, where `until` is one."""
+        """Read tokens up to the brace that closes a group if `until` is one, else to the end."""
         tokens: list[Token] = []
         depth = 0
         spaced = False
@@ -239,9 +239,9 @@ class _Lexer:
             if name in ("left", "right", "mleft", "mright") and self.text.startswith(".", self.at):
                 self.at += 1
             return []
-        if name in HIDDEN or name in COLOURED:
+        if name in HIDDEN or name in COLORED:
             self._group(word)
-            return self._group(word) if name in COLOURED else []
+            return self._group(word) if name in COLORED else []
         if name in TEXT:
             return self._group(word=True)
         if name in UNWRAPPED:
@@ -251,7 +251,7 @@ class _Lexer:
         return [Token(COMMAND if alias.isalnum() and len(alias) > 1 else MARK, alias)]
 
     def _group(self, word: bool) -> list[Token]:
-        """The tokens of the argument that follows: a group in braces, or one token."""
+        """Read the argument that follows: a group in braces, or one token."""
         opened = _ARGUMENT.match(self.text, self.at)
         if opened:
             self.at = opened.end()
@@ -266,7 +266,7 @@ class _Lexer:
 
 
 def _wrapped(tokens: list[Token]) -> int:
-    """Return how many pairs of braces are around all tokens; something is left within them."""
+    """Return how many pairs of braces are around all tokens; at least one token is left inside."""
     opened: list[int] = []
     closes: dict[int, int] = {}
     for at, token in enumerate(tokens):
@@ -281,14 +281,14 @@ def _wrapped(tokens: list[Token]) -> int:
 
 
 def _is_one_row(tokens: list[Token]) -> bool:
-    """Whether an environment that sets rows below one another stands around all tokens, and holds one."""
+    """Return whether all tokens are one row in an environment for several rows."""
     if len(tokens) < 3 or tokens[0].kind != BEGIN or tokens[-1].kind != END or tokens[0].text not in SYSTEMS:
         return False
     return not any(token.kind in (BEGIN, END) or token.text == "\\\\" for token in tokens[1:-1])
 
 
 def _without_empty_groups(tokens: list[Token]) -> list[Token]:
-    """The tokens without `{}`, other than where one is an argument."""
+    """Return the tokens without `{}`, except as an argument."""
     if not any(one.text == "{" and other.text == "}" for one, other in pairwise(tokens)):
         return tokens
     found: list[Token] = []
@@ -303,7 +303,7 @@ def _without_empty_groups(tokens: list[Token]) -> list[Token]:
 
 
 def _in_order(tokens: list[Token]) -> list[Token]:
-    """The tokens with subscripts before exponents, and primes that are not raised: `v_0^2` for `v^2_0`."""
+    """Put subscripts before exponents, `v_0^2` for `v^2_0`, and lower raised primes."""
     if not any(token.text == "^" for token in tokens):
         return tokens
     found: list[Token] = []
@@ -325,12 +325,12 @@ def _in_order(tokens: list[Token]) -> list[Token]:
 
 
 def _is_decorated(tokens: list[Token]) -> bool:
-    """Whether tokens end with a letter under an accent: `\\bar{x}`."""
+    """Return whether tokens end with a letter under an accent: `\\bar{x}`."""
     return len(tokens) > 3 and [tokens[-3].text, tokens[-1].text] == ["{", "}"] and tokens[-4].text in DECORATIONS
 
 
 def _argument_end(tokens: list[Token], start: int) -> int:
-    """Where the argument ends that starts here, a group or one token; 0 where it is long or does not end."""
+    """Return where the argument that starts here ends, a group or one token; 0 if it is too long or not closed."""
     depth = 0
     for at in range(start, min(start + MOST_RAISED, len(tokens))):
         depth += {"{": 1, "}": -1}.get(tokens[at].text, 0)

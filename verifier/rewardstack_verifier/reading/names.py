@@ -1,10 +1,10 @@
-"""Names that have a meaning in an answer: functions, constants, relations, words that join: data."""
+"""Names with a meaning in an answer: functions, constants, relations, conjunctions: data."""
 
 from __future__ import annotations
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -35,10 +35,10 @@ FUNCTIONS = {
     "log": "log10",
     "log10": "log10",
 }
-"""By the name in a text, the operation; `log` without a base is the decimal one."""
+"""Operations by the function name in a text; `log` without a base is decimal."""
 
 INVERSES = {name: f"arc{name}" for name in names("sin cos tan cot sec csc sinh cosh tanh")}
-"""What a function with the exponent -1 is."""
+"""The inverse of a function with the exponent -1."""
 
 SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "GCD": "gcd", "HCF": "gcd", "lcm": "lcm", "LCM": "lcm"}
 """Functions of several arguments in parentheses."""
@@ -83,18 +83,18 @@ JOINING = {
 MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"))
 
 DETERMINANT = "vmatrix"
-"""A matrix between bars, which stand for its determinant."""
+"""A matrix between bars, which means its determinant."""
 
 SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
-"""Environments whose rows are equations, or conditions, one below the other."""
+"""Environments whose rows are equations or conditions."""
 
 DECORATIONS = names("vec hat bar tilde dot ddot")
-"""Commands of one argument that make another name of it."""
+"""Commands with one argument that make it a different name."""
 
 UNITS = names(
     "sq cu mm cm dm km nm in ft yd mi mg kg oz lb ml mL dl cl ms ns hr hp Hz Pa eV kJ kW kN kV mV mA mW MW GW GB MB kB"
 )
-"""Two letters that are a unit rather than two factors."""
+"""Letters that are a unit rather than factors."""
 
 UNIT_LETTERS = frozenset("mgshlLNJKVWACFT")
-"""Letters that are units where they are set upright behind a number."""
+"""Letters that are units if they are upright after a number."""

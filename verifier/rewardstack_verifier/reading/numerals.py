@@ -21,7 +21,7 @@ from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS
 
 MOST_WORDS = 20
 LEAST_LETTERS, MOST_LETTERS = 6, 60
-"""Of a word that is taken apart."""
+"""Length of a word that is split into parts."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _MARKS = re.compile(MARKS_ON_LETTERS)
 _INTEGER = f"[{''.join([*CHINESE_DIGITS, *CHINESE_TENS, *CHINESE_LARGE])}]{{1,30}}"
@@ -31,7 +31,7 @@ _DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.it
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """A row, by word."""
+    """A row of the lexicon, indexed by word."""
 
     small: dict[str, int]
     tens: frozenset[str]
@@ -49,11 +49,11 @@ class _Language:
 
 
 def number(words: list[str], language: str = "") -> Fraction | None:
-    """The number that words say; None where they say anything else, or are digits alone.
+    """Return the number that words mean; None if they mean anything else, or are only digits.
 
     Args:
-        words: in small letters; digits may stand before large ones.
-        language: of the words, as `LANGUAGES` names it; empty for any.
+        words: in lower case; digits may come before large numbers.
+        language: language of the words, as in `LANGUAGES`; empty for any.
     """
     if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
         return None
@@ -71,15 +71,15 @@ def number(words: list[str], language: str = "") -> Fraction | None:
 
 @lru_cache(maxsize=8192)
 def _without_marks(word: str) -> str:
-    """A word without vowels that are characters of their own, and what a name may hold beside letters."""
+    """Return a word without vowel signs and accents that are separate characters."""
     return _MARKS.sub("", word)
 
 
 def split(word: str, behind_number: bool) -> list[str]:
-    """A word of Chinese as a number and what is counted; anything else as it is.
+    """Split a Chinese word into a number and what is counted; other words are unchanged.
 
     Args:
-        behind_number: whether digits stand before it, to which a large number may belong.
+        behind_number: whether digits come before it, which a large number can multiply.
     """
     match = re.match("[万萬亿億千百]+", word) if behind_number else _CHINESE.match(word)
     if match is None or (word[match.end() :] and word[match.end()] not in CHINESE_COUNTERS):
@@ -95,11 +95,11 @@ def _signed(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _mixed(words: list[str], language: _Language) -> Fraction | None:
-    """A whole number, a fraction, or both."""
+    """Return a whole number, a fraction, or both; None if it is none of these."""
     if words and words[0] in language.half_more:
         whole = _whole(words[1:], language)
         return None if whole is None else whole + Fraction(1, 2)
-    words = _taken_apart(words, language)
+    words = _split_compounds(words, language)
     if words and words[0] in language.articles and words[1:]:
         words = ["1", *words[1:]] if words[1] in language.large or words[1] in language.parts else words
     value = _part(words, language)
@@ -119,7 +119,7 @@ def _zero(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _part(words: list[str], language: _Language) -> Fraction | None:
-    """Two thirds; a part alone only where it is a half."""
+    """Return a fraction such as two thirds; without a numerator only a half."""
     if not words:
         return None
     name = words[-1]
@@ -140,7 +140,7 @@ def _small(word: str, language: _Language) -> int:
 
 
 def _ordinal(words: list[str], language: _Language) -> Fraction | None:
-    """The place that words give: 23 for the twenty-third."""
+    """Return the number of an ordinal: 23 for the twenty-third."""
     if not words:
         return None
     *before, last = words
@@ -153,7 +153,7 @@ def _ordinal(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _whole(words: list[str], language: _Language) -> Fraction | None:
-    """Hundreds, tens and ones, in groups of large numbers."""
+    """Add up hundreds, tens and ones, in groups of large numbers."""
     total, group, limit = Fraction(0), Fraction(0), 10**18
     last = ""
     for at, word in enumerate(words):
@@ -175,7 +175,7 @@ def _whole(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _follows(word: str, last: str, before: str, group: Fraction, language: _Language) -> bool:
-    """Whether a number below a hundred may stand behind the last word: alone, behind hundreds, ones behind tens."""
+    """Return whether a number below 100 may follow the last word: alone, after hundreds, or ones after tens."""
     value = language.small[word]
     if last in language.below and word in language.tens:
         return 0 < language.small.get(before, 0) < 10
@@ -191,17 +191,17 @@ def _follows(word: str, last: str, before: str, group: Fraction, language: _Lang
 
 
 def _is_eighty(word: str, last: str, group: Fraction) -> bool:
-    """Whether it is the second word of "quatre-vingt"."""
+    """Return whether it is the second word of "quatre-vingt"."""
     return word in ("vingt", "vingts") and last == "quatre" and group % 100 == 4
 
 
-def _taken_apart(words: list[str], language: _Language) -> list[str]:
-    """Words, of which one that is not known is cut into several that are: "fünfundzwanzig"."""
+def _split_compounds(words: list[str], language: _Language) -> list[str]:
+    """Split unknown words into known ones: "fünfundzwanzig"."""
     known = language.small.keys() | language.large.keys() | language.joining
     parts: list[str] = []
     for word in words:
         if language.and_a_half and word.endswith(language.and_a_half) and word not in language.fixed:
-            parts += [*_taken_apart([word.removesuffix(language.and_a_half)], language), "und", "halb"]
+            parts += [*_split_compounds([word.removesuffix(language.and_a_half)], language), "und", "halb"]
         elif word not in known and word[:1] in language.joining and (word[1:] in known or word[1:] in language.parts):
             parts += [word[:1], word[1:]]
         else:
@@ -214,7 +214,7 @@ def _pieces_of(word: str, known: set[str]) -> list[str] | None:
 
 
 def _pieces(word: str, known: set[str]) -> list[str] | None:
-    """The known words that a word is made of, the longest first; None where it is made of others, too."""
+    """Split a word into known words, the longest first; None if that is not possible."""
     best: list[list[str] | None] = [[], *[None] * len(word)]
     for end in range(1, len(word) + 1):
         for start in range(max(0, end - 16), end):
@@ -226,7 +226,7 @@ def _pieces(word: str, known: set[str]) -> list[str] | None:
 
 
 def _chinese(text: str) -> Fraction | None:
-    """A numeral of Chinese, or digits with a large one."""
+    """Return the value of a Chinese numeral, or of digits with a large number; None if it is neither."""
     scaled = re.fullmatch(r"(\d+(?:\.\d+)?)([万萬亿億千百]{1,3})", text)
     if scaled:
         size = 1
@@ -251,7 +251,7 @@ def _chinese(text: str) -> Fraction | None:
 
 
 def _chinese_integer(text: str) -> int:
-    """Digits in their places, or with tens, hundreds and large numbers."""
+    """Return the value of positional digits, or of digits with tens, hundreds and large numbers."""
     if text and all(character in CHINESE_DIGITS for character in text):
         return int(text.translate(_DIGITS))
     total = group = digit = 0
@@ -295,5 +295,5 @@ def _fixed(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _by_word(words: str, values: range | tuple[int, ...]) -> dict[str, int]:
-    """Values by word, of which several stand for one with `|` between."""
+    """Return the values by word; `|` separates several words for one value."""
     return {name: value for names, value in zip(words.split(), values, strict=False) for name in names.split("|")}

@@ -1,4 +1,4 @@
-"""Said of each member of a set: `k\\pi, k \\in \\mathbb{Z}`, "2n + 1 for any integer n", "f(x) = x for all x"."""
+"""Parse statements about each member of a set: `k\\pi, k \\in \\mathbb{Z}`, "2n + 1 for any integer n"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewardstack_verifier.reading.syntax import Family, Node, Relation
 _BEFORE = names(
     ", ( ; forall where for with and any all some every each is an a number numbers der die für entier entière"
 )
-"""Signs and words between what is said and its parameter, or between that and its set."""
+"""Signs and words before a parameter or its set."""
 _BEHIND = names(") .")
 _SETS = {
     **dict.fromkeys(("Z", "integer", "integers", "entier", "entiers", "entero", "enteros", "ganz", "целое"), "Z"),
@@ -19,20 +19,20 @@ _SETS = {
     **dict.fromkeys(("R", "real", "reals", "reell", "reelle", "réel", "real"), "R"),
 }
 MOST_TOKENS = 12
-"""Of what is said of the parameter."""
+"""Maximum tokens of a declaration."""
 
 
 def family(tokens: list[Token]) -> Family | Relation:
-    """What holds for each member of a set, said behind it; an equation for a function, which holds for all, alone.
+    """Parse an answer with a parameter and its set; an equation for a function and its argument is returned alone.
 
     Raises:
-        UnreadError: no set of a parameter is said at its end, or what it holds for is not read.
+        UnreadError: it does not end with a parameter and its set, or the text before them cannot be parsed.
     """
     for at in range(max(1, len(tokens) - MOST_TOKENS), len(tokens)):
-        said = [token.text for token in tokens[at:] if token.text not in ("mathbb", "{", "}", "mathbf")]
-        while said and said[-1] in _BEHIND:
-            said.pop()
-        if tokens[at].text in _BEFORE and (declared := _declared(said)):
+        declaration = [token.text for token in tokens[at:] if token.text not in ("mathbb", "{", "}", "mathbf")]
+        while declaration and declaration[-1] in _BEHIND:
+            declaration.pop()
+        if tokens[at].text in _BEFORE and (declared := _declared(declaration)):
             of, (parameter, domain) = formula(tokens[:at]), declared
             if isinstance(of, Relation) and _is_argument(parameter, of.sides[0]):
                 return of
@@ -41,19 +41,19 @@ def family(tokens: list[Token]) -> Family | Relation:
     raise UnreadError("no parameter")
 
 
-def _declared(said: list[str]) -> tuple[str, str] | None:
-    """The parameter and its set, if one is said, in `, k in Z`, `where k is an integer`, `for any k`."""
-    told = [word for word in said if word not in _BEFORE]
-    if len(told) == 1 and len(told[0]) == 1 and told[0].isalpha():
-        return told[0], ""
-    if len(told) == 3 and told[1] == "in" and told[2] in _SETS:
-        return told[0], _SETS[told[2]]
-    if len(told) == 2 and (told[0] in _SETS) != (told[1] in _SETS):
-        letter, domain = sorted(told, key=len)
+def _declared(declaration: list[str]) -> tuple[str, str] | None:
+    """Return the parameter and its set (if given) of `, k in Z`, `where k is an integer`, `for any k`; else None."""
+    words = [word for word in declaration if word not in _BEFORE]
+    if len(words) == 1 and len(words[0]) == 1 and words[0].isalpha():
+        return words[0], ""
+    if len(words) == 3 and words[1] == "in" and words[2] in _SETS:
+        return words[0], _SETS[words[2]]
+    if len(words) == 2 and (words[0] in _SETS) != (words[1] in _SETS):
+        letter, domain = sorted(words, key=len)
         return (letter, _SETS[domain]) if len(letter) == 1 and domain in _SETS else None
     return None
 
 
 def _is_argument(letter: str, side: Node) -> bool:
-    """Whether a side of an equation is a function of a letter: `f(x)`."""
+    """Return whether a side of an equation is a function of a letter: `f(x)`."""
     return isinstance(side, Apply) and side.operation.startswith("call ") and letter in symbols(side)

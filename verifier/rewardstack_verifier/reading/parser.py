@@ -1,4 +1,4 @@
-"""Tokens as a tree: a recursive descent over lists, relations, sums, products, functions, environments and atoms."""
+"""Parse tokens into a tree by recursive descent: lists, relations, sums, products, functions, environments, atoms."""
 
 from __future__ import annotations
 
@@ -68,54 +68,54 @@ from rewardstack_verifier.reading.units import named as unit_named
 
 T = TypeVar("T")
 MAX_DEPTH = 40
-"""Brackets, fractions and functions within one another."""
+"""Maximum nesting of brackets, fractions and functions."""
 AFTER_ALL = Token(END, "")
-"""What stands behind the last token."""
+"""The token after the last one."""
 MAX_SETS = 50
-"""Unions, intersections and differences side by side."""
+"""Maximum unions, intersections and differences in a row."""
 _RAISING = frozenset("^_'")
 _STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
-"""Where a product of factors that stand side by side ends."""
+"""Tokens that end a product of adjacent factors."""
 MOST_ROWS = 4
-"""Of a determinant, which is written out, and of a matrix that is multiplied with another, and columns."""
+"""Maximum rows and columns of a determinant, which is expanded, and of a matrix in a product of matrices."""
 _OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
 MOST_TERMS = 100
-"""Of a sum or product over an index that is written out."""
+"""Maximum terms of a sum or product over an index that is expanded."""
 _FIGURES = names("angle triangle")
 """Commands before the letters of a figure's name."""
 MOST_FACTORS = 2
-"""Letters side by side that are factors; more are a word, or may be."""
+"""Maximum adjacent letters that are read as factors; longer ones may be a word."""
 _VOWELS = frozenset("aeiouy")
 _ARGUMENTS = frozenset("xtns")
-"""Letters that a function is said of."""
+"""Usual argument letters of functions."""
 _REPEATING = names("repeating recurring")
-"""Words for the dots behind a decimal whose last digits repeat."""
+"""Words for the dots after a decimal whose last digits repeat."""
 _ABOVE = names("* star dagger max min")
-"""What stands raised behind a letter and is part of its name, beside words."""
+"""Superscripts of a letter that are part of its name, in addition to words."""
 MOST_BELOW = 24
-"""Tokens of a subscript."""
+"""Maximum tokens of a subscript."""
 MOST_ARGUMENTS = 6
-"""Of a function that is named by a letter."""
+"""Maximum arguments of a function that is named by a letter."""
 CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
-"""What may close each bracket."""
+"""The brackets that can close each bracket."""
 
 
 def formula(tokens: list[Token]) -> Node:
-    """The tree of an answer that is a formula, or a list of such.
+    """Parse an answer that is a formula, or a list of formulas.
 
     Args:
         tokens: from `lex`.
 
     Raises:
-        UnreadError: it holds what this does not know: words, an integral.
+        UnreadError: it contains something that cannot be parsed, such as words or an integral.
     """
     return _Parser(tokens).whole()
 
 
 class _Parser:
-    """Reads tokens one after another, by recursive descent.
+    """Recursive-descent parser of tokens.
 
-    From lists and relations down to sums, products, functions, environments, and what is held together.
+    It goes from lists and relations down to sums, products, functions, environments and atoms.
 
     Args:
         tokens: from `lex`.
@@ -127,10 +127,10 @@ class _Parser:
         self._depth = 0
         self._bars = 0
         self._indices: frozenset[str] = frozenset()
-        """Of the sums around: there `i` is a letter."""
+        """Indices of the sums around; within them `i` is a letter."""
 
     def whole(self) -> Node:
-        """All tokens as one node."""
+        """Parse all tokens as one node."""
         if not self._tokens:
             raise UnreadError("nothing")
         items, joined = self._items()
@@ -140,7 +140,7 @@ class _Parser:
         return items[0] if len(items) == 1 and not joined else Sequence("", tuple(items), "", tuple(joined))
 
     def _items(self, *ends: str) -> tuple[list[Node], list[str]]:
-        """Items up to one of the brackets, which is not taken, and what joins them."""
+        """Parse items up to one of the brackets, which is not consumed; return them and what joins them."""
         items: list[Node] = [self._relation()]
         joined: list[str] = []
         while True:
@@ -151,7 +151,7 @@ class _Parser:
             items.append(self._relation())
 
     def _joiner(self) -> str:
-        """The last of the commas and words between two items; nothing where there is none."""
+        """Consume the commas and words between two items and return the joiner; empty if there is none."""
         joiner = ""
         while True:
             token = self._peek()
@@ -164,7 +164,7 @@ class _Parser:
             self._next()
 
     def _joins(self, token: Token) -> bool:
-        """Whether the next token is "and" or the like; a letter alone may be one where it is upright and not raised."""
+        """Return whether a token is "and" or a similar word; a single letter must be upright and not raised."""
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
         if token.kind != LETTERS or token.text not in JOINING:
@@ -212,7 +212,7 @@ class _Parser:
         return left
 
     def _set_operator(self, left: Node) -> str:
-        """What combines two sets: the letter U as well, behind an interval."""
+        """Consume the operator between two sets, which after an interval may also be the letter U; empty if none."""
         if isinstance(left, (Sequence, Combination)) and self._take("U"):
             return "cup"
         return self._take("cup", "cap", "setminus")
@@ -236,7 +236,7 @@ class _Parser:
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined))
 
     def _set_builder(self) -> SetBuilder | None:
-        """A member, a bar or a colon, and conditions up to the brace that closes; None, nothing taken, if not so."""
+        """Parse `member | conditions` up to the closing brace; None, with nothing consumed, if the tokens differ."""
         start, self._bars = self._at, 1
         try:
             member = self._relation()
@@ -262,11 +262,11 @@ class _Parser:
         while (sign := self._take(*SIGNS)) and not self._ends():
             total = signed(sign, total, expression(self._product()))
         if sign:
-            raise UnreadError("a sign with nothing behind it")
+            raise UnreadError("a sign without an operand")
         return total
 
     def _sum_of_matrices(self, total: Node) -> Node:
-        """Matrices of one shape, added entry by entry."""
+        """Add matrices of one shape entry by entry."""
         while sign := self._take("+", "-"):
             term = self._product()
             if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
@@ -316,11 +316,11 @@ class _Parser:
             factors.append(expression(factor))
 
     def _begins_power(self, before: Node) -> bool:
-        """Whether the next number has an exponent or a factorial, `2^6 3^5`, and an operation stands before it."""
+        """Return whether an operation is followed by a number with an exponent or a factorial, as in `2^6 3^5`."""
         return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
 
     def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
-        """A matrix, or a point, each entry multiplied; by a letter only a matrix, for `f(1, 2)` is none."""
+        """Multiply each entry of a matrix, or of a point by a factor without letters, as `f(1, 2)` is not a product."""
         if isinstance(of, Matrix):
             return Matrix(tuple(tuple(product([factor, expression(one)]) for one in row) for row in of.rows))
         if symbols(factor) or of.opening not in ("(", "<"):
@@ -328,15 +328,15 @@ class _Parser:
         return replace(of, items=tuple(product([factor, expression(one)]) for one in of.items))
 
     def _mixed(self, whole: Node, factors: list[Expression]) -> Expression:
-        """A mixed number on one line: `1 1/2`."""
+        """Parse the fraction of a mixed number on one line: `1 1/2`."""
         over, slash, under = (self._next() for _ in range(3))
         digits = over.text.isdecimal() and slash.text == "/" and under.text.isdecimal()
         if factors or not digits or not is_integer(whole) or not 0 < int(over.text) < int(under.text):
-            raise UnreadError("a number behind a number or a letter")
+            raise UnreadError("a number after a number or a letter")
         return Apply("sum", (whole, Apply("quotient", (number(over.text), number(under.text)))))
 
     def _begins_factor(self) -> bool:
-        """Whether a factor follows with no sign before it."""
+        """Return whether a factor follows without a sign before it."""
         token = self._peek()
         if (
             token is AFTER_ALL
@@ -376,7 +376,7 @@ class _Parser:
                 return node
 
     def _base(self) -> Expression:
-        """Of a number: its subscript, in digits or as a word."""
+        """Parse the subscript of a number: its base in digits or as a word."""
         word = [self._peek(at) for at in range(3)]
         value = numerals.number([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
         if value is None or word[1].kind != LETTERS:
@@ -417,7 +417,7 @@ class _Parser:
         return self._symbol(name)
 
     def _symbol(self, name: str) -> Node:
-        """What a command stands for that is applied to nothing: a constant, a letter, a point, a set."""
+        """Parse a command without arguments: a constant, a letter, a point, a set."""
         if name in CONSTANTS:
             return Constant(CONSTANTS[name])
         if name in GREEK:
@@ -437,7 +437,7 @@ class _Parser:
         raise UnreadError(f"the command {name}")
 
     def _named_set(self, name: str) -> NamedSet:
-        """A set by its letter, with what stands above it: `R^+`."""
+        """Return a set by its letter and its superscript: `R^+`."""
         ahead = [self._peek(at).text for at in range(4)]
         for length, sign in ((2, ahead[1]), (4, ahead[2])):
             if ahead[0] == "^" and sign in ("+", "-", "*") and (length == 2 or (ahead[1], ahead[3]) == ("{", "}")):
@@ -453,7 +453,7 @@ class _Parser:
         return Apply("root", (self._argument(whole=True), index))
 
     def _over_index(self, operation: str) -> Expression:
-        """A sum or product from a first to a last value of an index, of the product that stands behind."""
+        """Parse a sum or product over an index, with its first and last value and the product that follows."""
         self._expect("_")
         self._expect("{")
         indices, self._indices = self._indices, self._indices | {self._peek().text}
@@ -463,7 +463,7 @@ class _Parser:
             self._indices = indices
 
     def _over(self, operation: str) -> Expression:
-        """A sum or product from its index on."""
+        """Parse a sum or product from its index on."""
         index = self._inside(self._sum)
         self._expect("=")
         first = expression(self._inside(self._sum))
@@ -471,7 +471,7 @@ class _Parser:
         self._expect("^")
         last = self._argument(whole=True)
         if not isinstance(index, Symbol) or index.name in symbols(first, last):
-            raise UnreadError("an index that is no letter")
+            raise UnreadError("an index that is not a letter")
         body = expression(self._inside(self._product))
         if is_integer(first) and is_integer(last) and 0 <= last.value - first.value < MOST_TERMS:
             terms = (substituted(body, index.name, integer(at)) for at in range(int(first.value), int(last.value) + 1))
@@ -505,15 +505,15 @@ class _Parser:
         return value if exponent is None else Apply("power", (value, exponent))
 
     def _at_degrees(self) -> bool:
-        """Whether degrees are next, `^\\circ`: they are the argument's, and another power is the function's."""
+        """Return whether degrees, `^\\circ`, follow: they belong to the argument, other powers to the function."""
         return "degree" in (self._peek(1).text, self._peek(1).text == "{" and self._peek(2).text)
 
     def _power(self) -> Node:
-        """An atom with what stands behind it."""
+        """Parse an atom with its postfix operators."""
         return self._postfix(self._atom())
 
     def _function_argument(self) -> Expression:
-        """In brackets, or as far as the product goes that stands behind: `sin 2x`, `ln x/2` being of `x` alone."""
+        """Parse an argument in brackets, or else the product that follows: `sin 2x`; `ln x/2` applies to `x` only."""
         if (opening := self._peek().text) in ("(", "[", "{", "|"):
             argument = self._inside(self._atom)
             raised = self._peek().text == "^" and (opening in ("{", "|") or self._at_degrees())
@@ -535,7 +535,7 @@ class _Parser:
         return self._rows(environment)
 
     def _system(self) -> Node:
-        """Rows of relations, aligned at their signs, or of values beside their conditions."""
+        """Parse rows of relations that are aligned at their signs, or of values with their conditions."""
         end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
         if end is None:
             raise UnreadError("a system that is not closed")
@@ -574,7 +574,7 @@ class _Parser:
         return Matrix(tuple(tuple(row) for row in rows if row))
 
     def _argument(self, whole: bool = False) -> Expression:
-        """The argument of a command: a group, or one token, of a number one digit unless it is taken `whole`."""
+        """Parse the argument of a command: a group or one token, of which only one digit or letter unless `whole`."""
         token = self._peek()
         if token.kind == NUMBER and not whole and token.text.isdecimal() and len(token.text) > 1:
             self._leave(token, token.text[1:])
@@ -587,7 +587,7 @@ class _Parser:
     def _atom(self) -> Node:
         token = self._next()
         if token is AFTER_ALL:
-            raise UnreadError("it ends too early")
+            raise UnreadError("an incomplete formula")
         if token.kind == NUMBER:
             return self._number(token.text)
         if token.kind == LETTERS:
@@ -600,7 +600,7 @@ class _Parser:
             return self._absolute()
         if token.kind == COMMAND:
             return self._command(token.text)
-        raise UnreadError(f"{token.text!r} begins nothing")
+        raise UnreadError(f"{token.text!r} at the beginning of a term")
 
     def _number(self, digits: str) -> Number:
         if self._peek().text in ("bar", "dot"):
@@ -616,7 +616,7 @@ class _Parser:
         return periodic
 
     def _repeating(self, digits: str) -> Number:
-        """A decimal whose last digits, under a line, repeat for ever."""
+        """Parse a decimal whose last digits, under a bar, repeat."""
         self._next()
         group, repeated, closed = self._next(), self._next(), self._next()
         whole, point, fixed = digits.partition(".")
@@ -644,15 +644,15 @@ class _Parser:
             return Symbol(name)
         if token.word or name in UNITS or (len(name) > MOST_FACTORS and not self._are_factors(token)):
             raise UnreadError(f"the word {name!r}")
-        # Letters side by side are factors; what follows belongs to the last.
+        # Adjacent letters are factors; what follows belongs to the last one.
         self._at -= 1
         self._leave(token, name[1:])
         return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
 
     def _are_factors(self, token: Token) -> bool:
-        """Whether three letters or more are no word: neighbours in the alphabet, or without a vowel: `zyx`, `mgh`."""
+        """Return whether three or more letters are not a word: consecutive in the alphabet or without vowels: `zyx`."""
         name = token.text
-        if _are_neighbours(name):
+        if _are_neighbors(name):
             return True
         if len(name) != MOST_FACTORS + 1 or not _VOWELS.isdisjoint(name.lower()) or name.isupper() or unit_named(name):
             return False
@@ -660,9 +660,9 @@ class _Parser:
         return before is None or before.kind != NUMBER or not token.spaced  # `12 pcs`
 
     def _named(self, name: str) -> Expression:
-        """A letter with its subscript, primes, and the arguments of a function that it names."""
+        """Parse a letter's subscript and primes, and the arguments if it names a function."""
         if [self._peek(at).text for at in range(6)] == ["_", "{", "1", ",", "2", "}"]:
-            self._at += 6  # of both: `x_{1,2} = 2 \pm 1`
+            self._at += 6  # both values: `x_{1,2} = 2 \pm 1`
             return Symbol(name)
         behind = self._peek()
         if name in "Cc" and behind.kind == NUMBER and len(behind.text) == 1 and not behind.spaced:
@@ -680,7 +680,7 @@ class _Parser:
         return Symbol(marked)
 
     def _marked(self, name: str) -> str:
-        """A name with what is part of it, in one form: `x_{\\max}`, `\\omega'_L`, `v^*`."""
+        """Return a name with its subscript, superscript and primes in one form: `x_{\\max}`, `\\omega'_L`, `v^*`."""
         below = above = primes = ""
         while True:
             if not below and self._take("_"):
@@ -693,7 +693,7 @@ class _Parser:
                 return name + below + above + primes
 
     def _below(self) -> str:
-        """A subscript, by its letters, digits and signs alone, so that its font does not count."""
+        """Parse a subscript as its letters, digits and signs, so that its font does not count."""
         token = self._peek()
         if token.text == "{":
             return self._group_below()
@@ -715,10 +715,10 @@ class _Parser:
             found.append(token.text)
             if not depth:
                 return "".join(text for text in found if text not in ("{", "}"))
-        raise UnreadError("a subscript that is too long, or does not end")
+        raise UnreadError("a subscript that is too long or not closed")
 
     def _above(self) -> str:
-        """What is raised and part of a name: a star, a word. Nothing, and nothing taken, where it is an exponent."""
+        """Consume a superscript that is part of a name: a star or a word; return an empty string for an exponent."""
         grouped = self._peek(1).text == "{"
         token = self._peek(1 + grouped)
         word = token.kind == LETTERS and token.word and len(token.text) > 1
@@ -729,9 +729,9 @@ class _Parser:
         return token.text
 
     def _names_function(self) -> bool:
-        """Whether a letter that stands for a function follows in parentheses, and an equals sign: `y(x) =`.
+        """Return whether a letter names a function: parentheses with letters and an equals sign follow, `y(x) =`.
 
-        So do several letters, and one that the function is said with: `\\Phi(x, y) =`, `v(h) = \\sqrt{2gh}`.
+        A single argument must be a usual letter, or occur after the equals sign: `\\Phi(x, y) =`, `v(h) = \\sqrt{2gh}`.
         """
         if self._peek().text != "(":
             return False
@@ -746,7 +746,7 @@ class _Parser:
         return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in behind)
 
     def _chosen(self) -> Expression | None:
-        """A binomial coefficient as `C(5, 2)`."""
+        """Parse a binomial coefficient as `C(5, 2)`; None if it is not one."""
         opened, n, comma, k, closed = (self._peek(at) for at in range(5))
         numbers = n.text.isdecimal() and k.text.isdecimal()
         if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):
@@ -771,7 +771,7 @@ class _Parser:
         return token
 
     def _take(self, *texts: str) -> str:
-        """The next token's text if it is one of these, else nothing."""
+        """Consume and return the next token's text if it is one of these; otherwise return an empty string."""
         token = self._peek()
         if token is AFTER_ALL or token.text not in texts:
             return ""
@@ -785,7 +785,7 @@ class _Parser:
         return found
 
     def _inside(self, read: Callable[[], T]) -> T:
-        """What `read` gives, in brackets of its own: bars open again."""
+        """Return what `read` returns inside brackets, where bars are opening again."""
         bars, self._bars = self._bars, 0
         try:
             return self._nested(read)
@@ -793,7 +793,7 @@ class _Parser:
             self._bars = bars
 
     def _nested(self, read: Callable[[], T]) -> T:
-        """What `read` gives, one level further in."""
+        """Return what `read` returns one level deeper."""
         if self._depth >= MAX_DEPTH:
             raise UnreadError("too deeply nested")
         self._depth += 1
@@ -803,27 +803,27 @@ class _Parser:
             self._depth -= 1
 
     def _leave(self, token: Token, text: str) -> None:
-        """Leaves of the next token what is not taken yet."""
+        """Leave the rest of the next token's text to be read."""
         self._tokens[self._at] = token._replace(text=text)
 
 
 def _matrix_rows(items: list[Node]) -> tuple[tuple[Node, ...], ...]:
-    """The rows of a matrix as programs write it, `[[1, 2], [3, 4]]`; nothing where these are none."""
+    """Return the rows of a matrix as programs write it, `[[1, 2], [3, 4]]`; empty if it is not a matrix."""
     rows = tuple(item.items for item in items if isinstance(item, Sequence) and item.opening + item.closing == "[]")
     return rows if len(rows) == len(items) > 1 and len(set(map(len, rows))) == 1 else ()
 
 
 def multiplied(matrix: Matrix, by: Node) -> Matrix:
-    """A small matrix times another.
+    """Multiply two small matrices.
 
     Raises:
-        UnreadError: their shapes do not fit, or one is large.
+        UnreadError: their shapes do not match, or one is large.
     """
     rows = matrix.rows
     columns = tuple(zip(*by.rows, strict=True)) if isinstance(by, Matrix) and len(set(map(len, by.rows))) == 1 else ()
     lengths = {*map(len, rows), *map(len, columns)}
     if not columns or len(lengths) > 1 or max(len(rows), len(columns), *lengths) > MOST_ROWS:
-        raise UnreadError("matrices that are not multiplied")
+        raise UnreadError("matrices that cannot be multiplied")
     return Matrix(tuple(tuple(_inner_product(row, column) for column in columns) for row in rows))
 
 
@@ -837,11 +837,11 @@ def _shape(matrix: Matrix) -> list[int]:
 
 
 def _is_letter(token: Token) -> bool:
-    """Whether it is one letter, of any alphabet that formulas have."""
+    """Return whether it is a single letter, Latin or Greek."""
     return token.text in GREEK or (token.kind == LETTERS and len(token.text) == 1)
 
 
-def _are_neighbours(letters: str) -> bool:
-    """Whether small letters are some that follow one another in the alphabet, in any order: `zyx`."""
+def _are_neighbors(letters: str) -> bool:
+    """Return whether lower-case letters are consecutive in the alphabet, in any order: `zyx`."""
     codes = sorted(map(ord, letters))
     return letters.islower() and codes == list(range(codes[0], codes[0] + len(codes)))

@@ -1,4 +1,4 @@
-"""Functions by cases: values, each beside the condition under which it holds."""
+"""Functions by cases: values with the conditions under which they hold."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ MOST_CASES = 12
 
 
 def piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> Apply:
-    """Rows of values and conditions as one expression.
+    """Parse rows of values and conditions into one expression.
 
     Args:
-        rows: between the beginning and the end of the environment.
-        read: what reads a formula.
+        rows: tokens between the beginning and the end of the environment.
+        read: parses a formula.
 
     Raises:
-        UnreadError: a row has not two columns, or one is not read.
+        UnreadError: a row does not have two columns, or cannot be parsed.
     """
     arguments: list[Expression] = []
-    for row in _parted(rows, "\\\\"):
-        value, *conditions = _parted(row, "&")
+    for row in _split(rows, "\\\\"):
+        value, *conditions = _split(row, "&")
         if len(conditions) != 1 or len(arguments) > 2 * MOST_CASES:
             raise UnreadError("a case without its condition")
         arguments += expression(read(_trimmed(value))), _condition(_trimmed(conditions[0]), read)
     return Apply("piecewise", tuple(arguments))
 
 
-def _parted(tokens: list[Token], sign: str) -> list[list[Token]]:
-    """The tokens between signs, without parts that are empty."""
+def _split(tokens: list[Token], sign: str) -> list[list[Token]]:
+    """Split tokens at a sign and drop empty parts."""
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token.text == sign:
@@ -58,7 +58,7 @@ def _parted(tokens: list[Token], sign: str) -> list[list[Token]]:
 
 
 def _trimmed(tokens: list[Token]) -> list[Token]:
-    """Tokens without the punctuation, and the words such as "if", around them."""
+    """Return tokens without punctuation and words such as "if" around them."""
     while tokens and (tokens[0].text in _SIGNS or (tokens[0].kind == LETTERS and tokens[0].text in _CONDITIONS)):
         tokens = tokens[1:]
     while tokens and tokens[-1].text in _SIGNS:
@@ -67,7 +67,7 @@ def _trimmed(tokens: list[Token]) -> list[Token]:
 
 
 def _condition(tokens: list[Token], read: Callable[[list[Token]], Node]) -> Expression:
-    """One where it holds, else zero."""
+    """Return an expression that is one if the condition holds, else zero."""
     if tokens and all(token.text in _OTHERWISE for token in tokens):
         return ONE
     return _holds(read(tokens))
@@ -78,14 +78,14 @@ def _holds(node: Node) -> Expression:
         either = set(node.joined) == {"or"}
         return Apply("any" if either else "all", tuple(map(_holds, node.items)))
     if not isinstance(node, Relation) or node.modulus is not None or not all(map(is_expression, node.sides)):
-        raise UnreadError("no condition")
+        raise UnreadError("not a condition")
     sides = [expression(side) for side in node.sides]
     links = [_compared(sign, *sides[at : at + 2]) for at, sign in enumerate(node.operators)]
     return links[0] if len(links) == 1 else Apply("all", tuple(links))
 
 
 def _compared(sign: str, one: Expression, other: Expression) -> Apply:
-    """What is one where two expressions stand in a relation."""
+    """Return an expression that is one if the relation between two expressions holds, else zero."""
     if sign in (">", ">="):
         one, other, sign = other, one, {">": "<", ">=": "<="}[sign]
     kind = {"<": "positive", "<=": "nonnegative", "=": "zero", "!=": "nonzero"}.get(sign)

@@ -1,4 +1,4 @@
-"""Quantities: a value and what stands behind it, or before it, to say of what: a unit, a currency, a noun."""
+"""Quantities: a value with a unit, a currency or a noun, after or before it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rewardstack_verifier.reading.terms import expression, is_proper, number
 from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit
 
 MOST_WORDS = 8
-"""Words behind a value that are a unit and a noun; more are a sentence."""
+"""Maximum words of a unit and a noun after a value; more are a sentence."""
 MOST_TOKENS = 60
-"""Of a quantity."""
+"""Maximum tokens of a quantity."""
 MOST_QUANTITIES = 4
 _CHANGING = frozenset(phrases.CHANGING.split())
 _WITHIN = frozenset(phrases.WITHIN.split())
@@ -31,17 +31,17 @@ _PER = frozenset(PER.split())
 _LETTERS = frozenset(UNIT_LETTERS.split())
 _SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "K", "kelvin": "K"}
 SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
-"""Signs of currencies that are one character."""
+"""Currency signs of one character."""
 UNIT_SIGNS = SIGNS | {"Omega"}
-"""What may be a unit beside letters."""
+"""Tokens other than letters that may be a unit."""
 _NOUN_MARKS = frozenset("'-.,")
 
 
 def quantity(tokens: list[Token]) -> Quantity | Apply:
-    """A value with its unit, or a percentage in words, from the tokens of an answer.
+    """Parse a value with its unit, or a percentage in words.
 
     Raises:
-        UnreadError: there is no unit, or what stands there is none.
+        UnreadError: there is no unit, or the text in its place is not one.
     """
     tokens = _merged(tokens)
     if len(tokens) > MOST_TOKENS:
@@ -58,10 +58,10 @@ def quantity(tokens: list[Token]) -> Quantity | Apply:
 
 
 def total(tokens: list[Token]) -> Total | Sequence:
-    """Several quantities, side by side or joined by commas and "and".
+    """Parse several quantities, side by side or joined by commas and "and".
 
     Raises:
-        UnreadError: there is one at most, or one of them is not read.
+        UnreadError: there is at most one, or one cannot be parsed.
     """
     groups: list[list[Token]] = [[]]
     for token in tokens[:MOST_TOKENS]:
@@ -72,38 +72,38 @@ def total(tokens: list[Token]) -> Total | Sequence:
             groups[-1].append(token)
     groups = [group for group in groups if group]
     if not 2 <= len(groups) <= MOST_QUANTITIES or len(tokens) > MOST_TOKENS:
-        raise UnreadError("no sum of quantities")
+        raise UnreadError("not a sum of quantities")
     found = [one for one in map(quantity, groups) if isinstance(one, Quantity)]
     if len(found) < len(groups):
-        raise UnreadError("no sum of quantities")
+        raise UnreadError("not a sum of quantities")
     if not all(one.meanings for one in found):
         return Sequence("", tuple(found), "", ("and",) * (len(found) - 1))
     return Total(tuple(found))
 
 
 def mixed_number(tokens: list[Token]) -> Expression:
-    """A mixed number read aloud: `2 and 1/3`.
+    """Parse a mixed number in words: `2 and 1/3`.
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not a mixed number.
     """
     if tokens and tokens[0].text == "-" and len(tokens) > 1 and tokens[1].text != "-":
         return negative(mixed_number(tokens[1:]))
     if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
-        raise UnreadError("no mixed number")
+        raise UnreadError("not a mixed number")
     part = formula(tokens[2:])
     if not is_proper(part):
-        raise UnreadError("no fraction")
+        raise UnreadError("not a fraction")
     return Apply("sum", (number(tokens[0].text), expression(part)))
 
 
 def worded_value(tokens: list[Token]) -> Expression:
-    """An expression in symbols, or a number in words or with a word for a large one.
+    """Parse an expression in symbols, or a number in words or with a word for a large number.
 
     Raises:
         UnreadError: it is neither.
     """
-    if not any(token.kind == LETTERS and _is_said(token) for token in tokens):
+    if not any(token.kind == LETTERS and _is_in_words(token) for token in tokens):
         with suppress(UnreadError):
             return expression(formula(tokens))
     with suppress(UnreadError):
@@ -111,18 +111,18 @@ def worded_value(tokens: list[Token]) -> Expression:
     words = [token.text.lower() for token in tokens if token.text not in ("-", "{", "}")]
     value = numerals.number(words)
     if value is None or any(token.kind == COMMAND or token.text in ("(", ",", "/") for token in tokens):
-        raise UnreadError("no value")
+        raise UnreadError("not a value")
     minus = tokens[0].text == "-" and len(tokens) > 1
     return negative(Number(value)) if minus else Number(value)
 
 
-def _is_said(token: Token) -> bool:
-    """Whether letters are words in a value, and no factors."""
+def _is_in_words(token: Token) -> bool:
+    """Return whether letters in a value are words rather than factors."""
     return not token.text.isascii() or (len(token.text) > 1 and (token.text in _CHANGING or token.word))
 
 
 def _money(tokens: list[Token]) -> Quantity:
-    """An amount behind the sign of its currency, and what it is for."""
+    """Parse an amount after its currency sign, and what it is for."""
     minus = tokens[0].text == "-" if tokens else False
     rest = tokens[1:] if minus else tokens
     for length in (3, 2, 1):
@@ -130,7 +130,7 @@ def _money(tokens: list[Token]) -> Quantity:
         meanings = currency(sign) if len(rest) > length else ()
         if meanings:
             amount = rest[length + (rest[length].text == ".") :]
-            amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # as in India
+            amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # Indian notation
             amount = [Token(MARK, "-"), *amount] if minus else amount
             return _amount(amount, sign, meanings)
     raise UnreadError("no currency")
@@ -147,11 +147,11 @@ def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
         if tokens[at].kind == LETTERS or tokens[at].text == "/":
             with suppress(UnreadError):
                 return Quantity(_value(tokens[:at]), sign, _paid(meanings, tokens[at:]))
-    raise UnreadError("no amount of money")
+    raise UnreadError("not an amount of money")
 
 
 def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
-    """A currency with what stands behind its amount: its own name, what it is paid for, or a noun."""
+    """Return a currency with the text after its amount: its own name, what it is paid for, or a noun."""
     per = tokens[0].text == "/" or tokens[0].text in _PER
     known, taken = unit(tokens[1:] if per else tokens)
     if per and known:
@@ -164,7 +164,7 @@ def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
 
 
 def _split(tokens: list[Token], at: int) -> Quantity | Apply:
-    """The tokens before a place as a value, those from there on as its unit."""
+    """Split tokens at a position into a value and its unit."""
     behind = tokens[at:]
     text = " ".join(token.text.lower() for token in behind)
     if text in _PERCENT:
@@ -185,15 +185,15 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
 
 
 def _measured(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
-    """A value with a known unit."""
+    """Return a value with a known unit."""
     value = _value(tokens)
     if len(text) == 1 and any(isinstance(part, Symbol) for part in parts(value)):
-        raise UnreadError("a letter behind letters")
+        raise UnreadError("a letter after letters")
     return Quantity(value, text, meanings)
 
 
 def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
-    """Whether letters are a unit: upright, words, or behind a space; `6m` and `3ab` may be products."""
+    """Return whether letters are a unit: upright, a word, or after a space; `6m` and `3ab` may be products."""
     first = tokens[at]
     if first.kind != LETTERS or first.word or len(first.text) > MOST_FACTORS or not first.text.isascii():
         return True
@@ -205,15 +205,15 @@ def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
 
 
 def _noun(tokens: list[Token]) -> None:
-    """Nothing where the tokens are words that may stand behind a value.
+    """Check that tokens are words that may follow a value.
 
     Raises:
-        UnreadError: they are no words, or change what the value is.
+        UnreadError: they are not words, or change the value.
     """
     words = [token for token in tokens if token.kind == LETTERS]
     marks = {token.text for token in tokens if token.kind != LETTERS}
     if not 0 < len(words) <= MOST_WORDS or not marks <= _NOUN_MARKS or tokens[0].text in (",", "."):
-        raise UnreadError("no noun")
+        raise UnreadError("not a noun")
     texts = [word.text for word in words]
     for at, text in enumerate(texts):
         allowed = text in _WITHIN and at < len(texts) - 1 and (at > 0 or text == "of")
@@ -230,13 +230,13 @@ def _noun(tokens: list[Token]) -> None:
 
 
 def _is_number(word: str) -> bool:
-    """Whether a word within a noun says a number other than one, which may be an article."""
+    """Return whether a word within a noun is a number other than one, which may be an article."""
     value = numerals.number([word.lower()])
     return value is not None and value > 1
 
 
 def _is_long(word: Token) -> bool:
-    """Whether letters are a word: longer than factors side by side, upright, or a word as short as an article."""
+    """Return whether letters are a word: longer than adjacent factors, upright, or a short word such as an article."""
     if len(word.text) > MOST_FACTORS or not word.text.isascii() or word.text in _SHORT:
         return True
     return word.word and len(word.text) > 1
@@ -251,12 +251,12 @@ def _may_begin_unit(tokens: list[Token], at: int) -> bool:
 
 def _value(tokens: list[Token]) -> Expression:
     if tokens and tokens[-1].text in (",", "(", "="):
-        raise UnreadError("a value that is not whole")
+        raise UnreadError("an incomplete value")
     return worded_value(tokens)
 
 
 def _merged(tokens: list[Token]) -> list[Token]:
-    """The tokens with signs that are parts of a unit's name in one with it, and numerals apart from what is counted."""
+    """Merge signs that are part of a unit's name into it, and split numerals from what is counted."""
     merged: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -291,7 +291,7 @@ def _merged(tokens: list[Token]) -> list[Token]:
 
 
 def _is_upright_group(tokens: list[Token], at: int) -> bool:
-    """Whether a group of letters stands behind a space, as in `42\\,{\\rm m}`."""
+    """Return whether a group of letters follows a space, as in `42\\,{\\rm m}`."""
     group = tokens[at : at + 3]
     return (
         len(group) == 3
@@ -302,7 +302,7 @@ def _is_upright_group(tokens: list[Token], at: int) -> bool:
 
 
 def _degrees(tokens: list[Token], at: int) -> int:
-    """How many tokens a scale of temperature takes with its sign of degrees, in any braces; 0 where none stands."""
+    """Return how many tokens a temperature scale takes with its degree sign and braces; 0 if there is none."""
     end, start = at, at
     while end < len(tokens) and tokens[end].text in ("{", "}", "^") and end - at < 4:
         end += 1

@@ -1,4 +1,4 @@
-"""What a text may say: every reading that an answer has, as a tree each."""
+"""Return every possible meaning of an answer's text, as a tree each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rewardstack_verifier.reading.parameters import family
 from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import UNIT_SIGNS, mixed_number, quantity, total
 from rewardstack_verifier.reading.remarks import without_remarks
-from rewardstack_verifier.reading.series import labelled, several_phrases, several_quantities
+from rewardstack_verifier.reading.series import labeled, several_phrases, several_quantities
 from rewardstack_verifier.reading.statements import stated
 from rewardstack_verifier.reading.syntax import Node, Relation, Remark, Time, is_expression
 from rewardstack_verifier.reading.undone import result
@@ -44,35 +44,35 @@ READERS: tuple[Read, ...] = (
     *(remainder, choice, time_of_day, date, family, named, formula, result),
     *(sexagesimal, bracketed_period),
 )
-"""What a text may be read as, in order; a text of two meanings has a reading of each."""
+"""Readers of any text, in order; an ambiguous text has several readings."""
 LETTERED: tuple[Read, ...] = (
     *(lettered_digits, quantity, stated, total),
-    *(several_quantities, several_phrases, labelled),
+    *(several_quantities, several_phrases, labeled),
 )
-"""What it may be as well where letters or the sign of a unit stand in it."""
+"""Readers that are also tried if the text has letters or the sign of a unit."""
 WORDED: tuple[Read, ...] = (numeral, mixed_number, spoken, verdict, choices, phrase)
-"""What it may be as well where there are letters side by side."""
+"""Readers that are also tried if the text has adjacent letters."""
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-"""A comma of thousands, which in brackets may be between two numbers: `[45,103)`."""
-REMEMBERED = 1024
-"""Texts whose readings are remembered: several responses are compared with one reference."""
+"""A comma between thousands, which in brackets may separate two numbers: `[45,103)`."""
+CACHED_TEXTS = 1024
+"""Texts whose readings are cached: several responses are compared with one reference."""
 UNNAMED = Symbol("")
-"""What is about a decimal where only that is said: `\\approx 3.5`."""
+"""The missing value of an approximation without one: `\\approx 3.5`."""
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_TEXTS)
 @on_any_stack
 def readings(text: str) -> tuple[Node, ...]:
-    """What a text may say; nothing where it is not read."""
+    """Return all readings of a text; empty if it cannot be parsed."""
     try:
-        said = lex(text)
-        tokens = turned_inwards(divided(chosen(with_commas(without_braces(without_remarks(said))))))
+        lexed = lex(text)
+        tokens = turned_inwards(divided(chosen(with_commas(without_braces(without_remarks(lexed))))))
     except UnreadError:
         return ()
     found = _read(tokens)
-    if said and said[0].text == "approx":
+    if lexed and lexed[0].text == "approx":
         found = [Relation(("~",), (UNNAMED, node)) if is_expression(node) else node for node in found]
     if _IN_BRACKETS.search(text):
         with suppress(UnreadError):
@@ -84,18 +84,18 @@ def readings(text: str) -> tuple[Node, ...]:
 
 
 def is_readable(reference: str) -> bool:
-    """Return whether a reference, within the bounds, says anything that an answer could equal."""
+    """Return whether a reference, within the limits, can be parsed so that an answer could equal it."""
     return any(not isinstance(reading, Remark) for reading in readings(reference))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_TEXTS)
 @on_any_stack
 def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
-    """What a text may say if its comma is a decimal one; nothing where it has none.
+    """Return all readings of a text with its comma as a decimal comma; empty if it has none.
 
     Args:
-        text: of an answer, where one number is asked for; `3,5` in a reference asks for two.
-        certain: only where the comma can be nothing else.
+        text: text of an answer to a question for one number; `3,5` in a reference is two numbers.
+        certain: whether to require that the comma can be nothing else.
     """
     if "," not in text and "\uff0c" not in text and "\u066b" not in text:
         return ()
@@ -114,7 +114,7 @@ def _read(tokens: list[Token]) -> list[Node]:
         with suppress(UnreadError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
-                break  # `10:05` is no ratio
+                break  # `10:05` is not a ratio
             if reader is remainder:
-                break  # R is no unit
+                break  # R is not a unit
     return found

@@ -1,4 +1,4 @@
-"""What stands around an answer and leaves it as it is: "about 5", "= 5", "12 (twelve)", "5 (cm)"."""
+"""Remove text around an answer that does not change it: "about 5", "= 5", "12 (twelve)", "5 (cm)"."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
 _APPLIED = frozenset((*FUNCTIONS, *SEVERAL, "sqrt"))
-"""Names behind which what stands in parentheses is no remark."""
+"""Functions, after which text in parentheses is not a remark."""
 _LEADING = names("= approx : Rightarrow implies to therefore")
-"""Signs before an answer that say nothing of it."""
+"""Signs before an answer that do not change it."""
 MOST_WORDS = 8
-"""Words of a remark, or of a name."""
+"""Maximum words of a remark, or of a name."""
 
 
 def without_remarks(tokens: list[Token]) -> list[Token]:
-    """The tokens of an answer without words, signs and parentheses that say nothing of their own.
+    """Remove words, signs and parentheses that do not change an answer.
 
     Args:
         tokens: from `lex`.
     """
-    if len(tokens) > 2 and tokens[0].text == "^":  # two asterisks on either side, which are bold
+    if len(tokens) > 2 and tokens[0].text == "^":  # bold text between double asterisks
         end = len(tokens) - (tokens[-1].text == ".")
         tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
     if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":
@@ -41,36 +41,36 @@ def without_remarks(tokens: list[Token]) -> list[Token]:
         tokens = tokens[1:]
     first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
     for phrase in _BEFORE if first in _FIRST else ():
-        if _said(tokens[: len(phrase)]) == phrase and _holds_value(tokens[len(phrase) :]):
+        if _lowered(tokens[: len(phrase)]) == phrase and _holds_value(tokens[len(phrase) :]):
             return without_remarks(tokens[len(phrase) :])
     for phrase in _BEHIND if last in _LAST else ():
-        if _said(tokens[-len(phrase) :]) == phrase and _holds_value(tokens[: -len(phrase)]):
+        if _lowered(tokens[-len(phrase) :]) == phrase and _holds_value(tokens[: -len(phrase)]):
             return tokens[: -len(phrase)]
     return tokens
 
 
-def _said(tokens: list[Token]) -> tuple[str, ...]:
+def _lowered(tokens: list[Token]) -> tuple[str, ...]:
     return tuple(token.text.lower() for token in tokens)
 
 
 def _holds_value(tokens: list[Token]) -> bool:
-    """Whether there is something of which it can be said that it is about, or exactly, so much."""
+    """Return whether tokens have a number that words such as "about" or "exactly" can describe."""
     return any(token.kind == NUMBER or token.text == "frac" for token in tokens) or (
         bool(tokens) and numerals.number([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None
     )
 
 
 def _without_parentheses(tokens: list[Token]) -> list[Token]:
-    """The tokens without words in parentheses behind a value; those of a unit without its parentheses."""
+    """Remove words in parentheses after a value; of a unit remove only the parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
         if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
             continue
         inside = tokens[at + 1 : end]
         is_argument = len(inside) == 1 and len(inside[0].text) == 1 and inside[0].text.isascii()
-        if not is_argument and all(_is_word(token) for token in inside) and not _RETRACTING & {*_said(inside)}:
+        if not is_argument and all(_is_word(token) for token in inside) and not _RETRACTING & {*_lowered(inside)}:
             kept = inside if unit(inside)[1] == len(inside) else []
-            value = numerals.number([*_said(inside)])
+            value = numerals.number([*_lowered(inside)])
             if value is None or (tokens[at - 1].kind == NUMBER and tokens[at - 1].text == str(value)):
                 return [*tokens[:at], *kept, *tokens[end + 1 :]]
     return tokens
@@ -81,9 +81,9 @@ def _is_word(token: Token) -> bool:
 
 
 def _without_name(tokens: list[Token]) -> list[Token]:
-    """The tokens behind "the vertex is"."""
+    """Remove a name such as "the vertex is" before its value."""
     at = next((at for at, token in enumerate(tokens[: MOST_WORDS + 1]) if token.text in _IS and at), 0)
     name = tokens[:at]
-    if not at or any(token.kind != LETTERS for token in name) or _NAMELESS & {*_said(name)} or at + 1 == len(tokens):
+    if not at or any(token.kind != LETTERS for token in name) or _NAMELESS & {*_lowered(name)} or at + 1 == len(tokens):
         return tokens
     return tokens[at + 1 :]

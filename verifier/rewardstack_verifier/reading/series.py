@@ -1,4 +1,4 @@
-"""Several answers in a row that are no formulas: names, letters of choices, quantities."""
+"""Several answers in a row that are not formulas: names, letters of choices, quantities."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from rewardstack_verifier.reading.wording import choice, phrase
 
 MOST_ITEMS = 20
 LABELS = "abcdefgh"
-"""Of the parts of a question."""
+"""Labels of the parts of a question."""
 
 
 def several_phrases(tokens: list[Token]) -> Sequence:
-    """Names, verdicts or letters that commas and words such as "and" join.
+    """Parse names, verdicts or letters that are joined by commas and words such as "and".
 
     Raises:
-        UnreadError: they are not several, or one of them is no phrase.
+        UnreadError: there is only one, or one is not a phrase.
     """
     return _several(tokens, (choice, phrase))
 
 
 def several_quantities(tokens: list[Token]) -> Sequence:
-    """Quantities that commas and words such as "and" join; of some the unit may be left out.
+    """Parse quantities that are joined by commas and words such as "and"; some units may be omitted.
 
     Raises:
-        UnreadError: they are not several, one of them is not read, or none has a unit.
+        UnreadError: there is only one, one cannot be parsed, or none has a unit.
     """
     found = _several(tokens, (worded_value, quantity))
     if not any(isinstance(item, Quantity) for item in found.items):
@@ -37,11 +37,11 @@ def several_quantities(tokens: list[Token]) -> Sequence:
     return found
 
 
-def labelled(tokens: list[Token]) -> Sequence:
-    """Answers to the parts of a question: `(a) 3 (b) 4`.
+def labeled(tokens: list[Token]) -> Sequence:
+    """Parse the answers to the parts of a question: `(a) 3 (b) 4`.
 
     Raises:
-        UnreadError: the text does not begin with a label, has no second one, or an answer is not read.
+        UnreadError: the text does not begin with a label, has no second one, or an answer cannot be parsed.
     """
     parts: list[list[Token]] = []
     at = 0
@@ -62,7 +62,7 @@ def labelled(tokens: list[Token]) -> Sequence:
 
 
 def _without_joint(tokens: list[Token]) -> list[Token]:
-    """The tokens of a part without what joins it to the next one."""
+    """Remove what joins a part to the next one."""
     end = len(tokens)
     while end and (tokens[end - 1].text in (",", ";") or JOINING.get(tokens[end - 1].text) == "and"):
         end -= 1

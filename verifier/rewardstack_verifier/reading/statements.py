@@ -1,4 +1,4 @@
-"""Values and quantities with what they are equal to before them: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`."""
+"""Values and quantities after what they are equal to: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rewardstack_verifier.reading.terms import expression
 from rewardstack_verifier.reading.units import named
 
 MOST_TOKENS = 120
-"""Of a statement."""
+"""Maximum tokens of a statement."""
 MOST_WORDS = 8
-"""Of a name."""
+"""Maximum words of a name."""
 _STATING = ("=", "approx")
 _CHANGING_ALL = frozenset(phrases.CHANGING.split())
 _CHANGING = _CHANGING_ALL - frozenset(phrases.WITHIN.split())
 _PARTING = frozenset((",", ";", ":", "?", "&", "\\\\", "land", "lor", *RELATIONS))
-"""Signs between two statements, or parts of one."""
+"""Signs between two statements, or between parts of one."""
 
 
 def stated(tokens: list[Token]) -> Relation:
-    """A value or quantity with what it is equal to before it: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`.
+    """Parse a value or quantity after what it is equal to: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`.
 
     Raises:
         UnreadError: there is no equals sign, or neither words nor a unit, so that it is an equation in letters.
@@ -39,7 +39,7 @@ def stated(tokens: list[Token]) -> Relation:
         else:
             sides[-1].append(token)
     if not operators or not all(sides) or len(tokens) > MOST_TOKENS:
-        raise UnreadError("nothing is stated")
+        raise UnreadError("not a statement")
     *steps, last = sides[1:]
     read_step = _side_or_text if steps else _side
     nodes = (_name_or_value(sides[0]), *map(read_step, steps), _side(last))
@@ -49,36 +49,36 @@ def stated(tokens: list[Token]) -> Relation:
 
 
 def _side(tokens: list[Token]) -> Node:
-    """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
+    """Parse an expression, a quantity, a sum of quantities, or a computation with amounts of one currency."""
     with suppress(UnreadError):
         return first_read((quantity, worded_value, total, _added), tokens)
     sign = next((token.text for token in tokens if token.text in SIGNS), "")
     if not sign:
-        raise UnreadError("no value")
+        raise UnreadError("not a value")
     return Quantity(worded_value([token for token in tokens if token.text != sign]), sign, named(sign))
 
 
 def _added(tokens: list[Token]) -> Quantity:
-    """A sum of amounts in one unit: `5 cm + 20 cm`."""
+    """Parse a sum of amounts in one unit: `5 cm + 20 cm`."""
     unit = next((token.text for token in tokens if token.kind == LETTERS), "")
     numbers = [token for token in tokens if token.kind != LETTERS or token.text != unit]
     meanings = named(unit) if unit else ()
     if not meanings or any(token.kind != NUMBER and token.text not in ("+", "-") for token in numbers):
-        raise UnreadError("no sum of amounts")
+        raise UnreadError("not a sum of amounts")
     return Quantity(expression(formula(numbers)), unit, meanings)
 
 
 def _side_or_text(tokens: list[Token]) -> Node:
-    """A step of a chain; as words, which say no value, where it is a formula that is not read."""
+    """Parse a step of a chain; a formula that cannot be parsed becomes words, which have no value."""
     with suppress(UnreadError):
         return _side(tokens)
     if not all(map(_is_of_formula, tokens)):
-        raise UnreadError("a step that may be none")
+        raise UnreadError("a step that may not be a formula")
     return Words(" ".join(token.text for token in tokens).lower())
 
 
 def _is_of_formula(token: Token) -> bool:
-    """Whether a token may stand in a formula, and neither joins nor changes anything."""
+    """Return whether a token can be in a formula and neither joins nor changes values."""
     if token.kind != LETTERS:
         return token.text not in _PARTING
     if token.text in _CHANGING_ALL or token.text in JOINING:
@@ -87,10 +87,10 @@ def _is_of_formula(token: Token) -> bool:
 
 
 def _name_or_value(tokens: list[Token]) -> Node:
-    """What is said of a value: an expression, a quantity, or words."""
+    """Parse the name of a value: an expression, a quantity, or words."""
     if any(token.text == "_" for token in tokens[:MOST_WORDS]):
         with suppress(UnreadError):
-            return formula(tokens)  # a name with words below it
+            return formula(tokens)  # a name with a subscript in words
         if tokens[0].word and all(token.kind == LETTERS or token.text in "_{}" for token in tokens):
             return Words("".join(token.text for token in tokens if token.kind == LETTERS).lower())
     if all(token.kind == LETTERS or token.text in "'-." for token in tokens) and _is_name(tokens):

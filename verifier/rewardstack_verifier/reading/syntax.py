@@ -1,4 +1,4 @@
-"""What an answer is made of, beside expressions: relations, sequences, sets, matrices, words."""
+"""Nodes of an answer other than expressions: relations, sequences, sets, matrices, words."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Relation:
     """Expressions with relations between them: `x = 2`, `1 < x <= 3`.
 
     Args:
-        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (about), `in`, `notin`, `equiv`, `->`; one fewer than sides,
-            none where a number stands with its modulus alone: `2 \\pmod 5`.
-        sides: what stands between them.
-        modulus: of a congruence, else None.
+        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (approximately), `in`, `notin`, `equiv`, `->`; one fewer than
+            sides, none for a number with only its modulus: `2 \\pmod 5`.
+        sides: nodes between the operators.
+        modulus: modulus of a congruence, else None.
     """
 
     operators: tuple[str, ...]
@@ -30,10 +30,10 @@ class Sequence:
     """Items in brackets, or without any.
 
     Args:
-        opening: `(`, `[`, `{` (a set), `<`, or nothing.
-        items: in order.
-        closing: the bracket that closes, which may be of the other kind, or nothing.
-        joined: what stood between two items, for each: `,`, `;`, `:`, `and`, `or`.
+        opening: `(`, `[`, `{` (a set), `<`, or empty.
+        items: items in order.
+        closing: the closing bracket, which may be of another kind, or empty.
+        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`.
     """
 
     opening: str
@@ -53,7 +53,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class SetBuilder:
-    """The members of a form, of which conditions hold: `{x | x > 3}`."""
+    """The members of a form for which conditions hold: `{x | x > 3}`."""
 
     member: Node
     conditions: tuple[Node, ...]
@@ -61,33 +61,33 @@ class SetBuilder:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Rows of entries; a column vector has rows of one."""
+    """Rows of entries; a column vector has rows of one entry."""
 
     rows: tuple[tuple[Node, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words, in lower case, with single spaces between them."""
+    """Words in lower case, with single spaces between them."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A line of words, and of what else stands in it, of which the value is not read."""
+    """A line with words whose value cannot be parsed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit, or a product of powers of such.
+    """A unit, or a product of powers of units.
 
     Args:
-        size: how much of the bases one is.
-        dimensions: the bases, by name, and their exponents, none of which is 0, in order.
-        zero: where its scale begins, in its own base: 273.15 of degrees Celsius.
+        size: its size in the base units.
+        dimensions: names of the base units and their nonzero exponents, sorted.
+        zero: origin of its scale in base units: 273.15 for degrees Celsius.
     """
 
     size: Fraction
@@ -100,9 +100,9 @@ class Quantity:
     """A value and its unit.
 
     Args:
-        value: how many.
-        unit: as it was written, without fonts.
-        meanings: the units that it may be; none where it is a noun.
+        value: number of units.
+        unit: unit as written, without fonts.
+        meanings: the units that it may be; empty for a noun.
     """
 
     value: Expression
@@ -119,7 +119,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A letter of multiple choice, and what it stands for, where that is said."""
+    """A letter of multiple choice, and the text of its option if given."""
 
     letter: str
     value: Node | None = None
@@ -127,7 +127,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time of day; `half` is `a`, `p` or nothing."""
+    """A time of day; `half` is `a`, `p` or empty."""
 
     hour: int
     minute: int
@@ -136,7 +136,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day of a year; the year is empty, and the day of the week 0 (Monday is 1), where they are not said."""
+    """A day of a year; year is empty, and weekday 0 (Monday is 1), if they are not given."""
 
     month: int
     day: int
@@ -146,12 +146,12 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What holds for each member of a set: `k\\pi, k \\in Z`.
+    """An expression for each member of a set: `k\\pi, k \\in Z`.
 
     Args:
-        of: said with the parameter.
-        parameter: its letter.
-        domain: the set by its letter, as in `NamedSet`.
+        of: expression with the parameter.
+        parameter: letter of the parameter.
+        domain: letter of the set, as in `NamedSet`.
     """
 
     of: Node
@@ -167,7 +167,7 @@ class NamedSet:
 
 
 class Structure:
-    """What types derive from that have files of their own."""
+    """Base class of node types that have their own modules."""
 
     __slots__ = ()
 
@@ -196,5 +196,5 @@ _EXPRESSIONS = get_args(Expression)
 
 
 def is_expression(node: Node) -> TypeGuard[Expression]:
-    """Whether a node is an expression, and no structure."""
+    """Return whether a node is an expression."""
     return isinstance(node, _EXPRESSIONS)

@@ -1,4 +1,4 @@
-"""Small parts of a tree, put together."""
+"""Build and inspect small parts of a tree."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rewardstack_verifier.reading.names import CONSTANTS
 from rewardstack_verifier.reading.syntax import Node, is_expression
 
 _PERIODIC = re.compile(r"(\d{1,20})\.(\d{0,20}?)(?:(\d)\3{2,20}|(\d{2,9}?)\4{1,20})")
-"""One digit three times or more, or several twice."""
+"""One digit at least three times, or several digits at least twice."""
 MAX_HEIGHT = 60
-"""Operations within one another, whether or not brackets show it: `1/1/1`, `5!!!`."""
+"""Maximum nesting of operations, with or without brackets: `1/1/1`, `5!!!`."""
 SIGNS = {"+": "+", "-": "-", "pm": "plus or minus", "mp": "minus or plus"}
-"""Of a term in a sum, by their tokens."""
+"""Signs of a term in a sum, by their tokens."""
 
 
 def expression(node: Node) -> Expression:
-    """The node itself.
+    """Return the node if it is an expression.
 
     Raises:
-        UnreadError: it is no expression, or too deep, so that it cannot stand in one.
+        UnreadError: it is not an expression, or is nested too deeply to be part of one.
     """
     if is_expression(node):
         return _shallow(node)
@@ -32,10 +32,10 @@ def expression(node: Node) -> Expression:
 
 
 def _shallow(found: Expression) -> Expression:
-    """The expression itself.
+    """Return the expression if it is not nested too deeply.
 
     Raises:
-        UnreadError: it is deeper than `MAX_HEIGHT`: recursion over it would need too much of the stack.
+        UnreadError: it is deeper than `MAX_HEIGHT`, so that recursion over it would exhaust the stack.
     """
     level: tuple[Expression, ...] = (found,)
     height = 0
@@ -47,12 +47,12 @@ def _shallow(found: Expression) -> Expression:
 
 
 def product(factors: list[Expression]) -> Expression:
-    """Factors as one expression; a single one as it is."""
+    """Return factors as one expression."""
     return factors[0] if len(factors) == 1 else Apply("product", tuple(factors))
 
 
 def signed(sign: str, total: Expression | None, term: Expression) -> Expression:
-    """The term added to a total with its sign."""
+    """Return a total plus a term with its sign."""
     if sign not in ("+", "-"):
         return Apply(SIGNS[sign], (_shallow(total or integer(0)), term))
     term = negative(term) if sign == "-" else term
@@ -63,36 +63,36 @@ def signed(sign: str, total: Expression | None, term: Expression) -> Expression:
 
 
 def number(digits: str) -> Number:
-    """A number from its digits, with a point or an exponent behind `e` if it has one."""
+    """Return a number from its digits, which may have a point and an exponent after `e`."""
     scaled, _, exponent = digits.lower().partition("e")
     places = len(scaled.partition(".")[2])
     return Number(Fraction(f"0{digits}"), places - int(exponent or 0) if places or exponent else None)
 
 
 def periodic(whole: str, fixed: str, block: str) -> Number:
-    """A decimal by its digits before the point, behind it, and those that repeat for ever."""
+    """Return a decimal from its digits before the point, those after it, and those that repeat."""
     period = Fraction(int(block), 10 ** len(block) - 1)
     return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
 
 
 def repeating(digits: str) -> Number | None:
-    """A decimal behind which dots stand, where its last digits show what repeats; None where they do not."""
+    """Return a decimal before dots whose last digits show what repeats; None if they do not."""
     match = _PERIODIC.fullmatch(digits)
     return None if match is None else periodic(match[1], match[2], match[3] or match[4])
 
 
 def letter(name: str) -> Expression:
-    """A letter, which may be a constant."""
+    """Return a letter as a constant or a symbol."""
     return Constant(CONSTANTS[name]) if name in CONSTANTS else Symbol(name)
 
 
 def is_integer(node: Node) -> TypeGuard[Number]:
-    """Whether a node is a number without a point, which is exact."""
+    """Return whether a node is a number without a decimal point, which is exact."""
     return isinstance(node, Number) and node.places is None
 
 
 def is_proper(node: Node) -> bool:
-    """Whether a factor is a fraction of two integers, of which the lower is larger."""
+    """Return whether a factor is a fraction of two integers with a larger denominator."""
     if not (isinstance(node, Apply) and node.operation == "quotient"):
         return False
     over, under = node.arguments
@@ -100,7 +100,7 @@ def is_proper(node: Node) -> bool:
 
 
 def bare(factor: Node) -> Expression:
-    """A factor without the sign of percent or of degrees behind it."""
+    """Return a factor without a percent or degree sign after it."""
     found = expression(factor)
     if isinstance(found, Apply) and found.operation in ("percent", "degree"):
         return found.arguments[0]
@@ -108,7 +108,7 @@ def bare(factor: Node) -> Expression:
 
 
 def with_sign_of(factor: Node, value: Expression) -> Expression:
-    """A mixed number with the sign that stands behind its fraction."""
+    """Return a mixed number with the percent or degree sign after its fraction."""
     found = expression(factor)
     if isinstance(found, Apply) and bare(found) is not found:
         return Apply(found.operation, (value,))
@@ -116,7 +116,7 @@ def with_sign_of(factor: Node, value: Expression) -> Expression:
 
 
 def subscript(expression: Expression) -> str:
-    """A subscript as a part of a name."""
+    """Return a subscript as part of a name."""
     if isinstance(expression, Number):
         return str(expression.value)
     if isinstance(expression, (Symbol, Constant)):

@@ -1,4 +1,4 @@
-"""Work that an answer leaves undone: integrals, derivatives, limits, and sums and products without end."""
+"""Find operations that an answer leaves undone: integrals, derivatives, limits, and infinite sums and products."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _OPERATORS = {
     **dict.fromkeys(("lim", "limsup", "liminf"), "limit"),
 }
 _ENDLESS = frozenset(("sum", "prod"))
-REMEMBERED = 1024
-"""Texts whose operators are remembered: several responses are compared with one reference."""
+CACHED_TEXTS = 1024
+"""Texts whose operators are cached: several responses are compared with one reference."""
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_TEXTS)
 def undone(text: str) -> frozenset[str]:
-    """The operators whose value is still to be found in what an answer says last, behind its last equals sign.
+    """Return the operators that are left to be evaluated after an answer's last equals sign.
 
     Finite sums and products are arithmetic, which may be left undone.
 
     Args:
-        text: within the bounds.
+        text: an answer within the limits.
     """
     if "\\" not in text and text.isascii():
         return frozenset()
@@ -35,19 +35,19 @@ def undone(text: str) -> frozenset[str]:
 
 
 def result(tokens: list[Token]) -> Node:
-    """What stands behind the last equals sign, before which something was to be done.
+    """Parse the result after the last equals sign of an answer that evaluates an operator.
 
     Raises:
-        UnreadError: nothing was, or it is not read.
+        UnreadError: there is no operator before it, or it cannot be parsed.
     """
-    said = _last_side(tokens)
-    if not _operators(tokens[: len(tokens) - len(said)]):
-        raise UnreadError("nothing to be done")
-    return formula(said)
+    last = _last_side(tokens)
+    if not _operators(tokens[: len(tokens) - len(last)]):
+        raise UnreadError("nothing to evaluate")
+    return formula(last)
 
 
 def _last_side(tokens: list[Token]) -> list[Token]:
-    """The tokens behind the last equals sign that is in no index, all of them where there is none."""
+    """Return the tokens after the last equals sign outside of indices; all of them if there is none."""
     depth, start = 0, 0
     for at, token in enumerate(tokens):
         depth += {"{": 1, "}": -1}.get(token.text, 0)
@@ -56,18 +56,18 @@ def _last_side(tokens: list[Token]) -> list[Token]:
     return tokens[start:]
 
 
-def _operators(said: list[Token]) -> frozenset[str]:
-    found = {_OPERATORS[token.text] for token in said if token.text in _OPERATORS}
-    names = {token.text for token in said}
+def _operators(tokens: list[Token]) -> frozenset[str]:
+    found = {_OPERATORS[token.text] for token in tokens if token.text in _OPERATORS}
+    names = {token.text for token in tokens}
     if names & _ENDLESS and "infty" in names:
         found.add("series")
-    if any(_is_derivative(said[at : at + 6]) for at in range(len(said))):
+    if any(_is_derivative(tokens[at : at + 6]) for at in range(len(tokens))):
         found.add("derivative")
     return frozenset(found)
 
 
 def _is_derivative(tokens: list[Token]) -> bool:
-    """Whether `\\frac{d}{dx}` begins here, or `dy/dx`."""
+    """Return whether tokens begin with `\\frac{d}{dx}` or `dy/dx`."""
     texts = [token.text for token in tokens]
     if texts[1:2] == ["/"] and texts[0] in ("d", "dy", "df") and len(texts) > 2:
         return len(texts[2]) == 2 and texts[2].startswith("d")

@@ -1,4 +1,4 @@
-"""Units as they are written: symbols, names in several languages, products, powers and quotients of them."""
+"""Parse units: symbols, names in several languages, products, powers and quotients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token
 from rewardstack_verifier.reading.syntax import Unit
 
 Meanings = tuple[Unit, ...]
-"""The units that one name may be meant as."""
+"""The units that a name may mean."""
 
 ONE = Unit(Fraction(1), ())
 MOST_MEANINGS = 16
 MOST_WORDS = 3
-"""Words that one name of a unit has."""
+"""Maximum words of a unit's name."""
 _BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
 _BEHIND = {word: power for power, words in POWERS_BEHIND.items() for word in words.split()}
 _GLUED = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱"))
@@ -39,7 +39,7 @@ _SMALL_POWERS = frozenset("123")
 
 
 def times(one: Unit, other: Unit, power: int = 1) -> Unit:
-    """A unit times a power of another one; what a scale begins with is lost."""
+    """Return a unit times a power of another one, without the origins of their scales."""
     dimensions = Counter(dict(one.dimensions))
     for name, exponent in other.dimensions:
         dimensions[name] += exponent * power
@@ -48,10 +48,10 @@ def times(one: Unit, other: Unit, power: int = 1) -> Unit:
 
 
 def named(name: str) -> Meanings:
-    """What a symbol or a name in any number may be meant as; nothing where it is no unit.
+    """Return the units that a symbol or a name (singular or plural) may mean; empty if it is not a unit.
 
     Args:
-        name: one word, or several with `_` between.
+        name: one word, or several joined by `_`.
     """
     symbols, names = _tables()
     small = name.lower()
@@ -63,16 +63,16 @@ def named(name: str) -> Meanings:
 
 
 def currency(sign: str) -> Meanings:
-    """What a sign or code may be meant as, if it is one of a currency; nothing otherwise."""
+    """Return the currencies that a sign or code may mean; empty if it is not a currency."""
     meanings = _tables()[0].get(sign, ())
     return meanings if is_currency(meanings) else ()
 
 
 def unit(tokens: list[Token]) -> tuple[Meanings, int]:
-    """The unit that tokens begin with.
+    """Parse the unit at the beginning of tokens.
 
     Returns:
-        What it may be meant as, and how many tokens it takes; nothing where none stands there.
+        Its meanings, and how many tokens it takes; empty and 0 if there is none.
     """
     reader = _Reader(tokens)
     meanings = reader.product()
@@ -80,14 +80,14 @@ def unit(tokens: list[Token]) -> tuple[Meanings, int]:
 
 
 class _Reader:
-    """Reads a product of powers of units; `at` is the first token that is not taken."""
+    """Reads a product of powers of units; `at` is the position of the first token that is not consumed."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
         self.at = 0
 
     def product(self) -> Meanings:
-        """Factors side by side, or with signs and words between them."""
+        """Parse factors that are adjacent, or separated by signs and words."""
         meanings = self._factor()
         while meanings:
             before, inverse = self.at, self._divides()
@@ -99,7 +99,7 @@ class _Reader:
         return meanings
 
     def _divides(self) -> bool:
-        """Whether the sign or word between two factors is that of a quotient; it is taken."""
+        """Consume a sign or word between two factors, and return whether it is a division."""
         text = self._text()
         if text in ("/", "*", ".", "-") or text.lower() in _PER:
             self.at += 1
@@ -143,7 +143,7 @@ class _Reader:
         return _combined(over, under, -1)
 
     def _name(self) -> Meanings:
-        """The longest name: of several words, or one, of which a power may be a part."""
+        """Parse the longest unit name: several words or one, which may include a power."""
         for length in range(MOST_WORDS, 0, -1):
             words = self.tokens[self.at : self.at + length]
             if length == 1 and self._is_preposition():
@@ -156,11 +156,11 @@ class _Reader:
         return ()
 
     def _is_preposition(self) -> bool:
-        """Whether it is "in" before another word: `5 g in total`."""
+        """Return whether it is "in" before another word: `5 g in total`."""
         return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_letter(self.at + 1)
 
     def _power(self) -> int:
-        """What stands behind a unit and raises it: `^2`, `^{-1}`, `2` in `m2`, "squared"."""
+        """Parse the exponent after a unit: `^2`, `^{-1}`, `2` in `m2`, "squared"; 1 if there is none."""
         rest = [token.text for token in self.tokens[self.at : self.at + 5]]
         written = "".join(rest)
         for form, length in (("^{-%s}", 5), ("^{%s}", 4), ("^-%s", 3), ("^%s", 2)):
@@ -189,7 +189,7 @@ class _Reader:
 
 
 def _of_word(word: str) -> Meanings:
-    """A name, in front of which a power may stand without a space: `Quadratmeter`."""
+    """Return the meanings of a name that may have a power as a prefix: `Quadratmeter`."""
     found = named(word)
     if found:
         return found
@@ -204,7 +204,7 @@ def _combined(meanings: Meanings, factor: Meanings, power: int) -> Meanings:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
-    """Units by symbol, and by name."""
+    """Return the units by symbol and by name."""
     symbols: dict[str, Meanings] = {}
     names: dict[str, Meanings] = {}
     for row in UNITS:
@@ -229,7 +229,7 @@ def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
 
 
 def _sized(row: Row, symbols: dict[str, Meanings]) -> Unit:
-    """The unit of a row, from those before it."""
+    """Return the unit of a row, computed from earlier rows."""
     if row.size.startswith("="):
         return Unit(Fraction(1), ((row.size[1:], 1),))
     size, *factors = row.size.split()
@@ -255,5 +255,5 @@ def _name(prefix: str, name: str) -> str:
 
 
 def is_currency(meanings: Meanings) -> bool:
-    """Whether a unit may be money."""
+    """Return whether a unit may be a currency."""
     return any(name.isupper() for one in meanings for name, _ in one.dimensions)

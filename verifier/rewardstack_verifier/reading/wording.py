@@ -22,14 +22,14 @@ _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() an
 _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 """Phrases that name a set."""
 MOST_LETTERS = 300
-"""Of a phrase."""
+"""Maximum letters of a phrase."""
 VERDICTS = ("yes", "no", "true", "false")
 _NEGATING = frozenset(phrases.NEGATING.split())
 _DENYING = frozenset(("opposite", *phrases.DENYING.split())) - _NEGATING
 _DOUBTING = frozenset(("maybe", "perhaps", "opposite"))
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _SILENT = re.compile(rf"\b(?:{phrases.SILENT})\b")
-_SAME = {said: one for one, several in phrases.SAME.items() for said in several.split("|")} | {
+_SAME = {phrase: one for one, several in phrases.SAME.items() for phrase in several.split("|")} | {
     name: days.split("|")[0]
     for row in WEEKDAYS.values()
     for days, names in zip(WEEKDAYS["en"].split(), row.split(), strict=True)
@@ -37,7 +37,7 @@ _SAME = {said: one for one, several in phrases.SAME.items() for said in several.
 }
 _SPOKEN = {tuple(words.split()): tuple(lex(signs)) for words, signs in phrases.SPOKEN.items()}
 MOST_OPERATION = 4
-"""Words of an operation."""
+"""Maximum words of an operation."""
 _HAS = re.compile(
     r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
 )
@@ -47,12 +47,12 @@ _WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$|[^\W\d_a-
 
 
 def choice(tokens: list[Token]) -> Choice:
-    """A letter of multiple choice, and what it stands for.
+    """Parse a letter of multiple choice, with the text of its option if given.
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not a choice.
     """
-    alone = _CHOICE.fullmatch(said(tokens))
+    alone = _CHOICE.fullmatch(as_text(tokens))
     if alone:
         return Choice(alone[1])
     if len(tokens) > 3 and tokens[0].text == "(" and tokens[2].text == ")" and _CHOICE.fullmatch(tokens[1].text):
@@ -61,79 +61,79 @@ def choice(tokens: list[Token]) -> Choice:
         return Choice(tokens[0].text, _meant(tokens[2:]))
     if len(tokens) > 3 and tokens[-3].text == "(" and tokens[-1].text == ")" and _CHOICE.fullmatch(tokens[-2].text):
         return Choice(tokens[-2].text, _meant(tokens[:-3]))
-    raise UnreadError("no choice")
+    raise UnreadError("not a choice")
 
 
 def choices(tokens: list[Token]) -> Sequence:
-    """Letters of several choices without anything between them: `ABD`.
+    """Parse the adjacent letters of several choices: `ABD`.
 
     Raises:
-        UnreadError: they are not several, or not in order.
+        UnreadError: there is only one, or they are not in order.
     """
     letters = "".join(token.text for token in tokens)
     if not _CHOICES.fullmatch(letters) or sorted({*letters}) != [*letters]:
-        raise UnreadError("no choices")
+        raise UnreadError("not several choices")
     return Sequence("", tuple(map(Choice, letters)), "", ("and",) * (len(letters) - 1))
 
 
 def verdict(tokens: list[Token]) -> Words:
-    """A verdict, behind which its reason stands: "No, it is not".
+    """Parse a verdict that is followed by its reason: "No, it is not".
 
     Raises:
-        UnreadError: it does not begin with one.
+        UnreadError: it does not begin with a verdict.
     """
-    said_first = _SAME.get(tokens[0].text.lower()) if tokens else None
-    if said_first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
-        raise UnreadError("no verdict")
+    first = _SAME.get(tokens[0].text.lower()) if tokens else None
+    if first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
+        raise UnreadError("not a verdict")
     if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
         raise UnreadError("two verdicts")
-    if _is_taken_back(said_first, [token.text.lower() for token in tokens[2:]]):
-        raise UnreadError("a verdict that is taken back")
-    return Words(said_first)
+    if _is_withdrawn(first, [token.text.lower() for token in tokens[2:]]):
+        raise UnreadError("a verdict that is withdrawn")
+    return Words(first)
 
 
-def _is_taken_back(verdict: str, reason: list[str]) -> bool:
-    """Whether words behind a verdict take it back; "no" and "false" may be followed by what denies."""
+def _is_withdrawn(verdict: str, reason: list[str]) -> bool:
+    """Return whether the words after a verdict withdraw it; after "no" and "false", negations do not."""
     if verdict in ("no", "false"):
         return not _DOUBTING.isdisjoint(reason)
     return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))
 
 
 def numeral(tokens: list[Token]) -> Number:
-    """A number in words, which digits in parentheses may repeat: `forty-two (42)`.
+    """Parse a number in words, which digits in parentheses may repeat: `forty-two (42)`.
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not a number in words.
     """
     *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
     repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
-    text = said(words if repeated else tokens).lower().strip("'\". ")
-    said_words = text.replace("-", " ").split() if len(text) <= MOST_LETTERS else []
-    value = numerals.number(said_words)
-    if value is None and said_words and said_words[0] in _ARTICLES:
-        value = numerals.number(said_words[1:])
+    text = as_text(words if repeated else tokens).lower().strip("'\". ")
+    number_words = text.replace("-", " ").split() if len(text) <= MOST_LETTERS else []
+    value = numerals.number(number_words)
+    if value is None and number_words and number_words[0] in _ARTICLES:
+        value = numerals.number(number_words[1:])
     if value is None or (repeated and digits.text != str(value)):
-        raise UnreadError("no number in words")
+        raise UnreadError("not a number in words")
     return Number(value)
 
 
 def remainder(tokens: list[Token]) -> Sequence:
-    """A quotient and what is left: `5 R 2`, "5 remainder 2".
+    """Parse a quotient and its remainder: `5 R 2`, "5 remainder 2".
 
     Raises:
-        UnreadError: it is none.
+        UnreadError: it is not a quotient with a remainder.
     """
     texts = [token.text for token in tokens if token.text not in ("{", "}", ",", ".", "with", "a", "of")]
     if len(texts) != 3 or texts[1] not in phrases.REMAINDER.split() or not (texts[0] + texts[2]).isdecimal():
-        raise UnreadError("no remainder")
+        raise UnreadError("not a remainder")
     return Sequence("<", (number(texts[0]), number(texts[2])), ">", ("remainder",))
 
 
 def phrase(tokens: list[Token]) -> Words | NamedSet:
-    """Words, without articles and plurals; a set where they name one.
+    """Parse words, without articles and plurals; return a set if they name one.
 
     Raises:
-        UnreadError: it is mathematics: two letters can be a product, so only longer words, or upright ones, are words.
+        UnreadError: it is mathematics; two letters can be a product, so only longer or upright ones are words.
     """
     common = in_common_form(_words(tokens))
     if common in _SETS:
@@ -144,10 +144,10 @@ def phrase(tokens: list[Token]) -> Words | NamedSet:
 
 
 def spoken(tokens: list[Token]) -> Node:
-    """A formula with operations in words: "the square root of 2".
+    """Parse a formula with operations in words: "the square root of 2".
 
     Raises:
-        UnreadError: it has no such words, or is no formula.
+        UnreadError: it has no such words, or is not a formula.
     """
     found: list[Token] = []
     at = 0
@@ -162,23 +162,23 @@ def spoken(tokens: list[Token]) -> Node:
 
 
 def remark(tokens: list[Token]) -> Remark:
-    """A line that holds words and is nothing else that is known: no number, and no formula.
+    """Return a line with words that no other reader can read as a remark.
 
     Raises:
-        UnreadError: no word stands in it.
+        UnreadError: it has no words.
     """
     if len(tokens) > MOST_LETTERS or not any(_is_word(token) for token in tokens):
         raise UnreadError("no words")
     if any(token.text == "_" for token in tokens):
         raise UnreadError("a subscript in words, which may be a base")
-    return Remark(said(tokens).lower().rstrip("."))
+    return Remark(as_text(tokens).lower().rstrip("."))
 
 
 def in_common_form(text: str) -> str:
-    """The one of several phrases that stands for all that say the same.
+    """Return the normal form of a phrase: the same one for all phrases with this meaning.
 
     Args:
-        text: words, in small letters.
+        text: words in lower case.
     """
     text = " ".join(text.replace("-", " ").split())
     if text in _SAME:
@@ -190,8 +190,8 @@ def in_common_form(text: str) -> str:
 
 
 def _words(tokens: list[Token]) -> str:
-    """The text of a phrase, in small letters."""
-    text = said(tokens).strip("'\"() .!")
+    """Return the text of a phrase in lower case."""
+    text = as_text(tokens).strip("'\"() .!")
     upright = all(token.word for token in tokens if token.kind == LETTERS)
     marks = {token.text for token in tokens if token.kind != LETTERS}
     if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MOST_LETTERS or not text:
@@ -206,12 +206,12 @@ def _words(tokens: list[Token]) -> str:
 
 
 def _meant(tokens: list[Token]) -> Node:
-    """What a letter stands for."""
+    """Parse the text of a choice's option."""
     return first_read((formula, quantity, phrase), tokens)
 
 
 def _is_word(token: Token) -> bool:
-    """Whether a token is a word, and no name of mathematics."""
+    """Return whether a token is a word and not a mathematical name."""
     if token.kind != LETTERS or token.text in FUNCTIONS or token.text in GREEK or token.text in SEVERAL:
         return False
     return (
@@ -222,8 +222,8 @@ def _is_word(token: Token) -> bool:
     )
 
 
-def said(tokens: list[Token]) -> str:
-    """The tokens as a line of text, with a space before each word or number that follows one, and behind commas."""
+def as_text(tokens: list[Token]) -> str:
+    """Return tokens as a line of text, with spaces between words or numbers, and after commas."""
     line = ""
     for token in tokens:
         spaced = token.kind in (LETTERS, NUMBER) and line[-1:].isalnum()

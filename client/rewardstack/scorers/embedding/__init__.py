@@ -1,4 +1,4 @@
-"""Similarity of texts by an embedding server: Text Embeddings Inference's protocol, or OpenAI's `/v1/embeddings`."""
+"""Text similarity from an embedding server: Text Embeddings Inference's protocol, or OpenAI's `/v1/embeddings`."""
 
 from rewardstack.scorers.embedding.scorer import BATCH_SIZE, Embedding
 from rewardstack.scorers.embedding.vectors import VectorStore

@@ -1,4 +1,4 @@
-"""Options of the embedding similarity: fields of `extra_info`, checked."""
+"""Options of the embedding similarity, from `extra_info`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ THRESHOLD = 1.5
 CACHE_SIZE = 10_000
 THRESHOLD_MOST = 1e6
 CACHE_SIZE_MOST = 100_000
-"""Vectors kept whatever is asked: 0.8 GB at 4096 dimensions, and whoever may ask a reward server may ask for them."""
+"""Upper bound on `cache_size`: 0.8 GB at 4096 dimensions, because any client of a reward server can set it."""
 
 
 class Asked(NamedTuple):
-    """What is asked of the server with every text.
+    """Request parameters that are the same for all texts of a batch.
 
     Args:
-        model: by its name; only `/v1/embeddings` is told. Empty for the one that the server serves.
-        prompt_name: of a prompt in the model's own configuration; empty for none.
-        truncate: whether a text beyond the model's length is cut rather than refused.
+        model: name of the model, sent to `/v1/embeddings` only; empty for the one that the server serves.
+        prompt_name: name of a prompt in the model's configuration; empty for none.
+        truncate: whether texts that are too long are truncated rather than refused.
     """
 
     model: str = ""
@@ -35,12 +35,12 @@ class Options(NamedTuple):
     """A sample's options.
 
     Args:
-        penalty: for a difference in length, one of `PENALTIES`.
+        penalty: penalty for a difference in length, one of `PENALTIES`.
         threshold: how many times longer one text may be without a penalty.
-        prefix: stands before both texts when they are embedded.
-        cached: whether scores and vectors are kept.
-        cache_size: vectors that this process keeps.
-        asked: of the server.
+        prefix: prepended to both texts.
+        cached: whether scores and vectors are cached.
+        cache_size: most vectors in this process's memory.
+        asked: request parameters.
     """
 
     penalty: str = "none"
@@ -55,10 +55,10 @@ DEFAULT = Options()
 
 
 def read_options(extra: Mapping[str, Any]) -> Options:
-    """The options in an `extra_info`.
+    """Parse the options in an `extra_info`.
 
     Raises:
-        RequestError: one of them is malformed; the message names it and what is known.
+        RequestError: an option is invalid; names it and the valid values.
     """
     if extra.keys().isdisjoint(EMBEDDING_FIELDS):
         return DEFAULT

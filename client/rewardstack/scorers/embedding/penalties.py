@@ -1,7 +1,8 @@
-"""What a candidate loses that is much longer or shorter than its reference.
+"""Length penalties for candidates that are much longer or shorter than their reference.
 
-Lengths are in words. With r the shorter over the longer and t the threshold, nothing is lost while the candidate has
-between 1/t and t times the reference's words; beyond that the similarity is multiplied by the penalty, at most 1.
+Lengths are in words. Let r be the shorter length over the longer one, and t the threshold. There is no penalty while
+the candidate has between 1/t and t times the reference's words. Otherwise the similarity is multiplied by the penalty,
+a number from 0 to 1.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Callable
 
 Penalty = Callable[[int, int], float]
-"""The factor for the fewer and the more words of two texts, the latter above 0."""
+"""Returns the factor for the smaller and the larger number of words; the latter is above 0."""
 
 PENALTIES: dict[str, Penalty] = {
     "none": lambda few, many: 1.0,
@@ -23,7 +24,7 @@ PENALTIES: dict[str, Penalty] = {
 
 
 def length_penalty(name: str, threshold: float, candidate: int, reference: int) -> float:
-    """The factor for a candidate against a reference.
+    """Return the factor for a candidate and a reference.
 
     Args:
         name: one of `PENALTIES`.

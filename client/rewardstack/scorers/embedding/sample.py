@@ -1,4 +1,4 @@
-"""One sample: what is decided without a server, and its score from the vectors that were found."""
+"""One sample: its score if no vectors are needed, and its score from vectors."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Sample(NamedTuple):
 
 
 def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Destination]) -> Sample | Score:
-    """Return the sample that an item is, or its score if that needs no vectors.
+    """Return an item as a sample, or its score if that needs no vectors.
 
     Raises:
         RequestError: an option is malformed.
-        ConfigError: what `find_destination`, which returns the server, raises.
+        ConfigError: raised by `find_destination`, which returns the server.
     """
     options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
@@ -55,14 +55,14 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
 
 
 def lexical_score(item: Item) -> Score:
-    """Return the score of an item by its texts' characters, with status `fallback`."""
+    """Return the lexical similarity of an item, with status `fallback`."""
     sample = Sample(item.solution, item.references, read_options(item.extra), NOWHERE)
     alike = {one: lexical_similarity(sample.solution, one) for one in sample.references}
     return replace(_best(sample, alike), status="fallback")
 
 
 def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list[Score]:
-    """Return the scores by what was found for the texts: a vector, or why there is none."""
+    """Return the scores of samples, given the vector or the error of each text."""
     pairs = [_pairs(sample, found) for sample in samples]
     alike = iter(similarities([pair for one in pairs if isinstance(one, dict) for pair in one.values()]))
     scores = []
@@ -103,7 +103,7 @@ def _is_refusal(error: RewardstackError) -> bool:
 
 
 def _best(sample: Sample, alike: Mapping[str, float]) -> Score:
-    """The similarity to the best reference, times the penalty for the difference in length from it."""
+    """Return the similarity to the best reference, times its length penalty."""
     best = max(alike, key=lambda reference: alike[reference])
     if sample.options.penalty == "none":
         return Score(alike[best], source=SOURCE)
@@ -118,7 +118,7 @@ def _penalty(sample: Sample, reference: str) -> float:
 
 
 def comparisons(sample: Sample, found: Mapping[str, Found]) -> list[Record]:
-    """Return for a trace each reference's similarity and penalty, or why there is none."""
+    """Return each reference's similarity and penalty, or its error, for a trace."""
     candidate = found[sample.candidate]
     facts: list[Record] = []
     for reference, text in zip(sample.references, sample.targets, strict=True):

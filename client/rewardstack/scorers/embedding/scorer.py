@@ -1,4 +1,4 @@
-"""The scorer: a candidate's similarity to its best reference, less what the difference in length costs."""
+"""The scorer: a candidate's similarity to its best reference, times a length penalty."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from rewardstack.settings import Settings
 from rewardstack.transport.discovery import briefly
 
 VERSION = "1"
-"""Raised whenever the same texts come to another score."""
+"""Increment this when the same texts get another score."""
 BATCH_SIZE = 4096
-"""Samples whose texts are put together at most; the server's requests are cut from these texts (`vectors`)."""
+"""Most samples in a batch; its texts are split into requests to the server (`vectors`)."""
 EMBEDDERS = 64
-"""Kept at a time: whoever may ask a reward server may make up models and prompts without end."""
+"""Most embedders that are kept, because any client of a reward server can name any number of models and prompts."""
 OPTION_OF = {
     "length_penalty": "penalty",
     "length_threshold": "threshold",
@@ -42,13 +42,13 @@ OPTION_OF = {
     "cache_enabled": "cached",
     "model_name": "model",
 }
-"""The options that fields of `extra_info` give, where they are not of one name."""
+"""Option names by field of `extra_info`, if they differ."""
 
 log = logging.getLogger(__name__)
 
 
 class Part(NamedTuple):
-    """What samples have in common whose texts are embedded together: the server, the options, if vectors are kept."""
+    """The batch key of samples: server, request parameters, and whether vectors are cached."""
 
     destination: Destination
     asked: Asked
@@ -56,14 +56,14 @@ class Part(NamedTuple):
 
 
 class Embedding(Relayable[Sample]):
-    """Similarity by an embedding server.
+    """Scores the similarity to the reference with an embedding server.
 
     Args:
-        settings: the servers, their key, how long to wait.
-        find_service: opens connections.
-        store: of vectors.
-        tenant: whose vectors they are.
-        meter: of what requests cost.
+        settings: servers, key and timeout.
+        find_service: returns the service for URLs and a key.
+        store: vector cache.
+        tenant: cache namespace of the caller.
+        meter: counts the usage of requests.
     """
 
     source = SOURCE
@@ -93,18 +93,18 @@ class Embedding(Relayable[Sample]):
 
         Raises:
             SettingsError: no server is set.
-            RequestError: an option is malformed, or the sample names a server of its own wrongly.
+            RequestError: an option or the sample's server is malformed.
         """
         return read_sample(item, lambda extra: destination or self._destinations.destination(extra))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """Return keys with the server's model; None if the server does not say which that is."""
+        """Return cache keys that include the server's model; None if the model is unknown."""
         keys: list[Key | None] = [None] * len(samples)
         wanted = {sample.destination for sample in samples if sample.options.cached}
-        said = await self._meet(wanted, context.deadline)
+        known = await self._meet(wanted, context.deadline)
         states: dict[tuple[Destination, Options], Any] = {}
         for at, sample in enumerate(samples):
-            about = said.get(sample.destination)
+            about = known.get(sample.destination)
             if about is None or not sample.options.cached:
                 continue
             which = sample.destination, sample.options
@@ -115,30 +115,30 @@ class Embedding(Relayable[Sample]):
         return keys
 
     async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
-        """Return what the servers say of themselves; of several, one that is gone does not delay the others."""
+        """Return the information of the servers; if there are several, one that is down does not delay the others."""
         wait = math.inf if len(destinations) == 1 else briefly(deadline)
         asked = [self._server(one).about(deadline, wait) for one in destinations]
-        said: dict[Destination, About] = {}
+        known: dict[Destination, About] = {}
         for one, about in zip(destinations, await asyncio.gather(*asked, return_exceptions=True), strict=True):
             if isinstance(about, About):
-                said[one] = about
+                known[one] = about
             elif not isinstance(about, ServiceError):
                 raise about
-        return said
+        return known
 
     def batch(self, sample: Sample) -> BatchKey:
-        """Samples whose texts are embedded in one way travel together."""
+        """Return the batch key: samples with the same server and parameters share batches."""
         return BatchKey(BATCH_SIZE, self._part(sample))
 
     async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
-        """Return one score for each sample; the first of them says what was spent since the last time.
+        """Return one score for each sample; the first score has the usage since the last call.
 
-        A request carries texts of many samples, and of several calls: whose it is cannot be told.
+        A request contains texts of many samples and several calls, so its usage cannot be attributed to one of them.
 
         Raises:
-            DeadlineError, ReplyError: the server did not say what it is.
-            RefusedKeyError: it does not accept the key.
-            BudgetError: the run may ask no more; vectors that it had are kept.
+            DeadlineError, ReplyError: the server did not report its identity.
+            RefusedKeyError: the server refuses the key.
+            BudgetError: the budget is spent; the vectors received so far are cached.
         """
         part = self._part(samples[0])
         if context.trace is not None:
@@ -149,7 +149,7 @@ class Embedding(Relayable[Sample]):
             error.usage = self._meter.take()
             raise
         if context.trace is not None:
-            cut = "a text longer than the server's model takes is cut there, which the server does not tell"
+            cut = "the server truncates texts that are too long for its model, and does not report it"
             note = {"note": cut} if part.asked.truncate else {}
             context.trace.note("vectors", {"compared": comparisons(samples[0], found), **note})
         scores = vector_scores(samples, found)
@@ -160,23 +160,23 @@ class Embedding(Relayable[Sample]):
         return Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
-        """Return an estimate without looking up vectors: most texts that have one belong to scores that are cached."""
+        """Return an estimate without looking up vectors, since most cached vectors belong to cached scores."""
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:
-        """Return what samples would cost, each text once and in full requests."""
+        """Return the estimated usage of samples, with each text once and in full requests."""
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
         requests = -(-len(texts) // BATCH)
         return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
-        """Log one line about a batch."""
+        """Log a summary of a batch."""
         cached = sum(score.cached for score in scores)
         usage = Usage.total(score.usage for score in scores)
         log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
 
     def describe(self, item: Item, sample: Sample) -> Record:
-        """Return the server, the texts as they are embedded, and the options with where they come from."""
+        """Return the server, the embedded texts, and the options with their origin."""
         texts = {"candidate": sample.candidate, "references": sample.targets}
         options = {**sample.options._asdict(), **sample.options.asked._asdict()}
         del options["asked"]
@@ -188,7 +188,7 @@ class Embedding(Relayable[Sample]):
         return {"asked": list(sample.destination.urls), **texts, "options": origins}
 
     async def _found(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> dict[str, Found]:
-        """Return what is found for each text of the samples: its vector, or why it has none."""
+        """Return the vector or the error of each text."""
         if part.cached:
             self._store.memory.resize(max(sample.options.cache_size for sample in samples))
         embedder = self._embedder(part, await self._server(part.destination).about(deadline))
@@ -216,7 +216,7 @@ class Embedding(Relayable[Sample]):
 
 
 def _state(about: About, options: Options) -> Any | None:
-    """A hash over all that determines a score beside the texts, None where the model is not known."""
+    """Return a hash of everything except the texts that determines a score, None if the model is unknown."""
     if not (about.identity or options.asked.model):
         return None
     what = [*options.asked, options.prefix, options.penalty, options.threshold]

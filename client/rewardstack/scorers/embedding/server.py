@@ -1,4 +1,4 @@
-"""One embedding server: what it says of itself, and the vectors it makes of texts."""
+"""An embedding server: its information, and vectors for texts."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOO_MUCH = (400, 413, 422)
-"""Statuses by which one text, or too many of them, have a whole request refused."""
+"""Statuses of a request with a text that is too long, or with too many texts."""
 FAILED_DEPENDENCY = 424
-"""How TEI says that its model failed, which one text can bring about."""
+"""TEI's status for a failure of the model, which a single text can cause."""
 TOO_LARGE = 413
 BLIND_SPLITS = 2
-"""How often a request that the server fails at is split while nothing of it was answered."""
+"""How often a failing request is split while no part of it succeeds."""
 
 Found = Vector | RewardstackError
-"""A text's vector, or why it has none."""
+"""A text's vector, or the error."""
 
 
 class Server:
-    """Equivalent servers behind one service.
+    """A client of equivalent embedding servers.
 
     Args:
-        service: to ask them by.
-        explained: says of a refused key whose it is.
-        meter: of what requests for vectors cost.
+        service: the servers.
+        explained: adds the source of a refused key to its error.
+        meter: counts the usage of requests for vectors.
     """
 
     def __init__(
@@ -62,34 +62,34 @@ class Server:
         self._path = EMBED
         self._about = UNKNOWN
         self._has_info = False
-        self._said: Discovery[EndpointPool, About] = Discovery()
+        self._discovery: Discovery[EndpointPool, About] = Discovery()
 
     async def about(self, deadline: SharedDeadline, wait: float = math.inf) -> About:
-        """What it says of itself, `UNKNOWN` where it says nothing.
+        """Return the server's information, `UNKNOWN` if it reports none.
 
         Args:
             deadline: of the caller.
-            wait: seconds that the caller waits at most for a first answer.
+            wait: most seconds to wait for a first answer.
 
         Raises:
-            DeadlineError, ReplyError: it did not answer.
-            RefusedKeyError: it does not take the key.
+            DeadlineError, ReplyError: the server did not answer.
+            RefusedKeyError: the server refuses the key.
         """
-        about = await self._said.find(self._service, self._ask_about, deadline, wait)
+        about = await self._discovery.find(self._service, self._ask_about, deadline, wait)
         if about.requests and about != self._about:
             self._service.begin(about.requests)
         self._about = about
         return about
 
     async def embed(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
-        """Return what is found for each text, in order; split a request that is refused or fails, to isolate the text.
+        """Return the vector or the error of each text, in order; split a failing request to isolate the bad text.
 
-        Where the server fails at a whole request and at its parts alike, it is at fault: its texts are not tried alone.
+        If the server fails for a whole request and for its parts, the texts are not tried one by one.
 
         Args:
-            texts: none of them empty.
-            asked: of the server with each of them.
-            deadline: of all who wait for them.
+            texts: non-empty texts.
+            asked: request parameters.
+            deadline: shared by all waiters.
         """
         found: dict[int, Found] = {}
         parts, depth, has_answered = [range(len(texts))], 0, False
@@ -123,7 +123,7 @@ class Server:
             return error
         if is_too_large(error):
             size = len(texts[0].encode("utf-8", "replace"))
-            return RejectedError(f"one text of {size:,} bytes is more than the server takes: {error}", error.status)
+            return RejectedError(f"a text of {size:,} bytes is too large for the server: {error}", error.status)
         return self._explained(error)
 
     async def _post(
@@ -173,11 +173,11 @@ class Server:
 
 
 def _read(read: Callable[[bytes], About | None], reply: bytes) -> About | None:
-    """Return what a server says of itself; raise ReplyError where it is not even JSON."""
+    """Parse a server's information; raise ReplyError if it is not JSON."""
     try:
         json.loads(reply)
     except (ValueError, RecursionError) as error:
-        raise ReplyError("it is no JSON") from error
+        raise ReplyError("not JSON") from error
     return read(reply)
 
 
@@ -187,17 +187,17 @@ def is_too_large(error: BaseException) -> bool:
 
 
 def _middle(texts: Sequence[str]) -> int:
-    """Return how many of the texts make about half of their characters; neither none nor all."""
+    """Return the index that splits the texts into two non-empty halves of about the same number of characters."""
     sums = [*accumulate(map(len, texts))]
     return min(max(1, bisect_left(sums, sums[-1] / 2)), len(texts) - 1)
 
 
 def _splits(error: ServiceError | BudgetError, may_be_text: bool) -> bool:
-    """Return whether parts of a request may fare better than the whole.
+    """Return whether to split a failed request.
 
     Args:
-        error: what became of it.
-        may_be_text: whether a failure of the server's may be due to one of the texts.
+        error: error of the request.
+        may_be_text: whether one of the texts may have caused a server failure.
     """
     if isinstance(error, RejectedError):
         return error.status in TOO_MUCH or (error.status == FAILED_DEPENDENCY and may_be_text)

@@ -1,7 +1,7 @@
-"""How alike two texts are by their vectors.
+"""Similarity of two texts by their vectors.
 
-A vector is brought to length 1 and rounded to float16 as soon as it arrives, so that a similarity is the same whether
-its vectors come from the server or from a cache.
+Vectors are normalized to length 1 and rounded to float16 when they arrive, so a similarity is the same for vectors from
+the server and from the cache.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float16]
-"""One text's vector: shape (dimensions,), of length 1, or all zeros."""
+"""The vector of a text: shape (dimensions,), with length 1, or all zeros."""
 
 SLICE = 512
-"""Pairs compared at a time: few enough that no caller waits long, whatever the dimensions."""
+"""Pairs compared at a time, so that other callers do not wait long."""
 
 
 def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
-    """Vectors of length 1 in float16; a vector of zeros stays one.
+    """Return vectors normalized to length 1 as float16; a zero vector stays zero.
 
     Args:
         vectors: finite, shape (texts, dimensions).
@@ -32,10 +32,10 @@ def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
 
 
 def similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
-    """The cosine of each pair, mapped from [-1, 1] to [0, 1]; 0 where one of the two is all zeros.
+    """Return the cosine of each pair, mapped from [-1, 1] to [0, 1]; 0 if one vector of the pair is all zeros.
 
     Args:
-        pairs: of vectors, the two of each of the same number of dimensions.
+        pairs: of vectors; both vectors of a pair have the same number of dimensions.
     """
     found = [0.0] * len(pairs)
     alike: dict[int, list[int]] = {}

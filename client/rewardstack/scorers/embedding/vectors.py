@@ -1,4 +1,4 @@
-"""Vectors by text: from this process, from Redis, else from the server, and no text twice at a time."""
+"""Vectors by text: from this process's memory, from Redis, or from the server, with each text in flight only once."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from rewardstack.scorers.embedding.server import Found, Server
 from rewardstack.scorers.embedding.similarity import Vector
 
 VERSION = "1"
-"""Raised whenever what is stored for a text changes."""
+"""Increment this when the stored value of a text changes."""
 CHECK = 8
-"""Characters of its key that a stored vector carries, so that one of another key is not taken for its own."""
+"""Characters of its key that a stored vector contains, to detect a vector of another key."""
 SLICE = 128
 """Vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
 MOST_BYTES = 2**16
-"""Bytes of a vector in Redis: 32,000 dimensions."""
+"""Most bytes of a vector in Redis: 32,000 dimensions."""
 
 
 class VectorStore(Store[Vector]):
-    """Vectors by key; arguments as those of `Store`."""
+    """A cache of vectors; arguments are those of `Store`."""
 
     def __init__(self, link: RedisLink, ttl: int, secret: str = "") -> None:
         super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE, MOST_BYTES), secret)
 
 
 def encode_vector(key: str, vector: Vector) -> bytes:
-    """A vector as the bytes to store under `key`: the key's end, the number of dimensions, the numbers."""
+    """Return the bytes of a vector to store under `key`: the key's suffix, the number of dimensions, the numbers."""
     return key[-CHECK:].encode() + len(vector).to_bytes(4, "little") + vector.astype("<f2").tobytes()
 
 
 def decode_vector(key: str, data: bytes) -> Vector | None:
-    """The vector that `data` holds for `key`, None where it holds no valid one."""
+    """Return the vector in `data`, None if `data` is not valid for `key`."""
     dimensions = int.from_bytes(data[CHECK : CHECK + 4], "little")
     if data[:CHECK] != key[-CHECK:].encode() or not dimensions or len(data) != CHECK + 4 + 2 * dimensions:
         return None
@@ -50,14 +50,14 @@ def decode_vector(key: str, data: bytes) -> Vector | None:
 
 
 class Embedder:
-    """The vectors of texts by one server under one set of demands.
+    """Returns the vectors of texts from one server with fixed request parameters.
 
     Args:
-        server: that makes them.
-        about: what it says of itself.
-        asked: of it with each text.
-        store: of vectors; shared with other embedders.
-        tenant: whose vectors these are; no other tenant finds them there.
+        server: computes the vectors.
+        about: its information.
+        asked: request parameters.
+        store: vector cache, shared with other embedders.
+        tenant: cache namespace of the caller.
     """
 
     def __init__(self, server: Server, about: About, asked: Asked, store: VectorStore, tenant: str) -> None:
@@ -72,15 +72,15 @@ class Embedder:
         self._size = 0
 
     async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
-        """Return what is found for each of the different texts, none of them empty; `cached` ones may be kept."""
-        # Texts of one length share a request: a server pads each batch to its longest text.
+        """Return the vector or the error of each text; texts must not be empty, and `cached` enables the cache."""
+        # Texts of similar length share a request, because a server pads each batch to its longest text.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = {text: PREFIX + extended(self._state, text) for text in ordered}
         read = await self._read(keys) if cached and self._keeps else {}
         asked: dict[str, Found] = {}
-        while True:  # a second time where the model's own vectors show that those read are foreign
+        while True:  # repeats if new vectors show that cached ones are from another model
             foreign = self._foreign(read)
-            self._store.disbelieve([keys[text] for text in foreign])
+            self._store.invalidate([keys[text] for text in foreign])
             read = {text: one for text, one in read.items() if text not in foreign}
             missing = {text: key for text, key in keys.items() if text not in read and text not in asked}
             if not missing:
@@ -88,7 +88,7 @@ class Embedder:
             asked |= await self._ask(missing, deadline, cached)
 
     async def _read(self, keys: Mapping[str, str]) -> dict[str, Vector]:
-        """Return the vectors of texts that are kept, in this process or in Redis, by the texts' keys."""
+        """Return the cached vectors of texts, given the texts' keys."""
         found = dict(zip(keys.values(), self._store.recall(keys.values()), strict=True))
         found.update(await self._store.read_redis([key for key, one in found.items() if one is None]))
         return {text: one for text, key in keys.items() if (one := found[key]) is not None}
@@ -100,7 +100,7 @@ class Embedder:
         return {text: cast(Found, one) for text, one in zip(keys, found, strict=True)}
 
     async def _make(self, items: Sequence[tuple[str, str]], deadline: SharedDeadline) -> Sequence[Found]:
-        """Return what the server makes of each text; keep vectors that have a key, if it is known whose they are."""
+        """Return the vector or error of each text from the server; cache vectors with a key if the model is known."""
         found = await self._server.embed([text for text, _ in items], self._asked, deadline)
         self._size = next((len(one) for one in found if isinstance(one, np.ndarray)), self._size)
         if self._keeps:
@@ -109,13 +109,12 @@ class Embedder:
         return found
 
     def _foreign(self, read: Mapping[str, Vector]) -> set[str]:
-        """The texts whose vectors cannot be this model's: not as long as its own, or, before it gave any, not all of
-        one length."""
+        """Return the texts whose cached vectors cannot be from this model, because their dimensions do not match."""
         sizes = {len(one) for one in read.values()}
         size = self._size or (sizes.pop() if len(sizes) == 1 else 0)
         return {text for text, one in read.items() if len(one) != size}
 
 
 def _has_failed(outcome: Found | Exception) -> bool:
-    """Return whether the server did not answer, rather than refuse."""
+    """Return whether the server failed to answer, rather than rejected the text."""
     return isinstance(outcome, ServiceError) and not isinstance(outcome, RejectedError)

@@ -1,4 +1,4 @@
-"""The LLM judge: a chat model behind vLLM's OpenAI-compatible interface is shown the candidate and gives a verdict."""
+"""The LLM judge: a chat model behind an OpenAI-compatible API, such as vLLM's, that gives a verdict on a candidate."""
 
 from rewardstack.scorers.judge.named import BELOW, Named, check_named
 from rewardstack.scorers.judge.scorer import Judge, check_addresses

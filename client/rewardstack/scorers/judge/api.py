@@ -1,4 +1,4 @@
-"""Where a judge's interface is: paths below its base URL, and what the environment adds to every request to its own."""
+"""Access to a judge's API: paths below its base URL, and extra headers and query parameters from the environment."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rewardstack.transport.endpoint import Message
 
 MODELS = "/models"
 WHOLE = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")
-"""The end of a base URL to which no `/v1` is added: Azure's, Gemini's, and other versions."""
+"""Suffixes of base URLs to which no `/v1` is added: Azure's, Gemini's, and other versions."""
 DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)$")
 
 
 class Api:
-    """The interfaces of all judges.
+    """The APIs of all judges.
 
     Args:
-        find_service: opens connections.
-        settings: the judges of the environment, the headers and query parameters that go to them and to no other.
+        find_service: returns the service for URLs and a key.
+        settings: the environment's judges, with headers and query parameters for them only.
     """
 
     def __init__(self, find_service: FindService, settings: Settings) -> None:
@@ -35,12 +35,12 @@ class Api:
         self._query = query_of(settings)
 
     def ask(self, destination: Destination, message: Message, deadline: SharedDeadline) -> Coroutine[Any, Any, Any]:
-        """Return what a message to a judge brings, to be awaited; raises as `EndpointPool.ask` does.
+        """Return a coroutine that sends a message to a judge and returns its result; raise as `EndpointPool.ask` does.
 
         Args:
             destination: the judge.
-            message: its path is below the judge's base URL.
-            deadline: of all who wait for the reply.
+            message: with a path below the judge's base URL.
+            deadline: shared by all waiters.
         """
         if (self._headers or self._query) and self._own.issuperset(destination.urls):
             message = message._replace(path=message.path + self._query, headers={**message.headers, **self._headers})
@@ -48,28 +48,28 @@ class Api:
 
 
 def query_of(settings: Settings) -> str:
-    """The query that goes to the environment's judges, with its question mark; empty for none."""
+    """Return the query string for the environment's judges, with its question mark; empty for none."""
     return f"?{urlencode(settings.judge_query)}" if settings.judge_query else ""
 
 
 @lru_cache(maxsize=1024)
 def below(urls: tuple[str, ...], path: str) -> str:
-    """The path of one of the interface's own below base URLs.
+    """Return an API path below base URLs, with `/v1` unless they have a version.
 
     Args:
-        urls: base URLs of equivalent judges; a `/v1` at their end has been taken off.
+        urls: base URLs of equivalent judges, without a final `/v1`.
         path: such as `/chat/completions`.
 
     Raises:
-        SettingsError: some have their version at the end, and some do not.
+        SettingsError: only some of the URLs end with a version.
     """
     whole = {bool(WHOLE.search(url)) for url in urls}
     if len(whole) > 1:
-        raise SettingsError(f"{', '.join(urls)}: equivalent judges, and only some of them with a version at the end")
+        raise SettingsError(f"{', '.join(urls)}: either all or none of equivalent judges must end with an API version")
     return path if whole == {True} else f"/v1{path}"
 
 
 def deployment(url: str) -> str:
-    """The name of the model that Azure has deployed at a base URL; empty where it is no such address."""
+    """Return the name of the model deployment in an Azure base URL; empty for other URLs."""
     found = DEPLOYMENT.search(url)
     return unquote(found[1]) if found else ""

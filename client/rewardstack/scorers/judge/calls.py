@@ -1,4 +1,4 @@
-"""One verdict from a judge: the requests it takes, and what its refusals mean."""
+"""The requests for a verdict, including retries for unreadable replies and adaptation to refused fields."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ from rewardstack.transport.discovery import RENEWAL, SERVERS
 from rewardstack.transport.endpoint import Message
 
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
-"""The message of a request that shows what a server takes."""
+"""The user message of a trial request, which tests the fields that a server supports."""
 TRIAL_SHARE = 0.15
-"""Of the time there is, at most, for such requests."""
+"""Largest share of the remaining time for a trial request."""
 TRIAL_TOKENS = 16
-"""Of their replies: fields are refused before a reply is begun."""
-TAKEN = math.inf
-"""In place of the time of the next trial, where none is needed any more."""
+"""Tokens of a trial's reply: a server refuses fields before it generates."""
+NO_TRIAL = math.inf
+"""In place of the time of the next trial if none is needed."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class Calls:
-    """Asks judges.
+    """Requests verdicts from judges.
 
     Args:
         api: of the judges.
-        models: what they serve, and what they take.
-        trials_meter: of what requests cost that no sample is asked by.
+        models: their models and dialects.
+        trials_meter: counts the usage of trial requests.
     """
 
     def __init__(self, api: Api, models: Models, trials_meter: Meter) -> None:
@@ -71,18 +71,18 @@ class Calls:
         self._next_trial: LruCache[Hashable, float] = LruCache(SERVERS)
 
     def is_taken(self, plan: Plan, model: Model) -> bool:
-        """Whether the judge is known to take such requests: by what it says it is, or because it took one."""
-        return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == TAKEN
+        """Return whether the judge is known to accept such requests, by its identity or from an earlier request."""
+        return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == NO_TRIAL
 
     async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
-        """Find out by one request, before there are many and their scores have keys, whether a judge takes such ones.
+        """Test with one request whether a judge accepts such requests, before many are sent and their scores cached.
 
-        Where no answer comes to it, the samples themselves show what is taken, and the next trial is `RENEWAL` later.
-        The request is charged to no sample.
+        Without an answer, the samples' own requests are the test, and the next trial is `RENEWAL` seconds later. The
+        request is not charged to a sample.
 
         Args:
-            plan: of a sample that is to be sent, of a kind that is not known to be taken.
-            model: that judges.
+            plan: of a sample whose kind of request is not known to be accepted.
+            model: the judge's model.
             deadline: of the caller.
         """
         kind = _kind(plan, model)
@@ -92,7 +92,7 @@ class Calls:
         try:
             await within(TRIAL_SHARE * deadline.remaining(), self._try(kind, lock, plan, model, deadline))
         except (ServiceError, asyncio.TimeoutError) as error:
-            log.debug("what a judge takes is still to be found out: %s", error)
+            log.debug("the trial request to the judge failed, its supported fields are unknown: %s", error)
 
     async def _try(
         self, kind: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
@@ -103,28 +103,28 @@ class Calls:
             self._next_trial.put(kind, time.monotonic() + RENEWAL)
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                with suppress(NoLogprobsError):  # that there are none has then been found out
+                with suppress(NoLogprobsError):  # this result is recorded, too
                     trial = plan._replace(options=short, meter=None, shown=Shown("", ""))
                     await self._ask(trial, model, TRIAL, deadline, answers=plan.answers(plan.chunks[0]))
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise
-            self._next_trial.put(_kind(plan, self._models.choose(model.name, plan.destination)), TAKEN)
+            self._next_trial.put(_kind(plan, self._models.choose(model.name, plan.destination)), NO_TRIAL)
 
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
     ) -> Coroutine[Any, Any, Verdict]:
-        """The judge's verdict on one prompt, of several votes where the options say so; to be awaited.
+        """Return a coroutine for the judge's verdict on one reference, aggregated over votes if there are several.
 
         Args:
-            plan: who is asked, and how.
-            model: that judges.
+            plan: the judge and the options.
+            model: the judge's model.
             reference: one of the plan's.
-            deadline: of all who wait.
+            deadline: shared by all waiters.
 
         Raises:
-            UnreadableError: a reply held none.
-            RequestError: the options' labels are not such for this model.
+            UnreadableError: a reply has no verdict.
+            RequestError: the options' labels are invalid for this model.
             ServiceError: the judge did not answer.
         """
         if plan.options.labels:
@@ -145,7 +145,7 @@ class Calls:
         return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
-        """Return the verdict that a reply holds in words; one without a verdict is asked for once more."""
+        """Return the verdict in a text reply; ask once more if there is none."""
         options, user, is_first = plan.options, plan.user(reference, plan.rubric), True
         while True:
             reply, model = await self._ask(plan, model, user, deadline, vote)
@@ -167,7 +167,7 @@ class Calls:
     async def _answers(
         self, plan: Plan, model: Model, reference: str, criteria: Rubric, deadline: SharedDeadline
     ) -> list[float]:
-        """Return how far each criterion is met; those that a reply does not answer are asked for once more, alone."""
+        """Return how far each criterion is met; ask once more for criteria without an answer."""
         options, found, why = plan.options, dict[int, float](), ""
         for is_first in (True, False):
             missing = [at for at in range(len(criteria)) if at not in found]
@@ -187,17 +187,17 @@ class Calls:
                 return [found[at] for at in range(len(criteria))]
         names = ", ".join(criteria[at].name for at in range(len(criteria)) if at not in found)
         raise UnreadableError(
-            f"it has no answer for {len(criteria) - len(found)} of {len(criteria)} criteria: "
+            f"no answer for {len(criteria) - len(found)} of {len(criteria)} criteria: "
             f"{names[:200]}" + (f"; {why}" if why else "")
         )
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
     ) -> tuple[Choice, Model]:
-        """A whole reply, and the model in the dialect in which it was asked: what it refuses, it is not sent again.
+        """Return a reply and the model with the dialect that it accepted; omit refused fields and send again.
 
         Raises:
-            RequestError: the verdict cannot be had of this judge, or not from these labels.
+            RequestError: the judge does not support this kind of verdict or these labels.
             ServiceError: there is no reply.
         """
         while True:
@@ -212,11 +212,11 @@ class Calls:
                 model = better
             else:
                 if model.dialect.guessed:
-                    self._next_trial.put(_kind(plan, model), TAKEN)
+                    self._next_trial.put(_kind(plan, model), NO_TRIAL)
                 return reply, model
 
     async def _label_ids(self, plan: Plan, model: Model, deadline: SharedDeadline) -> tuple[int, ...]:
-        """The tokens whose probabilities are asked for; none where they are found among the likeliest."""
+        """Return the IDs of the label tokens; empty if probabilities are read from the most likely tokens."""
         if not model.dialect.labels:
             raise NoLogprobsError(model.name)
         if model.dialect.labels == "top":
@@ -224,11 +224,11 @@ class Calls:
         return await self._labels.find([name for name, _ in plan.options.labels], model, plan.destination, deadline)
 
     async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> Choice:
-        """Return the choice of a whole reply.
+        """Send a chat request and return the choice of its completion.
 
         Raises:
-            ServiceError: there is none.
-            BudgetError: the run may ask no more.
+            ServiceError: there is no valid reply.
+            BudgetError: the budget is spent.
         """
         meter = plan.meter or self._trials_meter
 
@@ -260,7 +260,7 @@ class Calls:
 
 
 def _kind(plan: Plan, model: Model) -> Hashable:
-    """What requests have in common that a server takes or refuses alike: some take no temperature but the usual 1."""
+    """Return the kind of a request, which a server accepts or refuses as a whole; some only accept temperature 1."""
     options, answers = plan.options, plan.answers(plan.chunks[0])
     fields = frame(options, model.name, dialect=model.dialect, answers=answers).fields
     usual = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
@@ -268,19 +268,19 @@ def _kind(plan: Plan, model: Model) -> Hashable:
 
 
 class NoLogprobsError(RequestError):
-    """`verdict: "logprob"` is asked of a judge that gives no probabilities.
+    """A sample has `verdict: "logprob"`, but the judge does not return probabilities.
 
     Args:
-        model: that judges.
+        model: the judge's model.
     """
 
     def __init__(self, model: str) -> None:
-        why = f"the judge gives no probabilities of tokens for {model}, which 'logprob' needs; leave `verdict` out"
+        why = f"the judge returns no token probabilities for {model}, which 'logprob' needs; leave `verdict` out"
         super().__init__(f"extra_info.verdict: {why}", "extra_info.verdict")
 
 
 async def together(work: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of all, in order; where one fails, its error after all have ended."""
+    """Return the results of all in order; after all have ended, raise the first error."""
     outcomes = await asyncio.gather(*work, return_exceptions=True)
     for one in outcomes:
         if isinstance(one, BaseException):

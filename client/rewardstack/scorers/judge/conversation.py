@@ -1,7 +1,7 @@
-"""Conversations that a judge is shown: the task, and with `view = "full_trace"` all turns of the policy.
+"""Conversations in a judge's prompt: the task, and with `view = "full_trace"` all turns of the policy.
 
-Turns are fenced one by one. What a tool printed, or somebody else said, is marked as not the candidate's. Reasoning is
-left out unless `hide_reasoning` is false.
+Each turn is fenced. Turns of tools and other roles are marked as not the candidate's. Reasoning is omitted unless
+`hide_reasoning` is false.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ View = Literal["last_reply", "full_trace"]
 VIEWS: tuple[View, ...] = ("last_reply", "full_trace")
 MESSAGES = "messages"
 TASKS = ("problem", "prompt", MESSAGES, "question")
-"""Fields of `extra_info` that say what the task was, the most specific one first."""
+"""Fields of `extra_info` with the task, the most specific one first."""
 THOUGHTS = ("reasoning", "reasoning_content", "thinking")
-"""Where messages have reasoning beside their content."""
+"""Fields of a message that contain its reasoning."""
 IMAGE_PARTS = ("image_url", "image", "input_image")
 ROLES = {"system": "System", "developer": "System", "user": "User", "assistant": "Assistant", "model": "Assistant"}
-"""What the judge is told of who speaks; all others are tools."""
+"""Display names of roles in the prompt; all other roles are tools."""
 
 
 class Turn(NamedTuple):
-    """One turn, with what its messages have for images; `role` is `tool` for what a tool printed."""
+    """One turn with its images; `role` is `tool` for tool output."""
 
     role: str
     text: str
@@ -39,7 +39,7 @@ class Turn(NamedTuple):
 
     @property
     def is_policy(self) -> bool:
-        """Whether the policy speaks."""
+        """Whether the turn is the policy's."""
         return self.role in (ASSISTANT, REASONING)
 
 
@@ -47,13 +47,13 @@ Turns = tuple[Turn, ...]
 
 
 class Shown(NamedTuple):
-    """What the judge is shown of a sample, besides its references.
+    """The parts of a sample that the judge sees, except its references.
 
     Args:
-        problem: the task, as a text; fenced where it is a conversation.
+        problem: the task as a text; fenced if it is a conversation.
         candidate: the last reply, or all turns, fenced.
-        task: the turns of the problem, where it is a conversation.
-        trace: the turns of the candidate, where all are shown.
+        task: the turns of the problem if it is a conversation.
+        trace: the turns of the candidate if all are shown.
         images: URLs, in the order in which the texts mention them.
     """
 
@@ -65,19 +65,19 @@ class Shown(NamedTuple):
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The fields of `extra_info` from which another machine makes the same."""
+        """The fields of `extra_info` from which a reward server builds the same value."""
         found: dict[str, Any] = {"problem": _messages(self.task) if self.task else self.problem}
         found |= {MESSAGES: _messages(self.trace)} if self.trace else {}
         return {**found, **({IMAGES: list(self.images)} if self.images else {})}
 
 
 def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown:
-    """Return what the judge is shown of a sample.
+    """Return the parts of a sample that the judge sees.
 
     Args:
         item: the sample.
-        view: whether all turns of the policy are shown, or its last reply.
-        hide: whether reasoning is left out.
+        view: whether to show all turns of the policy, or its last reply.
+        hide: whether to omit reasoning.
         allow_urls: whether images may be URLs, which the judge then fetches.
 
     Raises:
@@ -99,10 +99,10 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
 
 
 def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
-    """Return the task as a text, or its turns where it is a conversation; neither where there is none.
+    """Return the task as a text, or its turns if it is a conversation; both are empty if there is none.
 
     Raises:
-        RequestError: `problem` is neither.
+        RequestError: `problem` is neither a string nor chat messages.
     """
     for name in TASKS:
         value = Fields(extra).get(name)
@@ -118,7 +118,7 @@ def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turn
 
 
 def _ends_before_reply(messages: Any) -> bool:
-    """Whether messages are a conversation that the response goes on with, rather than one that ends with it."""
+    """Return whether messages are a conversation without the response, i.e. its last turn is not the assistant's."""
     if not is_conversation(messages):
         return False
     last = messages[-1] if isinstance(messages, list) else messages
@@ -126,7 +126,7 @@ def _ends_before_reply(messages: Any) -> bool:
 
 
 def _turns(value: Any, name: str, *, hide: bool) -> Turns:
-    """Return the turns of chat messages; raise RequestError if they are none."""
+    """Return the turns of chat messages; raise RequestError if the value is not chat messages."""
     messages = plain(value)
     if not messages and (messages is None or isinstance(messages, list)):
         return ()
@@ -168,7 +168,7 @@ def _thought(text: str) -> str:
 
 
 def _call(call: Any) -> str:
-    """A call of a tool, as people write it."""
+    """Return a tool call in readable form."""
     function = call.get("function", call) if isinstance(call, dict) else {}
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments", "")
@@ -177,7 +177,7 @@ def _call(call: Any) -> str:
 
 
 def _response(item: Item, *, hide: bool) -> Turns:
-    """Return the turns of the response, which is chat messages or a string with their headers."""
+    """Return the turns of the response, which is chat messages or a string with chat template headers."""
     if not isinstance(item.messages, str):
         return _turns(item.messages, "solution_str", hide=hide)
     found = []
@@ -191,7 +191,7 @@ def _response(item: Item, *, hide: bool) -> Turns:
 
 
 def _trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
-    """Return the policy's turns: of the response, else of `messages` behind the task, else from the first reply on."""
+    """Return the policy's turns: of the response, else of `messages` after the task, else from the first reply on."""
     if item.messages is not None and len(found := _response(item, hide=hide)) > 1:
         return found
     if task and messages[: len(task)] == task:
@@ -203,13 +203,13 @@ def _trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
 
 
 def _before(messages: Turns, trace: Turns) -> Turns:
-    """Return the turns before the policy's, where those end with a reply."""
+    """Return the turns of `messages` before the policy's turns in `trace`."""
     shared = next((at for at in range(len(messages)) if messages[at:] == trace[: len(messages) - at]), len(messages))
     return messages[:shared] if trace and trace[0].is_policy else messages
 
 
 def _last_reply(item: Item, *, hide: bool) -> str:
-    """Return what the policy said last."""
+    """Return the last reply of the policy."""
     if hide:
         return without_reasoning(item.solution)
     turns = _response(item, hide=False) if item.messages is not None else ()
@@ -221,7 +221,7 @@ def _last_reply(item: Item, *, hide: bool) -> str:
 
 
 def _numbered(turn: Turn, images: ImageReader) -> Turn:
-    """Return the turn with the numbers of its images, which are then shown."""
+    """Add the turn's images to `images` and return the turn with their numbers in its text."""
     text = turn.text
     for image in turn.images:
         text = text.replace(MARK, images.add(image), 1)
@@ -233,11 +233,11 @@ def _messages(turns: Turns) -> list[dict[str, str]]:
 
 
 def _fenced(turns: Iterable[Turn], own: str) -> Fenced:
-    """Return turns between fences, each below the name of who speaks.
+    """Return turns between fences, each below the name of its role.
 
     Args:
         turns: of the task, or of the candidate.
-        own: the fence: `problem`, or `candidate`, where the turns of others have another one.
+        own: name of the fence: `problem`, or `candidate`, where turns of other roles are fenced as `tool`.
     """
     pieces = []
     for turn in turns:

@@ -1,4 +1,4 @@
-"""What verdicts would cost: prompts counted by the judge's own `/tokenize`, else estimated from their length."""
+"""Cost of verdicts: prompt tokens are counted by the judge's `/tokenize`, or estimated from the prompts' length."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rewardstack.scorers.judge.request import frame, most_tokens
 from rewardstack.transport.endpoint import Message
 
 SLICE = 64
-"""Prompts that are counted at a time."""
+"""Samples whose prompts are counted at a time."""
 CHAT_FIELDS = ("model", "messages", "chat_template_kwargs")
-"""Fields of a request by which its prompt is made."""
+"""Fields of a request that determine its prompt."""
 
 
 def estimate(plan: Plan, model: Model) -> Usage:
-    """Return what a verdict on one sample would cost, its prompts by their length."""
+    """Return the estimated usage of one sample's verdict, from the length of its prompts."""
     requests = _requests(plan)
     texts = [text for sent in _sent(plan, model) for text in _texts(sent)]
     images = TOKENS * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
@@ -36,12 +36,12 @@ def estimate(plan: Plan, model: Model) -> Usage:
 
 
 async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
-    """Return what each verdict would cost; prompts are counted by the judge if it does that, else estimated."""
+    """Return the usage of each verdict; prompts are counted by the judge if it supports that, else estimated."""
     found: list[Usage] = []
     for start in range(0, len(asked), SLICE):
         some = asked[start : start + SLICE]
         found += await asyncio.gather(*(_counted(plan, model, api, deadline) for plan, model in some))
-        if found[-1].uncounted:  # such a judge is not asked for each of many
+        if found[-1].uncounted:  # do not ask a judge without `/tokenize` again
             return found + [estimate(plan, model) for plan, model in asked[start + SLICE :]]
     return found
 
@@ -73,7 +73,7 @@ def _most_completion(plan: Plan, model: Model) -> int:
 
 
 def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
-    """Return the requests for a sample, each vote's once."""
+    """Return the bodies of the requests for a sample, without repetitions for votes."""
     options, dialect = plan.options, model.dialect
     return [
         json.loads(

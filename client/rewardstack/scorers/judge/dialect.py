@@ -1,8 +1,8 @@
-"""What a judge's server takes beside the OpenAI interface that all have: known by what it says it is, learnt else.
+"""Dialects of the OpenAI API: the extra fields that a judge's server supports, known from its identity or learned.
 
-A field that a server does not know is refused by some (OpenAI, Azure) and dropped without a word by others (Ollama, old
-vLLM), so a known server is sent its own. An unknown one is sent what most take, and less after each refusal that names
-a field (`refusals`).
+Some servers refuse unknown fields (OpenAI, Azure), others ignore them (Ollama, old vLLM). So a known server gets the
+fields that it supports. An unknown one gets the most common fields, and fewer after each refusal that names a field
+(`refusals`).
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ Thinking = Literal["chat_template_kwargs", "reasoning_effort", ""]
 MOST_TOP_LOGPROBS = 20
 FEWEST_TOP_LOGPROBS = 5
 STRUCTURED_OUTPUTS_SINCE = (0, 11)
-"""The vLLM that knows them; older ones have `guided_regex`."""
+"""First vLLM version with `structured_outputs`; older ones have `guided_regex`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What requests to a judge hold.
+    """The fields of requests to a judge.
 
     Args:
-        form: how a short reply is held to its form: by a field `structured_outputs`, `guided_regex` or `regex`, by a
+        form: how a short reply is constrained: by a field `structured_outputs`, `guided_regex` or `regex`, by a
             `response_format` with a regular expression (`regex_format`) or a JSON schema (`json_schema`), or not.
-        labels: how the probabilities of labels are read: by token id (`ids`), among the likeliest tokens (`top`), or
-            not.
-        top_logprobs: how many likeliest tokens are asked for.
-        thinking: the field that says whether the model may reason; empty for none.
+        labels: how label probabilities are read: by token ID (`ids`), from the most likely tokens (`top`), or not.
+        top_logprobs: number of most likely tokens to request.
+        thinking: field that enables reasoning; empty for none.
         budget: whether `thinking_token_budget` is sent.
-        begins: whether a reply that is to be a label is begun for the model (`continue_final_message`).
-        limit: the field that bounds the reply's tokens.
-        without: fields of sampling that are left out, sorted.
-        guessed: whether it is uncertain what the server takes, which is then tried out before there are many requests.
+        begins: whether the start of a label reply is sent (`continue_final_message`).
+        limit: field that limits the reply's tokens.
+        without: sampling fields to omit, sorted.
+        guessed: whether the supported fields are uncertain, so that a trial request is sent first.
     """
 
     form: Form = "structured_outputs"
@@ -52,10 +51,10 @@ class Dialect:
     guessed: bool = False
 
     def refused(self, field: str) -> Dialect:
-        """The dialect without a field of the request that the server does not take; itself where it has no other way.
+        """Return the dialect without a refused field; the same dialect if it has no alternative.
 
         Args:
-            field: its name.
+            field: name of the field.
         """
         if field in _FORM_FIELDS:
             return replace(self, form=_LESS_FORM[self.form]) if _FORM_FIELD[self.form] == field else self
@@ -86,7 +85,7 @@ _LESS_FORM: Mapping[Form, Form] = {
     "json_schema": "",
     "": "",
 }
-"""What is tried where a form's field is refused."""
+"""The form to try next if a form's field is refused."""
 _FORM_FIELD: Mapping[Form, str] = {
     "structured_outputs": "structured_outputs",
     "guided_regex": "guided_regex",
@@ -100,7 +99,7 @@ _FORM_FIELDS = frozenset(filter(None, _FORM_FIELD.values()))
 VLLM = Dialect(begins=True)
 """https://docs.vllm.ai/en/latest/features/structured_outputs/"""
 OLD_VLLM = Dialect(form="guided_regex", labels="top", guessed=True)
-"""https://docs.vllm.ai/en/v0.8.5/features/structured_outputs.html; before 0.6.5 it refuses what it does not know."""
+"""https://docs.vllm.ai/en/v0.8.5/features/structured_outputs.html; versions before 0.6.5 refuse unknown fields."""
 SGLANG = Dialect(form="regex", labels="top", budget=False, begins=True)
 """https://docs.sglang.io/docs/advanced_features/structured_outputs.md; `continue_final_message` is in
 https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py"""
@@ -111,14 +110,14 @@ OLLAMA = Dialect(form="json_schema", labels="top", thinking="reasoning_effort", 
 TGI = Dialect(form="regex_format", labels="top", top_logprobs=FEWEST_TOP_LOGPROBS, thinking="", budget=False)
 """https://huggingface.co/docs/text-generation-inference/basic_tutorials/using_guidance"""
 UNKNOWN = Dialect(form="json_schema", labels="top", budget=False, guessed=True)
-"""OpenAI, Azure, LiteLLM, which names OpenAI as the owner of every model, and all others."""
+"""OpenAI, Azure, LiteLLM (which reports OpenAI as the owner of all models), and all others."""
 
 OWNERS: Mapping[str, Dialect] = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP, "library": OLLAMA}
-"""What servers write as `owned_by` of their models in `/v1/models`."""
+"""Dialects by `owned_by` in `/v1/models`."""
 
 
 def dialect_of(models: bytes) -> Dialect:
-    """The dialect of the server that answered `/v1/models` with this; `UNKNOWN` where it does not tell."""
+    """Return the dialect of a server from its `/v1/models` reply; `UNKNOWN` if it cannot be identified."""
     try:
         first: Any = json.loads(models)["data"][0]
         owner, name = str(first["owned_by"]), str(first["id"])
@@ -130,7 +129,7 @@ def dialect_of(models: bytes) -> Dialect:
 
 
 def vllm_of(version: bytes) -> Dialect:
-    """The dialect of a vLLM that answered `/version` with this; that of a new one where it does not tell."""
+    """Return the dialect of a vLLM server from its `/version` reply; that of the current version if it is unknown."""
     try:
         numbers = re.match(r"(\d{1,4})\.(\d{1,4})\.", str(json.loads(version)["version"]))
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a judge was asked and what it replied, for people: the options that hold, messages as sent, what was read."""
+"""Explanations of verdicts: the effective options, the messages sent, the replies, and the parsed verdicts."""
 
 from __future__ import annotations
 
@@ -30,13 +30,17 @@ from rewardstack.scorers.judge.templates import BUILTIN
 from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
 WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
-"""The fields of `extra_info` that an option is given by, where it is not by its own name."""
+"""Fields of `extra_info` by option, if the names differ."""
 
 
 def options_that_hold(options: Options, extra: Mapping[str, Any], model: str, named: Named | None) -> Record:
-    """Return each option's value, and whether the sample, the routes file or a setting gave it, or it is the default.
+    """Return the value and the origin of each option: the sample, the routes file, a setting, or the default.
 
-    `model` is the one that the environment or the routes file names, `named` what the latter says of the judge.
+    Args:
+        options: the effective options.
+        extra: `extra_info` of the sample.
+        model: model in the environment or the routes file; empty for none.
+        named: the judge in the routes file; None for the environment's judge.
     """
     place = named.place if named is not None else "extra_info.{}".format
     by_setting = named.model if named is not None else "LLM_JUDGE_MODEL"
@@ -67,7 +71,7 @@ def _shown(parts: tuple[str, ...]) -> list[str]:
 
 
 def explained(plan: Plan, exchange: Exchange) -> Step:
-    """One exchange with a judge as a step: a request for a verdict with its reply and what was read in it."""
+    """Return an exchange with a judge as a step: the request, the reply and the parsed verdict."""
     if not exchange.path.endswith(CHAT):
         return exchange.step()
     if not exchange.sent:
@@ -89,12 +93,12 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
 
 
 def _content(messages: Sequence[Mapping[str, Any]], role: str) -> str:
-    """The text of the message of a role; empty where there is none."""
+    """Return the text of the first message with a role; empty if there is none."""
     return next((content_text(message["content"]) for message in messages if message["role"] == role), "")
 
 
 def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
-    """The reply's text, what was thought before it, why it ended, the labels' probabilities, and the verdict."""
+    """Return the reply's text, reasoning and finish reason, the labels' probabilities, and the verdict."""
     try:
         choice = json.loads(received)["choices"][0]
         message = choice.get("message") or {}
@@ -141,7 +145,7 @@ def _pairs(text: str) -> Record:
 
 
 def _probabilities(plan: Plan, request: Mapping[str, Any], choice: Mapping[str, Any]) -> Record | None:
-    """What the reply gives each label, or each of the likeliest tokens; None where it gives nothing."""
+    """Return the probability of each label, or of each of the most likely tokens; None if the reply has none."""
     names = {
         f"{TOKEN_ID}{one}": name
         for one, (name, _) in zip(request.get("logprob_token_ids") or (), plan.options.labels, strict=False)

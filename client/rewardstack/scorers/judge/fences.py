@@ -1,9 +1,8 @@
-"""Foreign text in a prompt: fenced, and without anything that a chat template or the verdict's reader would obey.
+"""Untrusted text in a prompt: fenced, and neutralized against control tokens and fake verdicts.
 
-A fence is a pair of lines with a tag that is a hash of the text between them, so nobody can write the closing line
-without having written the text first. What has the form of a control token is broken with a character of no width: vLLM
-turns an `<|im_end|>` in a message into the control token itself. A verdict's mark is written in small letters, which
-its reader does not take.
+A fence is a pair of lines with a tag that is a hash of the text between them, so the text cannot contain its own
+closing line. Text that looks like a control token is split by a zero-width character, because vLLM converts an
+`<|im_end|>` in a message to the control token. A verdict marker is written in lower case, which the parser ignores.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from rewardstack.scorers.judge.verdict import MARK
 
 
 class Fenced(str):
-    """A text that has fences of its own."""
+    """A text that is fenced already."""
 
     __slots__ = ()
 
 
 BREAK = "\u034f"
-"""Combining grapheme joiner: of no width, and kept by tokenizers that drop U+200B and its like."""
+"""Combining grapheme joiner: it has no width, and tokenizers that drop U+200B and similar characters keep it."""
 TAG_BYTES = 8
-"""Of a tag: 64 bits."""
+"""Bytes of a tag's hash."""
 
 _DROPPED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\U000e0001\U000e0020-\U000e007f]"
 )
-"""Characters that nobody sees and some tokenizers drop, controls and formats: what they hide would be whole again."""
+"""Invisible control and format characters. Some tokenizers drop them, which would restore a token that they split."""
 _JOINER = re.compile(r"(?<=[\x00-~\uff1c\uff5c])[\u034f\u200c\u200d\ufe00-\ufe0f]+")
-"""Letters of some scripts need joiners, and pictures selectors of their variant; these characters need neither."""
+"""Joiners and variation selectors after characters that need none, unlike letters of some scripts and emoji."""
 
 _UNSEEN = re.compile(r"[\u034f\ufe00-\ufe0f]+")
 _LOOKALIKE = re.compile(
     r"(?:[^\W\d_a-z][\u034f\ufe00-\ufe0f]{0,4}){6}(?=(?:[^\w\n]|_){0,40}?[:\uff1a\ufe55\ufe13\u2236\ua789\u02d0\u05c3])"
 )
-"""Six letters, in whatever script or width, before what looks like a colon."""
+"""Six letters of any script or width before a character that looks like a colon."""
 
 _ORDINARY = (
     "html|head|body|title|meta|link|style|script|div|span|ul|ol|li|dl|dt|dd|table|thead|tbody|tfoot|tr|td|th|caption|em|"
@@ -52,7 +51,7 @@ _ORDINARY = (
     "host|port|url|numerator|denominator|item|index|length|width|height|size|count|"
     "instance|command|locals|data|tag|outfile|dict|console|empty|variable|setup|obj|group|big"
 )
-"""Words that code has in angle brackets; any other is taken for a control token."""
+"""Words in angle brackets that are common in code; any other counts as a control token."""
 _GT, _BAR = r"[>\uff1e\ufe65]", r"[|\uff5c]"
 _END = rf"[\s/]{{0,4}}{_GT}"
 _CONTROL = re.compile(
@@ -91,7 +90,7 @@ _CONTROL = re.compile(
 
 
 def neutral(text: str) -> str:
-    """`text` that reads the same, without control-like tokens, fences of ours, or a verdict's line."""
+    """Return `text` with the same appearance, but without control tokens, our fences and verdict lines."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     text = _DROPPED.sub("", text)
@@ -104,21 +103,21 @@ def neutral(text: str) -> str:
 
 
 def _small(mark: re.Match[str]) -> str:
-    """A look-alike of a verdict's word as small letters: who quotes it may write it plainly."""
+    """Return a lookalike of a verdict marker in plain lower case; other words unchanged."""
     return "reward" if _plain(mark[0]) == "REWARD" else mark[0]
 
 
 def _plain(text: str) -> str:
-    """`text` as one would type it."""
+    """Return `text` in normal form (NFKC), without joiners and variation selectors."""
     return normalize("NFKC", _UNSEEN.sub("", text))
 
 
 def fence(name: str, text: str) -> str:
-    """`text` between two lines that carry its tag.
+    """Return neutralized `text` between two lines with its tag.
 
     Args:
-        name: what it is, such as `candidate`.
-        text: any.
+        name: kind of the text, such as `candidate`.
+        text: untrusted text.
     """
     text = neutral(text)
     tag = f"{name}-{_tag(text)}"

@@ -1,4 +1,4 @@
-"""Images that a judge is shown: of messages, and of the field `images`."""
+"""Images for a judge, from messages and from the field `images`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rewardstack.core.fields import Fields, field_error
 
 IMAGES = "images"
 MARK = "\ufffc"
-"""Stands for an image within a text, until it has its number."""
+"""Placeholder for an image in a text, until it has a number."""
 MOST = 16
 MOST_CHARACTERS = 20_000_000
-"""Of an image as a data URL."""
+"""Most characters of an image as a data URL."""
 TOKENS = 1000
-"""That an image is taken to cost, where no server counts them."""
+"""Estimated tokens of an image."""
 SOURCES = ("image_url", "image", "url", "bytes")
-"""Where an image is in a part of a message, or in a cell of a data set."""
+"""Fields of a message part, or of a data set's cell, that contain an image."""
 
 _SIGNATURES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
 _DATA_URL = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/=_-]{4}")
@@ -30,7 +30,7 @@ class ImageReader:
     """The images of one sample, in the order in which they are shown.
 
     Args:
-        extra: its `extra_info`; `images` has those that messages only mention, and further ones, or is false for none.
+        extra: its `extra_info`; `images` contains images that messages only mention, and more; false for no images.
         allow_urls: whether an image may be a URL, which the judge then fetches.
     """
 
@@ -42,7 +42,7 @@ class ImageReader:
         self._found: list[str] = []
 
     def add(self, part: Mapping[str, Any]) -> str:
-        """Add the image of a message's part, or the next one of `images` for a part without one; return its name."""
+        """Add the image of a message part, or the next one of `images` if it has none; return its name."""
         if self._is_off:
             return "[image, which is not shown]"
         source: Any = part
@@ -58,7 +58,7 @@ class ImageReader:
         """Return all images as URLs."""
         found = (*self._found, *map(self._url, self._given))
         if len(found) > MOST:
-            raise field_error(IMAGES, f"{len(found)} images, and a judge is shown at most {MOST}")
+            raise field_error(IMAGES, f"{len(found)} images exceed the maximum of {MOST} for a judge")
         return found
 
     def _url(self, source: Any) -> str:
@@ -73,7 +73,7 @@ class ImageReader:
                 raise field_error(IMAGES, f"an image has more than {MOST_CHARACTERS} characters; make it smaller")
             return source
         if not (isinstance(source, str) and _WEB_URL.match(source)):
-            raise field_error(IMAGES, "expected PNG, JPEG, GIF or WebP as a data: URL, as bytes or as an image of PIL")
+            raise field_error(IMAGES, "expected PNG, JPEG, GIF or WebP as a data: URL, as bytes or as a PIL image")
         if not self._allow_urls:
             why = "a judge fetches URLs only if its table has allow_image_urls = true"
             raise field_error(IMAGES, f"{why}; send the image as a data: URL")
@@ -81,7 +81,7 @@ class ImageReader:
 
 
 def content_with(images: Sequence[str], user: str) -> Any:
-    """The content of the user's message: a text, or parts, the images before the text."""
+    """Return the content of the user message: a text, or parts with the images before the text."""
     if not images:
         return user
     return [*({"type": "image_url", "image_url": {"url": url}} for url in images), {"type": "text", "text": user}]
@@ -93,7 +93,7 @@ def _data_url(data: bytes) -> str:
 
 
 def _encoded(image: Any) -> bytes:
-    """An image of PIL as PNG; nothing where it cannot be written."""
+    """Return a PIL image as PNG; empty if it cannot be encoded."""
     stream = BytesIO()
     try:
         image.save(stream, format="PNG")

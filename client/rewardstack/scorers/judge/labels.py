@@ -1,4 +1,4 @@
-"""The tokens of labels: `POST /tokenize`, asked once a model."""
+"""The tokens of labels, from `POST /tokenize`, requested once per model."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TOKENIZE = "/tokenize"
 
 
 def label_request(label: str, model: str) -> dict[str, Any]:
-    """What `TOKENIZE` is asked for the tokens of a label, as they come within a text."""
+    """Return the `TOKENIZE` request for a label's tokens, without special tokens."""
     return {"model": model, "prompt": label, "add_special_tokens": False}
 
 
 class LabelTokens:
-    """The labels of every model asked so far.
+    """A cache of the label tokens of all models.
 
     Args:
         api: of the judges.
@@ -43,17 +43,17 @@ class LabelTokens:
         destination: Destination,
         deadline: SharedDeadline,
     ) -> tuple[int, ...]:
-        """The token of each label, in order.
+        """Return the token ID of each label, in order.
 
         Args:
             labels: texts.
-            model: whose tokens they are.
+            model: model of the tokenizer.
             destination: the judge.
             deadline: of the caller.
 
         Raises:
-            RequestError: a label is not one token, or two are the same.
-            ServiceError: the server does not say.
+            RequestError: a label is not one token, or two labels have the same token.
+            ServiceError: the server does not answer.
         """
         place = destination, model.name, model.root
         known = self._known.get(place)
@@ -94,4 +94,4 @@ def _read_tokens(reply: bytes) -> tuple[int, ...]:
     try:
         return tuple(int(token) for token in json.loads(reply)["tokens"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error
+        raise ReplyError(f"the judge's reply to {TOKENIZE} is not a list of tokens") from error

@@ -1,4 +1,4 @@
-"""Which models a judge serves, and in which dialect: `GET /v1/models`, and what its refusals have taught."""
+"""The models of a judge and its dialect, from `GET /v1/models` and from refused requests."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from rewardstack.transport.discovery import SERVERS, Discovery, briefly
 from rewardstack.transport.endpoint import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
-"""The judge where nobody says otherwise and the server serves several models."""
+"""Default model if the server serves several and none is set."""
 VERSION = "/version"
 
 log = logging.getLogger(__name__)
 
 
 class Model(NamedTuple):
-    """A model that judges.
+    """A judge's model.
 
     Args:
-        name: under which it is asked.
-        root: what the server says it is made of; None where it does not tell.
-        dialect: in which it is asked.
+        name: served model name.
+        root: underlying model that the server reports; None if it does not.
+        dialect: supported request fields.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Model(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What a judge says of itself.
+    """The information that a judge reports.
 
     Args:
-        roots: the names of its models with what they are made of; empty where it does not tell.
-        dialect: of its interface.
+        roots: underlying models by served name; empty if unknown.
+        dialect: dialect of its API.
     """
 
     roots: Mapping[str, str] = MappingProxyType({})
@@ -55,11 +55,11 @@ class Served(NamedTuple):
 
 
 NOTHING = Served()
-"""Of a judge that does not tell."""
+"""The information of a judge that reports none."""
 
 
 class Models:
-    """What every judge asked so far serves, and what it takes.
+    """The models and dialects of all judges.
 
     Args:
         api: of the judges.
@@ -71,28 +71,28 @@ class Models:
         self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
 
     async def meet(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
-        """Ask a judge what it serves, unless it said so lately.
+        """Request a judge's models, unless they are known and recent.
 
         Args:
             destination: the judge.
             deadline: of the caller.
-            wait: seconds that the caller waits at most for a first answer.
+            wait: most seconds to wait for a first answer.
 
         Raises:
-            DeadlineError: it did not answer in time.
-            RejectedError: it does not take the key.
+            DeadlineError: the judge did not answer in time.
+            RejectedError: the judge refuses the key.
         """
         await self._served.find(destination, partial(self._ask, destination), deadline, wait)
 
     def served(self, destination: Destination) -> list[str]:
-        """The names of the models that the judge serves; empty where it does not tell."""
+        """Return the names of the judge's models; empty if they are unknown."""
         return list(self._served.known(destination, NOTHING).roots)
 
     def choose(self, wanted: str, destination: Destination) -> Model:
-        """The model that is to judge.
+        """Return the model to use.
 
         Args:
-            wanted: its name; empty for the one that the server serves if it serves one, else `DEFAULT`.
+            wanted: its name; empty for the server's only model if it has one, else `DEFAULT`.
             destination: the judge.
         """
         roots, dialect = self._served.known(destination, NOTHING)
@@ -100,13 +100,13 @@ class Models:
         return Model(name, roots.get(name), self._corrected.get((destination, name, dialect)) or dialect)
 
     def learn(self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]) -> Model:
-        """The model in the dialect that a refused request has taught; itself where it has taught nothing.
+        """Return the model with a dialect without the fields that a refusal names; unchanged if it names none.
 
         Args:
             error: the refusal.
             destination: the judge.
-            model: as it was asked.
-            fields: of the request that the server may not take.
+            model: as in the refused request.
+            fields: optional fields of the request.
         """
         refused = refused_fields(error, fields)
         if not refused:
@@ -115,9 +115,13 @@ class Models:
         known = self._corrected.get(place) or place[2]
         if known == model.dialect and (better := corrected(known, refused)) != known:
             self._corrected.put(place, better)
-            log.warning("%s takes no %s and is asked without: %s", model.name, ", ".join(refused), error)
+            log.warning("%s does not support %s, which is now omitted: %s", model.name, ", ".join(refused), error)
             if "thinking_token_budget" in refused:
-                log.warning("only max_tokens bounds its reasoning; start it with --reasoning-parser")
+                log.warning(
+                    "%s has no thinking budget, so only max_tokens limits its reasoning; start the server with "
+                    "--reasoning-parser",
+                    model.name,
+                )
             known = better
         return model._replace(dialect=known)
 
@@ -131,13 +135,13 @@ class Models:
             if isinstance(error, RejectedError) and error.status in KEY_REFUSED:
                 raise
             if isinstance(error, ReplyError) and destination in self._served:
-                raise  # a fault of the moment: what it said before holds
-            log.warning("the judge does not tell its models, so its verdicts are not cached: %s", error)
+                raise  # a temporary failure: the last answer stays valid
+            log.warning("the judge does not report its models, so its verdicts are not cached: %s", error)
             return NOTHING
         return Served(roots, await self._vllm(destination, deadline) if dialect is VLLM else dialect)
 
     async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
-        """The dialect of a vLLM; what it was before, else that of a new one, where its version does not come."""
+        """Return the dialect of a vLLM server; the last known one, else the current one, if it reports no version."""
         try:
             asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
             return vllm_of(await within(briefly(deadline), asked))
@@ -148,12 +152,12 @@ class Models:
 def _read(data: bytes) -> tuple[dict[str, str], Dialect]:
     roots = read_models(data)
     if roots is None:
-        raise ReplyError("it is no list of models")
+        raise ReplyError("not a list of models")
     return roots, dialect_of(data)
 
 
 def read_models(data: bytes) -> dict[str, str] | None:
-    """The models in an answer of `/v1/models` and their roots, None where it is no such answer."""
+    """Parse the models of `/v1/models` and their roots; return None if it is another reply."""
     try:
         return {str(one["id"]): str(one.get("root") or one["id"]) for one in json.loads(data)["data"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

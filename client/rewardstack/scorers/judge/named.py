@@ -1,4 +1,4 @@
-"""Judges that a routes file names: whom they ask, what they are called, and what of a sample holds for them."""
+"""Named judges from a routes file: their servers, names, and the options that override those of samples."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
 BELOW = "judges"
-"""Below a URL of the environment's: where judges without a `base_url` are, each by its name."""
+"""Path below the environment's URL of judges without a `base_url`; the name follows."""
 TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
-"""Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
+"""Fields of `extra_info` that select the judge; ignored by named judges."""
 RANGE = "score_range"
 KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
-"""What a table's `options` may hold."""
+"""The valid names in a table's `options`."""
 
 log = logging.getLogger(__name__)
 
 
 class Named:
-    """What a routes file says of a judge, as its scorer needs it: its name, its source, and where things are set.
+    """A judge of a routes file, for its scorer: its name, source, and the names of its settings for errors.
 
     Args:
         judge: the definition.
@@ -63,16 +63,16 @@ class Named:
 
     @property
     def is_below(self) -> bool:
-        """Whether it is asked below an address of the environment's."""
+        """Whether its URL is below the environment's judge URL."""
         return not self._judge.base_url
 
     def addresses(self, settings: Settings) -> tuple[str, ...]:
-        """Base URLs of the servers that are asked; none where the environment would have to name them."""
+        """Return the base URLs of its servers; empty if the environment sets none."""
         below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
         return self._judge.base_url or tuple(below)
 
     def settings(self, settings: Settings) -> Settings:
-        """Those of the environment with this judge in place of its own.
+        """Return the settings with this judge in place of the environment's.
 
         Raises:
             SettingsError: the variable that holds its key is not set.
@@ -86,9 +86,9 @@ class Named:
         return own if known else replace(own, judge_headers=(), judge_query=())
 
     def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A sample's `extra_info` with what the file says in place of what the sample does.
+        """Return a sample's `extra_info`, overridden by the options in the routes file.
 
-        Where the sample would have another judge or another model, that is passed over, and said once.
+        Fields that select another judge or model are ignored with a warning, which is logged once.
         """
         if not self._fixed and not any(name in extra for name in self._ignored):
             return extra
@@ -98,31 +98,31 @@ class Named:
         return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed}
 
     def restated(self, error: RequestError) -> RequestError:
-        """An error of a sample's option that is the file's, by the name that it has there."""
+        """Return the error about an option from the routes file, with its name in the file; other errors unchanged."""
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed:
             return error
-        return RequestError(_in_the_files_words(error, name, self.place(name)), self.place(name))
+        return RequestError(_renamed(error, name, self.place(name)), self.place(name))
 
     def place(self, option: str) -> str:
-        """Where an option that holds stands: in the file, or in a sample's `extra_info`."""
+        """Return the full name of an effective option, in the routes file or in `extra_info`."""
         return _field(self.name, option) if option in self._fixed else f"extra_info.{option}"
 
 
 def check_named(judge: NamedJudge) -> None:
-    """Returns where the judge's reader takes its template and its options.
+    """Raise if the template or an option of a judge is invalid.
 
     Raises:
-        RouteError: it does not; names the field, such as `judges.small.options.temperature`.
+        RouteError: names the field, such as `judges.small.options.temperature`.
     """
     for name, value in judge.options.items():
         if name in (RANGE, *TEMPLATES, *MODELS):
             field = {"model_name": "model"}.get(name, name.removeprefix("prompt_"))
-            raise judge.error(f"options.{name}", f"is a field of the table itself: set judges.{judge.name}.{field}")
+            raise judge.error(f"options.{name}", f"belongs in the table itself: set judges.{judge.name}.{field}")
         if name not in KNOWN:
             raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
         if name == "images" and value is not False:
-            raise judge.error("options.images", "must be false, for a judge that is shown no images, or left out")
+            raise judge.error("options.images", "must be false, to judge without images, or left out")
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     try:
@@ -132,10 +132,10 @@ def check_named(judge: NamedJudge) -> None:
     except RequestError as error:
         name = (error.field or "").removeprefix("extra_info.")
         field = _field(judge.name, name)
-        raise RouteError(_in_the_files_words(error, name, field), field) from error
+        raise RouteError(_renamed(error, name, field), field) from error
 
 
-def _in_the_files_words(error: RequestError, option: str, field: str) -> str:
+def _renamed(error: RequestError, option: str, field: str) -> str:
     return str(error).replace(f"extra_info.{option}", field, 1).replace("prompt_template_path", "template_path")
 
 
@@ -147,4 +147,4 @@ def _field(judge: str, option: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _warn(judge: str, field: str) -> None:
-    log.warning("extra_info.%s has no effect on the judge %r: the routes file says whom it asks", field, judge)
+    log.warning("extra_info.%s has no effect on the judge %r, which the routes file defines", field, judge)

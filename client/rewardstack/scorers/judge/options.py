@@ -1,4 +1,4 @@
-"""What a sample's `extra_info` asks of the judge, checked; `docs/judge.md` has the table."""
+"""The judge options in a sample's `extra_info`; see `docs/judge.md` for their table."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ Aggregate = Literal["mean", "median", "majority"]
 AGGREGATES: tuple[Aggregate, ...] = ("mean", "median", "majority")
 
 THINKING_TOKENS = 4096
-"""Tokens that reasoning may take beside the reply, where it is enabled and nothing else is said."""
+"""Default of `thinking_budget`: tokens of reasoning, in addition to the reply."""
 MOST_TOKENS = 131_072
 MOST_SAMPLES = 64
 MOST_LABELS = 32
 LABEL_MASS_FLOOR = 0.5
-"""Probability that the labels must have together, unless told otherwise."""
+"""Default of the minimum total probability of the labels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Options:
-    """How one sample is judged; equal options are the same object, as long as they are remembered.
+    """How one sample is judged; equal options are the same object while they are cached.
 
     Args:
-        model: that judges; empty for the environment's, else the one that the server serves.
+        model: the judge's model; empty for the environment's, else the one that the server serves.
         verdict: how it is read: `text`, `logprob` by labels, `rubric` by criteria.
-        template: what the judge is told, with the scale of its verdicts.
-        system_prompt: in place of the built-in one; empty for none, None for the built-in one.
-        temperature: of sampling; 0 takes the likeliest token.
-        top_p: probability mass that is sampled from.
-        max_new_tokens: of the reply, reasoning aside.
+        template: prompt template, with the scale of its verdicts.
+        system_prompt: replaces the built-in one; empty for none, None for the built-in one.
+        temperature: sampling temperature; 0 for greedy decoding.
+        top_p: probability mass of nucleus sampling.
+        max_new_tokens: of the reply, without reasoning.
         enable_thinking: whether the model may reason before it replies.
         thinking_budget: tokens of that reasoning.
         seed: of sampling; None for none.
-        batch_size: samples with this option in flight at a time; None for no limit of their own.
-        labels: and their values, where the verdict is read from probabilities; else empty.
-        label_mass_floor: probability that the labels must have together.
-        num_samples: verdicts that are asked for.
-        aggregate: how they become one.
-        max_criteria: of a rubric, in one request; None for all.
+        batch_size: samples with this option in flight at a time; None for no separate limit.
+        labels: labels and their values if the verdict is read from probabilities; else empty.
+        label_mass_floor: minimum total probability of the labels.
+        num_samples: number of votes.
+        aggregate: how votes are combined.
+        max_criteria: most criteria of a rubric in one request; None for all.
         clip_negative: whether a rubric's value below 0 becomes 0.
-        view: of the response: its last reply, or all turns.
-        hide_reasoning: whether the judge is not shown what the policy thought.
+        view: whether the judge sees the last reply or all turns of the response.
+        hide_reasoning: whether the policy's reasoning is hidden from the judge.
     """
 
     model: str
@@ -77,13 +77,13 @@ class Options:
 
 
 def read_options(extra: Mapping[str, Any]) -> Options:
-    """The options that a sample brings.
+    """Parse the judge options of a sample.
 
     Args:
         extra: its `extra_info`.
 
     Raises:
-        RequestError: one of them cannot be used; names the field and the remedy.
+        RequestError: an option is invalid; names the field and the remedy.
     """
     values = [extra.get(name) for name in JUDGE_OPTIONS]
     path = Fields(extra).text("prompt_template_path", "")
@@ -95,20 +95,20 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     values[_RANGE_AT] = read_range(Fields(extra).get("score_range"))
     try:
         return _parse(*values)
-    except TypeError:  # a list or an array: it cannot be remembered
+    except TypeError:  # a list or an array, which is not hashable
         return _parse.__wrapped__(*map(plain, values))
 
 
 def portable_extra(extra: Mapping[str, Any], shown: Shown, rubric: Rubric) -> dict[str, Any]:
-    """What the judge reads of `extra_info`, for another machine: the template's text in place of its path.
+    """Return the judge's part of `extra_info` for a reward server, with the template's text in place of its path.
 
     Args:
-        extra: a sample's own, which `read_options` has taken.
-        shown: the texts that `read_shown` has found.
-        rubric: what `read_rubric` has.
+        extra: the sample's `extra_info`, which `read_options` accepts.
+        shown: result of `read_shown`.
+        rubric: result of `read_rubric`.
 
     Raises:
-        RequestError: the template's file cannot be read.
+        RequestError: the template file cannot be read.
     """
     path = Fields(extra).text("prompt_template_path", "")
     read = {name: extra[name] for name in JUDGE_OPTIONS if name in extra and name != "prompt_template_path"}
@@ -127,7 +127,7 @@ _LABELS_AT = JUDGE_OPTIONS.index("labels")
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """A mapping that can be remembered."""
+    """A hashable mapping."""
 
     pairs: tuple[tuple[str, Any], ...]
 
@@ -166,9 +166,9 @@ def _parse(*values: Any) -> Options:
 
 def _check_together(options: Options) -> None:
     if options.labels and options.enable_thinking:
-        raise field_error("verdict", "'logprob' reads the first token; leave enable_thinking out")
+        raise field_error("verdict", "'logprob' reads the first token, so it cannot reason; leave enable_thinking out")
     if options.labels and options.num_samples > 1:
-        raise field_error("num_samples", "'logprob' has one verdict that does not vary; leave num_samples out")
+        raise field_error("num_samples", "verdict 'logprob' is deterministic; leave num_samples out")
     if options.verdict == "rubric" and options.num_samples > 1:
         raise field_error("num_samples", "verdict 'rubric' has an answer for each criterion; leave num_samples out")
     if options.verdict != "rubric" and (options.max_criteria or not options.clip_negative):
@@ -181,9 +181,7 @@ def _check_together(options: Options) -> None:
 def _labels(value: Any, template: str) -> tuple[tuple[str, float], ...]:
     if value is None:
         if template not in LABELS:
-            raise field_error(
-                "labels", "verdict 'logprob' with a template of your own needs them, such as {'A': 1, 'B': 0}"
-            )
+            raise field_error("labels", "verdict 'logprob' with a custom template needs them, such as {'A': 1, 'B': 0}")
         value = LABELS[template]
     if isinstance(value, _Pairs):
         value = dict(value.pairs)
@@ -195,5 +193,5 @@ def _labels(value: Any, template: str) -> tuple[tuple[str, float], ...]:
 
 def _label(name: Any) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > 32:
-        raise field_error("labels", f"{name!r} is no label; write a short text that is one token, such as 'A'")
+        raise field_error("labels", f"{name!r} is not a label; use a short text that is one token, such as 'A'")
     return name

@@ -1,4 +1,4 @@
-"""What is asked for one sample, and the key of its score."""
+"""The plan of one sample's verdict, and the cache key of its score."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Plan(NamedTuple):
-    """What is asked for one sample, one request for each reference; nothing is rendered before it is sent."""
+    """The requests for one sample, one for each reference; prompts are rendered when they are sent."""
 
     destination: Destination
     options: Options
@@ -41,26 +41,26 @@ class Plan(NamedTuple):
     meter: Meter | None = None
     rubric: Rubric = ()
     made_at: float = 0.0
-    """By `time.monotonic`: the sample waits for its turn from then on."""
+    """Time of creation, on `time.monotonic()`; the sample is queued from then on."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Of its requests: by them a gateway can send all samples of one problem to the same replica."""
+        """The headers of its requests, by which a gateway sends all samples of a problem to the same replica."""
         return _affinity(self.shown.problem or self.references[0])
 
     @property
     def chunks(self) -> list[Rubric]:
-        """The criteria of each request; of a verdict that is no rubric's, all that its template shows."""
+        """The criteria of each request."""
         size = self.options.max_criteria or len(self.rubric) or 1
         return [self.rubric[at : at + size] for at in range(0, len(self.rubric), size)] or [()]
 
     def user(self, reference: str, criteria: Rubric = ()) -> str:
-        """The user's message for one of the references, with these criteria."""
+        """Return the user message for a reference and criteria."""
         listing = listed(criteria, with_points=self.options.verdict != "rubric")
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def answers(self, criteria: Rubric) -> Answers:
-        """What may be answered to each criterion; empty for a verdict that is no rubric's."""
+        """Return the valid answers to each criterion; empty for other kinds of verdicts."""
         return answers_of(criteria) if self.options.verdict == "rubric" else ()
 
 
@@ -76,13 +76,13 @@ def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False)
     shown = read_shown(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     if not references:
-        raise RequestError("ground_truth: the prompt template needs a reference, and there is none", "ground_truth")
+        raise RequestError("ground_truth: missing, but the prompt template needs a reference", "ground_truth")
     rubric = _rubric(options, item.extra)
     return Plan(destination, options, shown, references, rubric=rubric)
 
 
 def _rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
-    """Return the criteria where the verdict or the template needs them."""
+    """Return the criteria if the verdict or the template needs them; else an empty rubric."""
     if options.verdict != "rubric" and not options.template.uses("CRITERIA"):
         if extra.get(RUBRICS) is not None:
             _warn_of_rubric()
@@ -105,14 +105,14 @@ def _affinity(text: str) -> Mapping[str, str]:
 
 
 def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
-    """Return the key of the plan's score, None if the judge does not say what it is.
+    """Return the cache key of the plan's score, None if the judge does not report its model.
 
     Args:
-        plan: what is asked.
-        model: that judges.
-        revision: the operator's name for the state of the judge.
-        run_id: within which a stochastic verdict is kept; empty for this process.
-        name: that a routes file gives the judge; empty for the environment's.
+        plan: the plan.
+        model: the judge's model.
+        revision: the operator's revision of the judge.
+        run_id: scope in which stochastic verdicts are cached; empty for this process.
+        name: of a named judge; empty for the environment's.
     """
     if model.root is None:
         return None
@@ -139,7 +139,7 @@ def _state(options: Options, model: Model, revision: str, scope: str, name: str)
 
 @lru_cache
 def _sources() -> str:
-    """A hash of this package: how prompts are rendered and replies are read."""
+    """Return a hash of this package's source, which determines how prompts are rendered and replies are parsed."""
     state = blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.glob("*.py")):
         state.update(path.read_bytes())

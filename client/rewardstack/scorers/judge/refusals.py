@@ -1,7 +1,7 @@
-"""How servers say that they do not take a field of a request: their words, and the pages that show them.
+"""Error messages with which servers refuse a field of a request, and the pages that document them.
 
-A refusal may quote a sample, and a candidate may write whatever it likes: the words count at the beginning of the
-server's message alone, and only for fields that were sent.
+An error may quote a sample, and a candidate can contain any text. So only the start of the server's message counts, and
+only for fields that were sent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rewardstack.errors import RejectedError
 from rewardstack.scorers.judge.dialect import Dialect
 
 ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_format"}
-"""Names that servers have for fields of the request."""
+"""Servers' names for fields of the request."""
 
 _BEGINNING = re.compile(
     r"""
@@ -77,17 +77,17 @@ WORDINGS: tuple[tuple[str, str], ...] = (
     ),
     (rf"The parameter {_NAME} specified", "https://github.com/agno-agi/agno/issues/2553"),
 )
-"""Each begins a message and holds the field's name, or several names; and a page that shows it."""
+"""Patterns for the start of a message, each with one or more field names, and a page that documents it."""
 _WORDING = re.compile("|".join(f"(?:{words})" for words, _ in WORDINGS))
 _TOO_MANY = "Requested sample logprobs"
 _ABOUT_VALUES = ("Failed to deserialize", "The parameter ")
-"""How wordings begin that refuse a value: no other sample need have it, where samples choose it."""
+"""Starts of messages that refuse a value rather than a field; other samples may have other values."""
 _CHOSEN = frozenset({"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"})
 """Fields whose values samples choose freely."""
 
 
 def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
-    """The fields of a request that its refusal says are not taken; none where it is about something else.
+    """Return the fields of a request that an error refuses; empty if it has another cause.
 
     Args:
         error: the refusal.
@@ -108,7 +108,7 @@ def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
 
 
 def corrected(dialect: Dialect, fields: Collection[str]) -> Dialect:
-    """The dialect without these fields of a request."""
+    """Return the dialect without these fields."""
     for field in fields:
         dialect = dialect.refused(field)
     return dialect

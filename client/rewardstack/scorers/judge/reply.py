@@ -1,4 +1,4 @@
-"""A chat completion, read with distrust."""
+"""Parsing and validation of chat completions."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, 
 
 TOKEN_ID = "token_id:"
 REASONING = ("reasoning", "reasoning_content", "thinking")
-"""Where servers put what was thought: vLLM, Ollama and OpenRouter; SGLang, llama.cpp and old vLLM; others."""
+"""Fields with the reasoning: of vLLM, Ollama and OpenRouter; of SGLang, llama.cpp and old vLLM; of others."""
 BROKEN_OFF = ("abort", "error")
-"""How a reply ends that the judge, or a provider behind it, was stopped in: vLLM and OpenRouter then say 200."""
+"""Finish reasons of an interrupted reply, which vLLM and OpenRouter send with status 200."""
 Choice = Mapping[str, Any]
-"""The one choice of a completion."""
+"""The first choice of a completion."""
 
 
 class NoProbabilitiesError(ReplyError):
-    """A reply does not tell the probabilities of tokens."""
+    """A reply has no token probabilities."""
 
 
 def read_completion(data: bytes) -> Choice:
     """Return the choice of a chat completion.
 
     Raises:
-        ReplyError: it is none, or the judge was stopped in the middle of it.
+        ReplyError: the reply is not a chat completion, or was interrupted.
     """
     try:
         choice = json.loads(data)["choices"][0]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        raise ReplyError(f"it is no chat completion ({type(error).__name__})") from error
+        raise ReplyError(f"not a chat completion ({type(error).__name__})") from error
     if not isinstance(choice, dict):
-        raise ReplyError("it is no chat completion")
+        raise ReplyError("not a chat completion")
     if choice.get("finish_reason") in BROKEN_OFF:
-        raise ReplyError(f"the judge broke off its reply (finish_reason {choice['finish_reason']})")
+        raise ReplyError(f"the judge's reply was interrupted (finish_reason {choice['finish_reason']})")
     return choice
 
 
@@ -47,21 +47,21 @@ def _choice(reply: bytes | Choice) -> Choice:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
-    """What the model thought before its reply, in whichever field; something empty where there is nothing."""
+    """Return the reasoning in a message, None if there is none."""
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
 def read_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, structured: bool = False) -> float:
-    """The verdict in words that a completion holds, from 0 to 1.
+    """Return the verdict in a completion's text, from 0 to 1.
 
     Args:
-        reply: the judge's, or its choice.
+        reply: the completion, or its choice.
         scale: of the template.
-        thinking: whether the model was allowed to reason before.
-        structured: whether a JSON object was asked for; a server that does not heed this may reply in lines.
+        thinking: whether the model was allowed to reason first.
+        structured: whether a JSON object was requested; a server that ignores this may reply in lines.
 
     Raises:
-        UnreadableError: there is none.
+        UnreadableError: there is no verdict.
     """
     choice = _choice(reply)
     text = read_text(choice, thinking=thinking)
@@ -71,19 +71,19 @@ def read_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, st
 
 
 def is_cut(choice: Choice) -> bool:
-    """Whether a reply ended at the limit of tokens."""
+    """Return whether a reply was truncated at the token limit."""
     return choice.get("finish_reason") == "length"
 
 
 def read_text(choice: Choice, *, thinking: bool) -> str:
-    """The text of a reply.
+    """Return the text of a reply.
 
     Args:
         choice: of a completion.
-        thinking: whether the model was allowed to reason before.
+        thinking: whether the model was allowed to reason first.
 
     Raises:
-        UnreadableError: there is none; says why.
+        UnreadableError: there is no text, or the reasoning was truncated.
     """
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
@@ -96,7 +96,7 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
 
 
 def content_text(content: Any) -> str:
-    """The text of a message's content, which may be in parts; empty where there is none."""
+    """Return the text of a message's content, which may have parts; empty if there is none."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") in TEXTS]
         return "".join(str(part.get("text") or "") for part in parts)
@@ -110,30 +110,31 @@ def _why_empty(choice: Choice, message: Mapping[str, Any], reasoned: bool) -> st
         return "the judge's provider filtered its reply (finish_reason content_filter)"
     if isinstance(content := message.get("content"), list) and content:
         kinds = sorted({str(part.get("type")) for part in content if isinstance(part, dict)})
-        return f"its content is in parts of which none is text ({', '.join(kinds) or 'of no type'})"
+        return f"its content has no text part ({', '.join(kinds) or 'parts have no type'})"
     if not reasoned:
         return "it was cut before its first word; raise max_new_tokens" if is_cut(choice) else "it is empty"
     if is_cut(choice):
         return "nothing but reasoning, which was cut; raise max_new_tokens or thinking_budget"
-    return "nothing but reasoning: --reasoning-parser takes the reply for thoughts; leave enable_thinking out"
+    return "nothing but reasoning: --reasoning-parser treats the reply as reasoning; leave enable_thinking out"
 
 
 def read_label_verdict(
     reply: bytes | Choice, ids: Sequence[int], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """The verdict that lies in the probabilities of labels.
+    """Return the verdict from the probabilities of label tokens.
 
     Args:
-        reply: the judge's, or its choice.
-        ids: the labels' tokens.
-        values: what each label is worth, from 0 to 1.
-        floor: probability that they must have together.
+        reply: the completion, or its choice.
+        ids: token IDs of the labels.
+        values: value of each label, from 0 to 1.
+        floor: minimum total probability of the labels.
 
     Returns:
-        The expected value over the labels, from 0 to 1, and the probability that they have together.
+        The expected value over the labels, from 0 to 1, and their total probability.
 
     Raises:
-        UnreadableError: they have less than `floor`, or the reply does not tell.
+        UnreadableError: the total probability is below `floor`.
+        ReplyError: the reply does not have the probabilities.
     """
     try:
         entries = _choice(reply)["logprobs"]["content"][0]["top_logprobs"]
@@ -141,7 +142,7 @@ def read_label_verdict(
         chances = [math.exp(min(logprobs[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ReplyError(
-            "the judge does not tell the labels' probabilities: it needs vLLM with `logprob_token_ids`, and "
+            "the judge's reply has no label probabilities: this needs vLLM with `logprob_token_ids`, and "
             "--max-logprobs not below the number of labels"
         ) from error
     return _expected(chances, values, floor)
@@ -150,39 +151,39 @@ def read_label_verdict(
 def read_top_verdict(
     reply: bytes | Choice, labels: Sequence[str], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """The verdict that lies in the probabilities of labels among the likeliest tokens; one that is not there has none.
+    """Return the verdict from the labels among the most likely tokens; a label that is not among them counts as 0.
 
     Args:
-        reply: the judge's, or its choice.
-        labels: each a token's text.
-        values: what each label is worth, from 0 to 1.
-        floor: probability that they must have together.
+        reply: the completion, or its choice.
+        labels: texts of the label tokens.
+        values: value of each label, from 0 to 1.
+        floor: minimum total probability of the labels.
 
     Returns:
-        As `read_label_verdict` does.
+        The expected value over the labels, from 0 to 1, and their total probability.
 
     Raises:
-        NoProbabilitiesError: the reply has none, as if they had not been asked for.
-        UnreadableError: they have less than `floor`, or what the reply has cannot be read.
+        NoProbabilitiesError: the reply has no probabilities.
+        UnreadableError: the total probability is below `floor`, or the probabilities are malformed.
     """
     logprobs = _choice(reply).get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if tokens is None:
-        raise NoProbabilitiesError("the judge does not tell the probabilities of tokens")
+        raise NoProbabilitiesError("the judge's reply has no token probabilities")
     try:
         entries = tokens[0].get("top_logprobs") or ()
         likeliest = [(str(entry["token"]).strip(), min(float(entry["logprob"]), 0.0)) for entry in entries]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise UnreadableError("the probabilities of its first token are not there") from error
+        raise UnreadableError("the probabilities of its first token are missing") from error
     if not likeliest:
-        raise NoProbabilitiesError("the judge does not tell the probabilities of tokens")
+        raise NoProbabilitiesError("the judge's reply has no token probabilities")
     chances = [math.fsum(math.exp(logprob) for text, logprob in likeliest if text == label.strip()) for label in labels]
     return _expected(chances, values, floor)
 
 
 def _expected(chances: Sequence[float], values: Sequence[float], floor: float) -> tuple[float, float]:
-    """The expected value over labels of these probabilities, and what they have together."""
+    """Return the expected value over labels with these probabilities, and their total probability."""
     mass = math.fsum(chances)
     if not mass >= floor or mass <= 0 or not mass <= 1.001:
-        raise UnreadableError(f"the labels have a probability of {mass:.3g} together, less than {floor:g}")
+        raise UnreadableError(f"the total probability of the labels is {mass:.3g}, less than {floor:g}")
     return math.fsum(chance * value for chance, value in zip(chances, values, strict=True)) / mass, min(mass, 1.0)

@@ -1,4 +1,4 @@
-"""The body of a chat request, most of which samples have in common."""
+"""The body of a chat request, most of which is the same for all samples."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rewardstack.scorers.judge.templates import system_message
 
 CHAT = "/chat/completions"
 REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
-"""Goes behind the user's message where a reply without a verdict is asked for once more."""
+"""Appended to the user message when a reply without a verdict is requested again."""
 DECIMALS = "with three decimals"
 TOKENS_PER_CRITERION = 8
-"""Of a rubric's reply, at most."""
+"""Most tokens per criterion of a rubric's reply."""
 MEMBER = re.compile("([A-Z]+): ")
-"""A line's name in a template's form; the same names are the members of a JSON object."""
+"""The name of a line in a template's form, which is also the name of a member in the JSON form."""
 ALWAYS = frozenset({"model", "messages", "stream"})
-"""Fields of a request that every server takes."""
+"""Fields of a request that every server supports."""
 
 
 class Frame(NamedTuple):
-    """A request's JSON around the user's message, as bytes.
+    """The JSON of a request around the user message, as bytes.
 
     Args:
         head: before the message.
-        tail: behind it.
-        fields: the names of those fields that a server may refuse.
+        tail: after the message.
+        fields: the names of the fields that a server may refuse.
     """
 
     head: bytes
@@ -41,11 +41,11 @@ class Frame(NamedTuple):
     fields: frozenset[str]
 
     def body(self, user: str, images: Sequence[str] = ()) -> bytes:
-        """The whole request.
+        """Return the body of the request.
 
         Args:
-            user: the user's message.
-            images: URLs of images that belong to it.
+            user: user message.
+            images: URLs of its images.
         """
         return b"".join((self.head, json.dumps(content_with(images, user)).encode(), self.tail))
 
@@ -59,18 +59,18 @@ def frame(
     dialect: Dialect = VLLM,
     answers: Answers = (),
 ) -> Frame:
-    """The frame of requests with these options.
+    """Return the frame of requests with these options.
 
-    Whether the model may reason is always said where the server takes it: a reasoning parser with a template that is
-    silent about it waits for the end of a reasoning that never began, and drops the structure of the reply.
+    The field that enables or disables reasoning is always sent if the server supports it. Without it, a reasoning
+    parser can wait for the end of a reasoning that never started, and drop the structure of the reply.
 
     Args:
         options: of the samples.
-        model: that judges.
-        vote: which of several verdicts on one sample is asked for; moves the seed.
-        label_ids: tokens whose probabilities are the verdict; none where they are not read by their ids.
+        model: the judge's model.
+        vote: index of the vote; added to the seed.
+        label_ids: label tokens whose probabilities are requested; empty if they are not read by ID.
         dialect: of the server.
-        answers: that there are to each criterion of a rubric; empty for another verdict.
+        answers: valid answers to each criterion of a rubric; empty for other verdicts.
     """
     system = system_message(closing(options, dialect, answers), options.system_prompt)
     messages = [{"role": "system", "content": system}] if system.strip() else []
@@ -85,17 +85,17 @@ def frame(
 
 
 def reminded(user: str, options: Options, dialect: Dialect, answers: Answers = ()) -> str:
-    """The user's message with a reminder of how the reply ends."""
+    """Return the user message with a reminder of the reply format."""
     return f"{user}{REMINDER}{closing(options, dialect, answers)}"
 
 
 def is_json(options: Options, dialect: Dialect, answers: Answers = ()) -> bool:
-    """Whether the reply is held to a JSON schema."""
+    """Return whether a JSON schema constrains the reply."""
     return dialect.form == "json_schema" and _form(options, answers) is not None
 
 
 def is_deterministic(options: Options, dialect: Dialect) -> bool:
-    """Whether asking twice brings the same."""
+    """Return whether a repeated request gives the same verdict."""
     if options.labels:
         return True
     cold = options.temperature == 0 and "temperature" not in dialect.without
@@ -103,7 +103,7 @@ def is_deterministic(options: Options, dialect: Dialect) -> bool:
 
 
 def _form(options: Options, answers: Answers) -> str | None:
-    """The regular expression that the reply is held to; a model that thinks, or is read by its labels, has none."""
+    """Return the regular expression that constrains the reply; None with reasoning or labels."""
     if options.enable_thinking or options.labels:
         return None
     return form_of(answers) if answers else options.template.form
@@ -124,7 +124,7 @@ def _sampling(
 
 
 def most_tokens(options: Options, dialect: Dialect, answers: Answers = ()) -> int:
-    """The most tokens that a reply may have; where the server takes no limit, what would be asked of it."""
+    """Return the token limit of a reply, even if the dialect omits the limit."""
     return 1 if options.labels else int(_text_sampling(options, 0, dialect, answers)[dialect.limit])
 
 
@@ -136,16 +136,16 @@ def _text_sampling(options: Options, vote: int, dialect: Dialect, answers: Answe
     }
     if options.seed is not None:
         sampling["seed"] = options.seed + vote
-    if options.enable_thinking or dialect.limit == "max_completion_tokens":  # such models think, asked or not
+    if options.enable_thinking or dialect.limit == "max_completion_tokens":  # such models always reason
         sampling[dialect.limit] += options.thinking_budget
     if options.enable_thinking and dialect.budget:
         sampling["thinking_token_budget"] = options.thinking_budget
     form = _form(options, answers)
-    return sampling if form is None else {**sampling, **_held_to(form, dialect, answers)}
+    return sampling if form is None else {**sampling, **_constraint(form, dialect, answers)}
 
 
-def _held_to(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
-    """The field that holds a reply to its form."""
+def _constraint(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
+    """Return the field that constrains a reply to its form."""
     if dialect.form == "structured_outputs":
         return {"structured_outputs": {"regex": form}}
     if dialect.form in ("guided_regex", "regex"):
@@ -159,7 +159,7 @@ def _held_to(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
 
 
 def _schema(form: str) -> dict[str, Any]:
-    """A JSON schema of what a form's lines say; without bounds, for which `strict` has no place everywhere."""
+    """Return the JSON schema of a form's lines, without bounds, which not all servers support with `strict`."""
     members: dict[str, Any] = {name: {"type": "integer"} for name in MEMBER.findall(form)}
     members["REWARD"] = {"type": "number"}
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
@@ -174,17 +174,17 @@ def _thinking(options: Options, dialect: Dialect) -> dict[str, Any]:
 
 
 def _beginning(options: Options) -> str:
-    """What the model is taken to have said before its label.
+    """Return the start of the assistant's message, which the model continues with a label.
 
-    Each label stands here as it has to come, so that even a small model goes on with one. There is no space at its
-    end: chat templates that trim would drop it, and the label's token would then be one with a space before it.
+    It shows each label in its exact form, so that even a small model continues with one. It does not end with a space:
+    chat templates may trim it, and the next token would then be a label with a leading space.
     """
     choices = " or ".join(f"grade={name}" for name, _ in options.labels)
     return f"Either {choices}. Here grade="
 
 
 def closing(options: Options, dialect: Dialect, answers: Answers = ()) -> str:
-    """How a reply ends, in words for the judge."""
+    """Return the instruction for the end of the reply."""
     if answers:
         return closing_of(answers, is_json=is_json(options, dialect, answers))
     if options.labels:

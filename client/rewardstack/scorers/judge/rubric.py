@@ -1,8 +1,8 @@
-"""Rubrics: criteria that a judge decides one by one, and the value that their points make.
+"""Rubrics: criteria that a judge decides one by one, and the value from their points.
 
-A criterion is met or not, or has choices from worst to best. The value is the points of what is met by all points above
-0, as in HealthBench. The judge does not see the points, and a criterion with points below 0 is asked for in the same
-words: is it met?
+A criterion is met or not, or has choices from worst to best. The value is the sum of the points of met criteria,
+divided by the sum of all points above 0, as in HealthBench. The judge does not see the points. For a criterion with
+negative points the question is the same: is it met?
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ POINTS_FIELDS = ("points", "weight")
 NAME_FIELDS = ("title", "name")
 MOST_CRITERIA = 128
 MOST_CHARACTERS = 10_000
-"""Of a criterion."""
+"""Most characters of a criterion."""
 LONGEST_NAME = 80
 MOST_POINTS = 1e6
 YES_NO = ("no", "yes")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OWN_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
-"""Names of a score's parts that mean something else."""
+"""Reserved names of a score's parts."""
 
 _ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?!\w)(?!\s{1,4}(?:and|or)\b)")
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
@@ -39,11 +39,11 @@ class Criterion(NamedTuple):
     """One criterion.
 
     Args:
-        name: of its part of the score; unique, else its number.
+        name: name of its part of the score; its number if the name is not unique.
         text: in one line.
-        points: if it is met; below 0 for something bad.
+        points: points if it is met; below 0 for an undesired property.
         choices: from worst to best; empty for met or not met.
-        must_pass: whether the value is 0 at most unless it is met.
+        must_pass: whether the value is at most 0 unless it is met.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Criterion(NamedTuple):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the judge may answer, from worst to best."""
+        """The valid answers, from worst to best."""
         return tuple(LETTERS[: len(self.choices)]) or YES_NO
 
     def record(self) -> dict[str, Any]:
-        """Return it in the form that `read_rubric` reads."""
+        """Return the criterion in the form that `read_rubric` parses."""
         modifiers = {"category": "must_pass"} if self.must_pass else {}
         found = {"name": self.name, "text": self.text, "points": self.points}
         return {**found, "choices": list(self.choices), "modifiers": modifiers}
@@ -66,17 +66,17 @@ class Criterion(NamedTuple):
 
 Rubric = tuple[Criterion, ...]
 Answers = tuple[tuple[str, ...], ...]
-"""What may be answered to each criterion."""
+"""The valid answers to each criterion."""
 
 
 def read_rubric(extra: Mapping[str, Any]) -> Rubric:
-    """Return the criteria that a sample brings; empty for none.
+    """Parse the criteria of a sample; return an empty rubric if there are none.
 
     Args:
         extra: its `extra_info`: `rubrics`, else `rubric`, else `reward_model.rubrics`; a list or its JSON.
 
     Raises:
-        RequestError: they cannot be used; names the criterion and its field.
+        RequestError: a criterion is invalid; names the criterion and its field.
     """
     given = Fields(extra)
     model = given.get("reward_model")
@@ -105,7 +105,7 @@ def _is_part_name(name: str) -> bool:
 
 
 def _entries(value: Any) -> Any:
-    """Return the list of a rubric, which may be JSON, also encoded twice, or in an object."""
+    """Return the list of criteria, which may be JSON, JSON encoded twice, or in an object."""
     for _ in range(2):
         if isinstance(value, str):
             try:
@@ -168,11 +168,11 @@ def _wrong(at: int, name: str, why: str) -> RequestError:
 
 
 def listed(rubric: Sequence[Criterion], *, with_points: bool) -> str:
-    """The criteria as a numbered list for the judge.
+    """Return the criteria as a numbered list for the judge.
 
     Args:
         rubric: the criteria.
-        with_points: whether it is shown what each counts: where the judge gives one verdict on all.
+        with_points: whether to show the points, for a single verdict on all criteria.
     """
     lines = []
     for at, one in enumerate(rubric, 1):
@@ -182,23 +182,23 @@ def listed(rubric: Sequence[Criterion], *, with_points: bool) -> str:
 
 
 def answers_of(rubric: Iterable[Criterion]) -> Answers:
-    """What may be answered to each criterion of a request."""
+    """Return the valid answers to each criterion."""
     return tuple(one.labels for one in rubric)
 
 
 def form_of(answers: Answers) -> str:
-    """The regular expression that a reply is held to: a numbered line for each criterion."""
+    """Return the regular expression that constrains a reply: a numbered line for each criterion."""
     return r"\n".join(f"{at}: ({'|'.join(labels)})" for at, labels in enumerate(answers, 1))
 
 
 def schema_of(answers: Answers) -> dict[str, Any]:
-    """A JSON schema of the same."""
+    """Return the JSON schema that constrains a reply: a member for each criterion."""
     members = {str(at): {"type": "string", "enum": list(labels)} for at, labels in enumerate(answers, 1)}
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
 
 def closing_of(answers: Answers, *, is_json: bool) -> str:
-    """How a reply ends, in words for the judge."""
+    """Return the instruction for the end of a reply with answers to criteria."""
     count, choices = len(answers), any(labels != YES_NO for labels in answers)
     kinds = "`yes` or `no`" + (", or the letter of a choice where the criterion has choices" if choices else "")
     if is_json:
@@ -210,33 +210,33 @@ def closing_of(answers: Answers, *, is_json: bool) -> str:
 
 
 def read_answers(text: str, answers: Answers, *, cut: bool = False) -> dict[int, float]:
-    """Return what a reply says of criteria, from 0 to 1 by position; one without a clear answer is left out.
+    """Parse the answers in a reply, from 0 to 1 by position; criteria without a clear answer are omitted.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
-        answers: what may be answered.
-        cut: whether the reply ended at the limit of tokens.
+        answers: the valid answers.
+        cut: whether the reply was truncated at the token limit.
 
     Raises:
-        UnreadableError: it numbers criteria that there are not.
+        UnreadableError: the reply has the number of a criterion that does not exist.
     """
     found: dict[int, set[str]] = {}
     for number, word in pairs_in(text, cut=cut):
         if not 1 <= number <= len(answers):
-            raise UnreadableError(f"it answers criterion {number}, and the criteria are 1 to {len(answers)}")
+            raise UnreadableError(f"it answers criterion {number}, but the criteria are 1 to {len(answers)}")
         found.setdefault(number - 1, set()).add(word)
     return {at: share for at, words in found.items() if (share := _share(words, answers[at])) is not None}
 
 
 def _share(words: set[str], labels: tuple[str, ...]) -> float | None:
-    """Return what an answer counts from 0 to 1; None for one that is none, or for several."""
+    """Return the value of an answer, from 0 to 1; None for an invalid answer or several answers."""
     known = {_WORDS.get(word.lower(), "") if labels == YES_NO else word.upper() for word in words}
     word = known.pop()
     return None if known or word not in labels else labels.index(word) / (len(labels) - 1)
 
 
 def pairs_in(text: str, *, cut: bool = False) -> list[tuple[int, str]]:
-    """Return the numbers and the words of the last block of answers in a reply, or of the JSON object that it is."""
+    """Return numbers and words of the answers in a reply: of its JSON object, or of its last block of lines."""
     text = without_thinking(text, cut=cut).strip()
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
@@ -262,7 +262,7 @@ def verdict_of(rubric: Rubric, shares: Sequence[float], *, clip: bool) -> Verdic
 
     Args:
         rubric: the criteria.
-        shares: how far each is met, from 0 to 1.
+        shares: how far each criterion is met, from 0 to 1.
         clip: whether a value below 0 becomes 0.
     """
     decided = list(zip(rubric, shares, strict=True))
@@ -280,6 +280,6 @@ def verdict_of(rubric: Rubric, shares: Sequence[float], *, clip: bool) -> Verdic
 
 
 def _met(decided: Sequence[tuple[Criterion, float]]) -> float:
-    """Return the share of the points of criteria that are met; 0 where they have none."""
+    """Return the share of the criteria's absolute points that is met; 0 if there are no points."""
     whole = sum(abs(one.points) for one, _ in decided)
     return sum(abs(one.points) * share for one, share in decided) / whole if whole else 0.0

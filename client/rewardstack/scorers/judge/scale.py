@@ -1,8 +1,8 @@
-"""The scale of a judge's verdict: declared as `score_range`, else what the template's verdict instruction says.
+"""The scale of a judge's verdict: declared as `score_range`, or named in the template's verdict instruction.
 
-The verdict instruction is the sentence with the word REWARD; if that names no range, the rest of the template counts. A
-template that names another range than the one that its verdicts are read on is refused: on "from 1 to 10", read from
-0 to 1, the worst verdict would be the best reward.
+The verdict instruction is the sentence with the word REWARD; if it has no range, the rest of the template is searched.
+A template whose text names a different range than the scale is rejected. Otherwise, with "from 1 to 10" in the text and
+a scale of 0 to 1, the worst verdict would be the best reward.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from rewardstack.core.json_types import is_finite, is_list, plain
 
 FIELD = "score_range"
 LARGEST = 1e6
-"""The largest end of a scale, in either direction."""
+"""Largest absolute value of a scale's ends."""
 
 
 class Scale(NamedTuple):
-    """The numbers that a verdict is given in, from the worst to the best."""
+    """The range of a verdict, from worst to best."""
 
     low: float = 0.0
     high: float = 1.0
 
     @property
     def words(self) -> str:
-        """Such as "0 to 1"."""
+        """The range in words, such as "0 to 1"."""
         return f"{self.low:g} to {self.high:g}"
 
     @property
     def line(self) -> str:
-        """Its declaration."""
+        """The declaration of the range in a template."""
         return f"{FIELD} = [{self.low:g}, {self.high:g}]"
 
     def fraction(self, value: float) -> float:
-        """Return a number of the scale as a number from 0 to 1."""
+        """Map a number on the scale to a number from 0 to 1."""
         return (value - self.low) / (self.high - self.low) + 0.0
 
 
@@ -46,7 +46,7 @@ HUNDRED = Scale(0.0, 100.0)
 
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,3})?)"
 _NOTE = r"\s{0,3}(?:\([^()\n]{0,80}\)\s{0,3})?"
-"""What an end of the scale stands for, as in "from 1 (useless) to 10 (perfect)"."""
+"""The meaning of an end of the scale in parentheses, as in "from 1 (useless) to 10 (perfect)"."""
 _JOINERS = rf"{_NOTE}(?:-|\u2013|\u2014|~|\.\.|to|through|up to|bis|\u5230|\u81f3|\u304b\u3089)\s{{0,3}}"
 _IS = r"\s{0,3}(?:is|means|being|stands for|=)\s"
 _MENTION = re.compile(
@@ -58,22 +58,22 @@ _MENTION = re.compile(
     re.IGNORECASE,
 )
 _LIKERT = re.compile(r"^\W{0,4}(?:score|rating|grade|level)?\s{0,3}(\d{1,3})\s{0,3}[:=]", re.IGNORECASE | re.MULTILINE)
-"""A line of a list of grades, such as `Score 5: perfect`."""
+"""A line in a list of grades, such as `Score 5: perfect`."""
 _SPELLED = (*("zero", "one", "two", "three", "four", "five"), *("six", "seven", "eight", "nine", "ten"))
 _WORDS = {word: str(at) for at, word in enumerate(_SPELLED)}
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _DENOMINATOR = re.compile(r"[>\])}_]\s?/\s?(\d{1,4})(?!\d)")
-"""As in `REWARD: <number>/10`."""
+"""A denominator, as in `REWARD: <number>/10`."""
 _SENTENCE = re.compile(r"\n|(?<=[.!?;\u3002\uff01\uff1f])\s")
 _REWARD = re.compile(r"\breward\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\W\d]{0,8}[A-Za-z][\w ]{0,40}:\s{0,3}[<\[({]")
-"""A line of the reply's form that is not the verdict's, such as `CORRECTNESS: <0 to 10>`."""
+"""A line of the reply format other than the verdict, such as `CORRECTNESS: <0 to 10>`."""
 _CRITERION = re.compile(r"\b(?:each|every|criteri(?:on|a)|aspects?|dimensions?)\b", re.IGNORECASE)
 _RATING = re.compile(r"\b(?:rate|rating|grade|score|scale|verdict|points?|mark)\b", re.IGNORECASE)
 
 
 def read_range(value: Any) -> Scale | None:
-    """Return a `score_range`, None if there is none.
+    """Parse a `score_range`; return None if there is none.
 
     Raises:
         RequestError: it is not two numbers, the lower one first.
@@ -90,15 +90,15 @@ def read_range(value: Any) -> Scale | None:
 
 
 def scale_of(text: str, declared: Scale | None) -> Scale:
-    """Return the scale on which a template's verdicts are read.
+    """Return the scale of a template's verdicts.
 
     Args:
-        text: the template's own text.
-        declared: what `score_range` says.
+        text: text of the template.
+        declared: the `score_range`; None for none.
 
     Raises:
-        RequestError: the text names another range than the declared one, or an undeclared range other than 0 to 1 and
-            0 to 100, or several.
+        RequestError: the text names a different range than the declared one, an undeclared range other than 0 to 1 and
+            0 to 100, or several ranges.
     """
     named = _named(text, with_criteria=declared is None)
     if declared is not None:
@@ -111,7 +111,7 @@ def scale_of(text: str, declared: Scale | None) -> Scale:
 
 
 def _named(text: str, *, with_criteria: bool) -> set[Scale]:
-    """Return the ranges that the verdict instruction names, else those of the other sentences that may mean it."""
+    """Return the ranges in the verdict instruction, else those in other sentences that may describe the verdict."""
     text = _WORD.sub(lambda word: _WORDS[word[0].lower()], normalize("NFKC", text))
     sentences = [one for one in _SENTENCE.split(text) if one.strip()]
     verdict = [(one, _REWARD.search(one)) for one in sentences]
@@ -139,7 +139,7 @@ def _ranges(texts: Iterable[str]) -> Iterable[Scale]:
 
 
 def _grades(text: str) -> set[Scale]:
-    """Return the range of a list of at least three grades in a row."""
+    """Return the range of a list with at least three consecutive grades."""
     numbers = sorted({int(found[1]) for found in _LIKERT.finditer(text)})
     is_list = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
     return {Scale(float(numbers[0]), float(numbers[-1]))} if is_list else set()

@@ -1,4 +1,4 @@
-"""The judge as a scorer: each sample is a request of its own, one for each reference and vote."""
+"""The judge scorer: sends one request for each sample, reference and vote."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from rewardstack.transport.discovery import briefly
 
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
-"""How vLLM says that a prompt does not fit."""
+"""Phrases in vLLM's error about a prompt that is too long."""
 NO_ANSWER = "there is no answer"
-"""Where the policy wrote nothing, or nothing but reasoning."""
+"""Reason for a response that is empty or only reasoning."""
 MOST_TIMES = 4096
-"""Samples since the last line of the log whose times are remembered."""
+"""Most samples since the last report whose latency is kept."""
 
 Kind = tuple[Destination, Options]
-"""Samples of one kind are judged by the same model."""
+"""The batch kind of samples, which are judged by the same model with the same options."""
 
 log = logging.getLogger(__name__)
 
@@ -55,14 +55,14 @@ class Judge(Relayable[Plan]):
     """An LLM judge behind one or several equivalent servers.
 
     Args:
-        settings: the servers, their key, the model, how long to wait.
-        find_service: opens connections.
-        new_meter: counts what requests cost.
-        named: what a routes file says of it; None for the environment's judge.
-        rate: what it may be sent in a minute; None for any number.
+        settings: servers, key, model and timeout.
+        find_service: returns the service for URLs and a key.
+        new_meter: creates meters for the usage of requests.
+        named: the judge in a routes file; None for the environment's judge.
+        rate: rate limit; None for none.
 
     Raises:
-        SettingsError: the judges' addresses do not go together.
+        SettingsError: the judges' URLs are inconsistent.
     """
 
     on_error: OnError = "zero"
@@ -98,11 +98,11 @@ class Judge(Relayable[Plan]):
         self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
-        """Return what is asked for the item, or its score if it has no answer.
+        """Return the plan of the item, or its score if it has no answer.
 
         Raises:
             RequestError: an option is malformed, or the template needs a reference and there is none.
-            SettingsError: the environment names no judge, or contradicts itself.
+            SettingsError: the environment sets no judge, or is inconsistent.
         """
         item = self._own(item)
         destination = destination or self._servers.destination(item.extra)
@@ -111,7 +111,7 @@ class Judge(Relayable[Plan]):
                 below(destination.urls, CHAT)
             except SettingsError as error:
                 raise field_error("server_url", str(error)) from error
-        options = read_options(item.extra)  # where they are wrong, every sample says so
+        options = read_options(item.extra)  # first, so that invalid options are reported for every sample
         if options.view == "last_reply" and not item.solution.strip():
             return Score(0.0, reason=NO_ANSWER, source=self.source)
         allow_urls = self._named is not None and self._named.allow_image_urls
@@ -119,20 +119,20 @@ class Judge(Relayable[Plan]):
         if not plan.shown.candidate.strip():
             return Score(0.0, reason=NO_ANSWER, source=self.source)
         if not plan.options.clip_negative and not (self._named is not None and self._named.may_be_negative):
-            why = "values below 0 are for a judge by name: set it in judges.NAME.options"
+            why = "only a named judge can give values below 0: set it in judges.NAME.options"
             raise field_error("clip_negative", why)
         return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
-        """Return a key for each sample, None if the judge does not say what it serves."""
+        """Return a key for each sample, None if the judge does not report its model."""
         unready = await self._unready(samples, context.deadline)
         return [None if unready and _kind(plan) in unready else self._key(plan) for plan in samples]
 
     async def _unready(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[Kind]:
-        """Make the judges ready for each kind of sample; return the kinds whose judge did not answer."""
+        """Prepare the judges for each kind of sample; return the kinds whose judge did not answer."""
         kinds = {_kind(plan): plan for plan in plans}
         is_one = len({destination for destination, _ in kinds}) == 1
-        wait = math.inf if is_one else briefly(deadline)  # one that is gone does not hold up the others
+        wait = math.inf if is_one else briefly(deadline)  # a judge that is down does not delay the others
         readied = (self._ready(plan, deadline, wait) for plan in kinds.values())
         outcomes = await asyncio.gather(*readied, return_exceptions=True)
         for one in outcomes:
@@ -141,17 +141,15 @@ class Judge(Relayable[Plan]):
         return {kind for kind, one in zip(kinds, outcomes, strict=True) if isinstance(one, ServiceError)}
 
     async def _ready(self, plan: Plan, deadline: SharedDeadline, wait: float = math.inf) -> Model:
-        """Return the model that judges, once its server has said what it serves, and has been tried out if need be.
-
-        It returns at once if both were done lately.
+        """Return the judge's model after discovery and, if needed, a trial request.
 
         Args:
-            plan: of a sample that is to be sent.
+            plan: of a sample that will be sent.
             deadline: of the caller.
-            wait: seconds that the caller waits at most for what the server says first.
+            wait: most seconds to wait for the first discovery.
 
         Raises:
-            ServiceError: the server did not say what it serves.
+            ServiceError: discovery failed.
         """
         await self._models.meet(plan.destination, deadline, wait)
         model = self._model(plan)
@@ -161,10 +159,10 @@ class Judge(Relayable[Plan]):
         return model
 
     async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
-        """Return the score of a sample, for `batch` sends them one by one.
+        """Return the score of a single sample, because the batch size is 1.
 
         Raises:
-            RequestError: the environment's judge returns no probabilities, and the sample asks for them.
+            RequestError: the sample needs probabilities, which the environment's judge does not return.
         """
         [plan] = samples
         try:
@@ -174,7 +172,7 @@ class Judge(Relayable[Plan]):
                 context.trace.note("judge", {}, [explained(plan, one) for one in context.trace.take()])
 
     def describe(self, item: Item, sample: Plan) -> Record:
-        """Return who is asked, the texts of the prompt, and the options with where they come from."""
+        """Return the judge, the texts of the prompt, and the options with their origin."""
         extra, model = self._own(item).extra, self._settings.judge_model
         options = options_that_hold(sample.options, extra, model, self._named)
         shown = sample.shown
@@ -183,30 +181,30 @@ class Judge(Relayable[Plan]):
         return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
-        """One by one, those of one problem one after another, as many at a time as connections or `batch_size`.
+        """Return a batch key of size 1, ordered by problem, with `batch_size` or all connections as its width.
 
-        With a rate limit, all wait there, where the wait does not use up their timeout.
+        With a rate limit the width is unlimited: samples wait in the limiter, where the timeout does not run.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
         return BatchKey(1, (destination, size), width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
-        """Return the item with what the judge reads of its `extra_info`, a template's file as its text."""
+        """Return the item with the judge's part of its `extra_info`, with a template file replaced by its text."""
         return replace(item, extra=portable_extra(self._own(item).extra, sample.shown, sample.rubric))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
-        """Return what verdicts would cost, prompts counted by the judge's own `/tokenize` if it has it."""
-        await self._unready(samples, context.deadline)  # the prompts of such a judge are estimated
+        """Return the maximum usage of verdicts; prompts are counted by the judge's `/tokenize` if it has one."""
+        await self._unready(samples, context.deadline)  # prompts of a judge that is not ready are estimated
         asked = [(plan, self._model(plan)) for plan in samples]
         return Usage.total(await counted(asked, self._api, context.deadline))
 
     def estimate(self, samples: Sequence[Plan]) -> Usage:
-        """Return what samples would cost that a reward server judges."""
+        """Return the estimated usage of samples that a reward server judges."""
         return Usage.total(estimate(plan, self._model(plan)) for plan in samples)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
-        """Log one line about a batch."""
+        """Log a summary of a batch."""
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
         answered_in = 1000 * statistics.median(self._answered_in or [0.0])
         self._answered_in.clear()
@@ -229,7 +227,7 @@ class Judge(Relayable[Plan]):
         )
 
     def _own(self, item: Item) -> Item:
-        """Return the item as this judge reads it: what a routes file says of the judge holds."""
+        """Return the item with its options overridden by those of a named judge."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
     def _key(self, plan: Plan) -> Key | None:
@@ -251,10 +249,10 @@ class Judge(Relayable[Plan]):
             score = Score(found.value, "ok", found.note, self.source, label_mass=found.label_mass)
             score.agreement, score.parts = found.agreement, found.parts
         except RequestError as error:
-            said = error if self._named is None else self._named.restated(error)
+            shown = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
-                raise said from error
-            score = Score.unscored(str(said), self.source, said.field)
+                raise shown from error
+            score = Score.unscored(str(shown), self.source, shown.field)
         except BudgetError as error:
             error.usage = meter.take()
             raise
@@ -271,7 +269,7 @@ class Judge(Relayable[Plan]):
         return score
 
     async def _turn(self, plan: Plan, deadline: SharedDeadline) -> Spending | None:
-        """Wait for the sample's turn where the judge has a rate limit."""
+        """Wait until the judge's rate limit, if it has one, admits the sample."""
         if self._rate is None:
             return None
         cost = estimate(plan, self._model(plan))
@@ -279,7 +277,7 @@ class Judge(Relayable[Plan]):
 
     async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
         """Return the best verdict over the references."""
-        model = await self._ready(plan, deadline)  # again: the sample may have no key, or may have waited
+        model = await self._ready(plan, deadline)  # again, because the sample may have no key, or may have waited
         asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
         return max(await together(asked), key=lambda one: one.value) if len(asked) > 1 else await asked[0]
 
@@ -294,7 +292,7 @@ class Judge(Relayable[Plan]):
         return Score.failed(f"{error}{_about_images(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
-        """A prompt beyond the judge's context: no answer to speak of where the candidate is most of it."""
+        """Return the score for a prompt that is too long: 0 if the candidate is more than half of it, else failed."""
         rest = len(plan.shown.problem) + max(map(len, plan.references))
         if len(plan.shown.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
@@ -302,13 +300,13 @@ class Judge(Relayable[Plan]):
 
 
 def _about_images(error: ServiceError, plan: Plan) -> str:
-    """Return what to do where a judge refuses a sample with images, most likely because it cannot see."""
+    """Return the remedy if a judge refuses a sample with images, most likely because it does not support them."""
     refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
     if not plan.shown.images or not (refused or "image" in str(error).lower()):
         return ""
     count = len(plan.shown.images)
     shown = f"{count} images" if count > 1 else "an image"
-    return f"; the sample has {shown}: name a judge that sees, or set images = false"
+    return f"; the sample has {shown}: use a judge that supports images, or set images = false"
 
 
 def _kind(plan: Plan) -> Kind:
@@ -316,14 +314,14 @@ def _kind(plan: Plan) -> Kind:
 
 
 def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
-    """Check that the judges, if there are any, can be asked, and have their interface at one path of all addresses.
+    """Raise if a judge's URL is invalid, or if the judges' URLs do not have the same API path.
 
     Args:
-        settings: with the addresses.
-        variable: that holds them, or the field, for the error.
+        settings: with the URLs.
+        variable: name of the variable or field with the URLs, for the error.
 
     Raises:
-        SettingsError: they cannot, or have not.
+        SettingsError: the URLs are invalid or inconsistent.
     """
     for url in settings.judge_urls:
         ray_actor.check(url)

@@ -1,4 +1,4 @@
-"""Prompt templates: the built-in ones, which are files beside this one, and those of one's own."""
+"""Prompt templates: built-in ones, which are files next to this module, and custom ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Kind = Literal["text", "logprob", "rubric"]
 KINDS: tuple[Kind, ...] = ("text", "logprob", "rubric")
 FOLDER = Path(__file__).with_name("templates")
 MAX_CHARACTERS = 100_000
-"""Of a template of one's own."""
+"""Most characters of a custom template."""
 PLACEHOLDERS = {
     "PROBLEM": "problem",
     "REFERENCE_SOLUTION": "reference",
     "CRITERIA": "criteria",
     "CANDIDATE_SOLUTION": "candidate",
 }
-"""Each placeholder, and what the fence around its text is called."""
+"""Placeholders, and the names of the fences around their texts."""
 
 _NUMBER = r"(0\.[0-9]{3}|1\.000)"
 _POINTS = r"(10|[0-9])"
@@ -37,17 +37,17 @@ BUILTIN: Mapping[str, str | None] = {
     "points": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
     "detailed": None,
 }
-"""The built-in templates, and the form that a short one's reply is held to."""
+"""The built-in templates, with the regular expression that constrains a short reply."""
 LABELS: Mapping[str, Mapping[str, float]] = {
     "default": {str(digit): digit / 9 for digit in range(10)},
     "binary": {"0": 0.0, "1": 1.0},
 }
-"""The labels that `verdict: "logprob"` reads, and their values, where the template is built in."""
+"""The labels of `verdict: "logprob"` and their values, by built-in template."""
 
 FORMS: Mapping[str, Collection[str]] = {"logprob": LABELS, "rubric": ("default",)}
-"""The built-in templates that a kind of verdict has."""
+"""The built-in templates by kind of verdict."""
 CRITERIA = "Criteria:\n{CRITERIA}\n\n"
-"""In the built-in template for rubrics; goes behind the candidate where the criteria are split."""
+"""Section of the built-in rubric template; moved after the candidate if the criteria are split over requests."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _HEADER = re.compile(rf"\s*{FIELD}\s*=\s*(\[[^\]\n]{{0,60}}\])[ \t\r]*\n")
@@ -57,12 +57,12 @@ _FENCES_KEPT = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """What the judge is told, with places for foreign text.
+    """A prompt with placeholders for untrusted text.
 
     Args:
-        parts: text and names of placeholders in turn, beginning and ending with text.
+        parts: alternating texts and names of placeholders, starting and ending with a text.
         scale: of its verdicts.
-        form: regular expression that a short reply is held to; None for a reply in the judge's own words.
+        form: regular expression that constrains a short reply; None for a free-form reply.
     """
 
     parts: tuple[str, ...]
@@ -71,26 +71,26 @@ class Template:
 
     @property
     def identity(self) -> str:
-        """All of it in words, for cache keys."""
+        """The whole template as a string, for cache keys."""
         low = f", low={self.scale.low!r}" if self.scale.low else ""
         return f"Template(parts={self.parts!r}, top={self.scale.high!r}{low}, form={self.form!r})"
 
     @property
     def size(self) -> int:
-        """Characters of its own."""
+        """Number of characters without placeholders."""
         return sum(map(len, self.parts[::2]))
 
     def uses(self, placeholder: str) -> bool:
-        """Whether it has a place for this."""
+        """Return whether the template has a placeholder."""
         return placeholder in self.parts[1::2]
 
     def render(self, problem: str, reference: str, candidate: str, criteria: str = "") -> str:
-        """The text, each placeholder replaced by its fenced text in one pass.
+        """Return the text with each placeholder replaced by its fenced text, in one pass.
 
         Args:
             problem: the task; empty for none.
             reference: one reference solution; empty for none.
-            candidate: what the policy wrote.
+            candidate: the response of the policy.
             criteria: of a rubric, as a list; empty for none.
         """
         texts = {"PROBLEM": problem, "REFERENCE_SOLUTION": reference, "CANDIDATE_SOLUTION": candidate}
@@ -114,16 +114,16 @@ _known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
 def find_template(
     name_or_text: str, *, verdict: Kind = "text", declared: Scale | None = None, is_split: bool = False
 ) -> Template:
-    """A template by its name, or the text that is one itself.
+    """Return a built-in template by name, or a custom one from its text.
 
     Args:
-        name_or_text: one of `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}` in it.
-        verdict: how it is read; labels and criteria have values of their own.
-        declared: the `score_range` that is declared beside the template.
-        is_split: whether a sample's criteria are in several requests, which then share all that is before them.
+        name_or_text: one of `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.
+        verdict: kind of verdict; labels and criteria have their own values.
+        declared: the `score_range` of the sample; None for none.
+        is_split: whether the criteria are split over several requests, which then share the prefix before them.
 
     Raises:
-        RequestError: it is neither, has no form for such a verdict, or has another scale than the declared one.
+        RequestError: there is no such template, it does not support the verdict, or its scale is not the declared one.
     """
     if name_or_text not in BUILTIN:
         return _own(name_or_text, verdict, declared)
@@ -150,8 +150,8 @@ def _own(text: str, verdict: Kind, declared: Scale | None) -> Template:
     if any(one not in text for one in needed):
         raise field_error(
             "prompt_template",
-            f"{text[:60]!r} is none of {', '.join(BUILTIN)}, and a template of your own needs {' and '.join(needed)}; "
-            "a file is named by prompt_template_path",
+            f"{text[:60]!r} is not one of {', '.join(BUILTIN)}, and a custom template needs {' and '.join(needed)}; "
+            "set prompt_template_path to use a file",
         )
     if len(text) > MAX_CHARACTERS:
         raise field_error("prompt_template", f"longer than {MAX_CHARACTERS} characters")
@@ -165,13 +165,13 @@ def _own(text: str, verdict: Kind, declared: Scale | None) -> Template:
 
 
 def _declared_in(header: str, declared: Scale | None) -> Scale | None:
-    """Return the scale that a template's first line declares; raise RequestError if there is another one."""
+    """Return the scale in a template's first line; raise RequestError if a different one is declared as well."""
     try:
         own = read_range(json.loads(header))
     except ValueError:
         raise field_error(FIELD, f"the template's first line has {header!r}; write {FIELD} = [1, 10]") from None
     if declared not in (None, own):
-        raise field_error(FIELD, f"the template's first line declares {header}; leave one of the two out")
+        raise field_error(FIELD, f"the template's first line declares {header}; remove one of the two")
     return own
 
 
@@ -185,10 +185,10 @@ def _builtin(name: str, verdict: Kind, is_split: bool) -> Template:
 
 
 def read_template(path: str) -> str:
-    """The text of a template's file.
+    """Read the text of a template file.
 
     Raises:
-        RequestError: it cannot be read.
+        RequestError: the file cannot be read.
     """
     try:
         return _read(path, os.stat(path).st_mtime_ns)
@@ -203,11 +203,11 @@ def _read(path: str, _: int) -> str:
 
 @lru_cache(maxsize=64)
 def system_message(closing: str, own: str | None = None) -> str:
-    """The judge's standing orders; empty for none.
+    """Return the system message of the judge; empty for none.
 
     Args:
-        closing: how the reply ends.
-        own: a text in place of the built-in one; in both, `{CLOSING}` is where `closing` goes.
+        closing: instruction for the end of the reply, which replaces `{CLOSING}` in the text.
+        own: custom text; None for the built-in one.
     """
     text = (FOLDER / "system.txt").read_text(encoding="utf-8") if own is None else own
     return text.replace("{CLOSING}", closing).rstrip("\n")

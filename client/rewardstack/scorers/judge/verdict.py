@@ -1,7 +1,7 @@
-"""What a judge decided, and how it is read in a reply: the number on its last `REWARD:` line, after any reasoning.
+"""Verdicts and their parser: a verdict is the number on the last `REWARD:` line of a reply, after any reasoning.
 
-Nothing else in the reply counts, for the reply may quote the candidate. What is not exactly one number within the
-template's scale is no verdict.
+The rest of the reply is ignored, because it may quote the candidate. A verdict must be exactly one number within the
+template's scale.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
 
 UNREADABLE = "no verdict in the judge's reply"
-"""How the reason of every such failure begins."""
-CUT = "it was cut at max_new_tokens; allow more, or have the template ask for less"
+"""Start of the reason for every unreadable verdict."""
+CUT = "it was cut at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
 DECORATION = " \t\r*_`#>$\"'"
 BULLET = re.compile(r"(?:[-+\u2022]|\d{1,3}[.)])\s{1,8}")
-"""The mark of a list's item, behind which a verdict's line may stand."""
+"""A list marker, which may precede a verdict."""
 MARK = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
-"""What makes a line a verdict, behind decoration: read nowhere else, and broken in every foreign text."""
+"""The marker of a verdict at the start of a line, after decoration; it is neutralized in all untrusted text."""
 END_OF_THINKING = "</think>"
 THINKING = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
 RATIO = re.compile(r"\s{0,3}\(?(?:/|out of)\s{0,3}(\d{1,7})(?:\.0{1,3})?\)?(?![\w.]\d|\w)")
-"""The scale's end behind a number: `8/10`, `0.8 out of 1`."""
+"""The end of the scale after a number: `8/10`, `0.8 out of 1`."""
 PERCENT = re.compile(r"\s{0,3}%")
 DIGITS = re.compile(r"\d{1,7}")
 FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
-"""An object in a fence."""
+"""A JSON object in a code fence."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
-"""The whole of a structured reply."""
+"""A complete structured reply."""
 COMPLETE = re.compile(r"\.\d{3}$")
-"""A number that a cut cannot have shortened: one of three decimals; so is the end of a scale beyond 1."""
+"""A number that cannot have been truncated, because it has three decimals."""
 
 
 class Verdict(NamedTuple):
-    """What a judge decided.
+    """The verdict of a judge.
 
     Args:
-        value: from 0 to 1; of a rubric that is not clipped, also below 0.
-        note: what else there is to say.
-        label_mass: probability that it put on its labels; None for a verdict in words.
-        agreement: the share of its votes that agree; None where there are not several.
-        parts: of a rubric, what the score's `parts` hold; None for others.
+        value: from 0 to 1; can be below 0 for a rubric that is not clipped.
+        note: additional information.
+        label_mass: total probability of the labels; None for a text verdict.
+        agreement: share of votes that agree; None for a single vote.
+        parts: the score's `parts` for a rubric; None for others.
     """
 
     value: float
@@ -63,15 +63,15 @@ class UnreadableError(ReplyError):
 
 
 def read_verdict(text: str, scale: Scale, *, cut: bool = False) -> float:
-    """The verdict in a reply, from 0 to 1: of its last `REWARD:` line, else of the JSON object that it has.
+    """Parse the verdict in a reply, from 0 to 1: its last `REWARD:` line, else its JSON object.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
         scale: of the template.
-        cut: whether the reply ended at the limit of tokens.
+        cut: whether the reply was truncated at the token limit.
 
     Raises:
-        UnreadableError: there is none, or not exactly one, or it is out of range.
+        UnreadableError: there is not exactly one verdict, or it is out of range.
     """
     if scale == UNIT and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
@@ -95,7 +95,7 @@ def _in_range(value: float, number: str, scale: Scale) -> float:
 
 
 def verdict_line(text: str) -> str:
-    """What `read_verdict` reads of a reply: a line, or a JSON object; empty for nothing."""
+    """Return the line or JSON object that `read_verdict` parses; empty if there is none."""
     lines = text.rpartition(END_OF_THINKING)[2].strip().split("\n")
     at, mark = _last_mark(lines)
     if mark is not None:
@@ -104,7 +104,7 @@ def verdict_line(text: str) -> str:
 
 
 def _last_mark(lines: Sequence[str]) -> tuple[int, re.Match[str] | None]:
-    """The last line that is a verdict, by its number, and its mark."""
+    """Return the index of the last verdict line and the match of its marker; None if there is none."""
     marks = ((at, MARK.match(_undecorated(lines[at]))) for at in reversed(range(len(lines))))
     return next(((at, mark) for at, mark in marks if mark), (0, None))
 
@@ -116,14 +116,14 @@ def _undecorated(line: str) -> str:
 
 
 def read_json_verdict(text: str, scale: Scale) -> float | None:
-    """The verdict in a JSON object that a reply is, or has after a preamble or in a fence; None where it has none.
+    """Parse the verdict in a JSON object, which may follow a preamble or be in a code fence; None if there is none.
 
     Args:
         text: the reply.
         scale: of the template.
 
     Raises:
-        UnreadableError: the object has no `REWARD`, or several, or one out of range.
+        UnreadableError: the object does not have exactly one valid `REWARD`.
     """
     for found in _objects(without_thinking(text, cut=False).strip()):
         try:
@@ -133,20 +133,20 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
         numbers = [value for name, value in members if name == "REWARD"]
         number = str(numbers[0]) if len(numbers) == 1 and not isinstance(numbers[0], bool) else ""
         if not NUMBER.fullmatch(number):
-            raise UnreadableError("its JSON object has no number REWARD, or several")
+            raise UnreadableError("its JSON object does not have exactly one number REWARD")
         return _in_range(float(number), number, scale)
     return None
 
 
 def _objects(text: str) -> list[str]:
-    """What may be a reply's JSON object: all from its first brace to its last, or the last one in a fence."""
+    """Return candidates for a reply's JSON object: the text from first to last brace, and the last one in a fence."""
     start, end = text.find("{"), text.rfind("}")
     whole = [text[start : end + 1]] if 0 <= start < end else []
     return whole + FENCED.findall(text)[-1:]
 
 
 def without_thinking(text: str, *, cut: bool) -> str:
-    """The text of a reply behind its reasoning; raises UnreadableError if that does not end."""
+    """Return the text of a reply after its reasoning; raise UnreadableError if the reasoning does not end."""
     _, mark, tail = text.rpartition(END_OF_THINKING)
     if mark:
         return tail
@@ -156,7 +156,7 @@ def without_thinking(text: str, *, cut: bool) -> str:
 
 
 def _number(rest: str, scale: Scale) -> tuple[float, str]:
-    """The one number behind a verdict's mark, and its text; words may follow it, and the scale's end."""
+    """Return the number after a verdict's marker and its text; the scale's end and words may follow it."""
     rest = rest.lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
     found = NUMBER.match(rest)
     if found is None:
@@ -166,7 +166,7 @@ def _number(rest: str, scale: Scale) -> tuple[float, str]:
         value, rest = _share(value, found[0], int(ratio[1]), scale), rest[ratio.end() :]
     elif percent := PERCENT.match(rest):
         if scale != HUNDRED:
-            raise UnreadableError(f"its number has a % sign, and the scale is {scale.words}")
+            raise UnreadableError(f"its number has a % sign, but the scale is {scale.words}")
         rest = rest[percent.end() :]
     if "REWARD" in rest or any(char.isdigit() for char in rest):
         raise UnreadableError("its last `REWARD:` line has more than one number")
@@ -174,9 +174,9 @@ def _number(rest: str, scale: Scale) -> tuple[float, str]:
 
 
 def _share(value: float, number: str, end: int, scale: Scale) -> float:
-    """Return what `8/10` says: a number of the scale that ends there; on 0 to 1, of whole numbers, the fraction."""
+    """Return the value of a ratio such as `8/10`: the number if the scale ends at 10, or the fraction on 0 to 1."""
     if end == scale.high:
         return value
     if scale == UNIT and end > 1 and DIGITS.fullmatch(number):
         return value / end
-    raise UnreadableError(f"its number is out of {end}, and the scale is {scale.words}")
+    raise UnreadableError(f"its number is out of {end}, but the scale is {scale.words}")

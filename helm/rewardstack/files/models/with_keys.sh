@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts a server with variables that are read from files: with_keys.sh NAME=FILE... PROGRAM ARGUMENT...
+# Start a server with variables that are read from files: with_keys.sh NAME=FILE... PROGRAM ARGUMENT...
 # An empty file sets nothing.
 set -eu
 
@@ -12,7 +12,7 @@ while :; do
     [ -z "$value" ] || export "${1%%=*}=$value"
     shift
 done
-# A server that cannot download its model says so without a remedy.
+# The server's own message about a failed download has no remedy.
 if [ -n "${MODEL_CACHE:-}" ] && [ -z "${HF_HUB_OFFLINE:-}" ] && ! [ -w "$MODEL_CACHE" ]; then
     echo "WARNING: user $(id -u) cannot write to $MODEL_CACHE (modelCache) — to download a model, change the owner of the" \
         "volume or set podSecurityContext; if it has the model, set HF_HUB_OFFLINE=1" >&2

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 _GATE, _RUNNING = os.memfd_create("gate"), os.memfd_create("running")
 _MAKER = os.getpid()
-"""Made in the zygote, which imports this; each runner opens them anew, for a lock belongs to an open file."""
+"""The zygote creates the files on import; each runner opens them again, because a lock belongs to an open file."""
 
 
 class Turns:
-    """One runner's part in who runs when."""
+    """One runner's access to the locks that decide which runners may run tests."""
 
     def __init__(self) -> None:
         self._gate, self._running = (_open(fd) for fd in (_GATE, _RUNNING))
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """While this runner runs tests beside others."""
+        """Run tests while other runners of the pool may run theirs."""
         self._enter()
         try:
             yield
@@ -29,7 +29,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Within `together`: while no other runner runs a test."""
+        """Run a test while no other runner runs one; call it within `together`."""
         fcntl.flock(self._running, fcntl.LOCK_UN)
         fcntl.flock(self._gate, fcntl.LOCK_EX)
         try:

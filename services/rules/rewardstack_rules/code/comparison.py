@@ -1,4 +1,4 @@
-"""Whether what a program printed or returned is what was expected. Nothing of the program runs here."""
+"""Compares what a program printed or returned with what was expected. No code of the program runs here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 MOST_DEEP = 100
 MOST_TIMES, MORE = 8, 1 << 20
-"""Times the length of what is expected, and characters more, beyond which an output is not read."""
+"""An output is not read if it is longer than `MOST_TIMES` the expected one plus `MORE` characters."""
 WAYS = ("lines", "tokens", "exact")
 """How printed text is compared; the first is the default."""
 
@@ -19,11 +19,11 @@ def same_output(printed: str, expected: str, way: str, tolerance: float | None =
     """Return whether a program printed what was expected.
 
     Args:
-        printed: by the program.
-        expected: by the test.
+        printed: output of the program.
+        expected: output in the test.
         way: `lines` (without blanks around each line, and blank lines at both ends), `tokens` (any white space between
             them), or `exact`. In the first two, numbers are compared by their value.
-        tolerance: of numbers, relative to the expected one, and absolute below 1; None for exact ones.
+        tolerance: of numbers, relative to the expected one, and absolute below 1; None to compare exactly.
     """
     if way == "exact":
         return printed == expected
@@ -41,7 +41,7 @@ def same_output(printed: str, expected: str, way: str, tolerance: float | None =
 
 
 def is_far_longer(ours: str | bytes, theirs: str | bytes) -> bool:
-    """Return whether a text is so much longer than another that it need not be read: it is another one."""
+    """Return whether `ours` is so much longer than `theirs` that they differ without a comparison."""
     return len(ours) > MOST_TIMES * len(theirs) + MORE
 
 
@@ -66,7 +66,7 @@ def _is_close(value: float, expected: float, tolerance: float) -> bool:
 
 
 def same_value(value: Any, expected: Any, tolerance: float | None = None, depth: int = 0) -> bool:
-    """Return whether two values of JSON are the same; numbers within the tolerance are."""
+    """Return whether two JSON values are equal; numbers may differ by the tolerance."""
     if depth > MOST_DEEP:
         return False
     if isinstance(value, list) and isinstance(expected, list):

@@ -8,7 +8,7 @@ import textwrap
 from rewardstack_verifier.transcript import split_reasoning
 
 TAGS = {"python": frozenset({"python", "python3", "py", "py3", "pypy", "pypy3"})}
-"""Of fences, by language."""
+"""Tags of fences, by language."""
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)[^`]*\Z")
 
 

@@ -1,4 +1,4 @@
-"""Reads the tests in a ground truth: the formats of trainers and data sets, told apart by their fields.
+"""Reads the tests in a ground truth: the formats of trainers and data sets, recognized by their fields.
 
 `docs/code.md` has the table. A ground truth is one set of tests, whatever its shape; nothing in it is executed here.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_BYTES = 16 << 20
-"""Of a problem's tests."""
+"""Maximum size of a problem's tests."""
 MOST_TESTS = 10_000
 STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
@@ -38,8 +38,8 @@ class Case:
     """One test.
 
     Args:
-        given: standard input; or the arguments of a call, as a JSON list.
-        expected: standard output; or the value that is returned.
+        given: standard input, or the arguments of a call as a JSON list.
+        expected: standard output, or the return value.
     """
 
     given: str
@@ -51,12 +51,12 @@ class Problem:
     """The tests of one sample: cases, or programs.
 
     Args:
-        cases: of standard input and output, or of calls.
-        function: that cases call; empty for standard input.
-        is_wrapped: whether an expected value may stand in a list of its own (APPS, TACO).
-        setup: what runs before the test programs.
+        cases: pairs of standard input and output, or of arguments and return value.
+        function: called by the cases; empty for standard input.
+        is_wrapped: whether an expected value may be wrapped in a list of one element (APPS, TACO).
+        setup: code that runs before the test programs.
         tests: test programs.
-        entry: the function that they test; empty where they say so themselves.
+        entry: the function that they test; empty if they name it themselves.
     """
 
     cases: list[Case] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Problem:
         return len(self.cases) + len(self.tests)
 
     def limited(self, count: int) -> Problem:
-        """Return the problem with at most this many cases: those with the longest inputs, in their order."""
+        """Return the problem with at most `count` cases: those with the longest inputs, in their original order."""
         if count >= len(self.cases):
             return self
         longest = sorted(range(len(self.cases)), key=lambda at: -len(self.cases[at].given))[:count]
@@ -89,7 +89,7 @@ def read_tests(text: str) -> Problem:
         text: JSON, or a test program.
 
     Raises:
-        TestsError: it is in no known format, or cannot be run here.
+        TestsError: the format is unknown, or the tests cannot be run here.
     """
     if len(text) > MOST_BYTES:
         raise TestsError(f"the tests have more than {MOST_BYTES >> 20} MiB")
@@ -105,7 +105,7 @@ def read_tests(text: str) -> Problem:
 
 
 def _load(text: str) -> Any:
-    """Return what JSON says, or LiveCodeBench's compressed tests; the text itself if it is neither."""
+    """Return the parsed JSON or LiveCodeBench's compressed tests; the text itself if it is neither."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -115,7 +115,7 @@ def _load(text: str) -> Any:
 
 
 def _decompress(text: str) -> str:
-    """Return the string of base64, zlib and pickle, within bounds and without unpickling it."""
+    """Return the string within base64, zlib and pickle; limit its size and never unpickle it."""
     try:
         packed = base64.b64decode(text, validate=False)
         unpacker = zlib.decompressobj()
@@ -185,7 +185,7 @@ def _of_list(value: Sequence[Any]) -> Problem:
 
 
 def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
-    """Tests as objects of an input and an output, of one type."""
+    """Return the problem for objects with an input and an output, all of one kind."""
     cases = _decoded(cases, "test cases")
     if not isinstance(cases, list) or not all(isinstance(one, dict) for one in cases):
         raise TestsError("the tests are in no known format: the test cases are no list of objects")
@@ -202,8 +202,8 @@ def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
 
 
 def _is_call(case: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
-    said = str(case.get("testtype") or case.get("type") or "")
-    return said.startswith("func") or (not said.startswith("std") and bool(_function_of(case) or _function_of(about)))
+    kind = str(case.get("testtype") or case.get("type") or "")
+    return kind.startswith("func") or (not kind.startswith("std") and bool(_function_of(case) or _function_of(about)))
 
 
 def _function_of(about: Mapping[str, Any]) -> str:
@@ -246,7 +246,7 @@ def _text(value: Any) -> str:
 
 
 def _arguments(value: Any) -> str:
-    """Return the arguments of a call as a JSON list: they are one, or stand on a line each."""
+    """Return the arguments of a call as a JSON list; a string holds one JSON value per line."""
     if isinstance(value, str):
         try:
             value = [json.loads(line) for line in value.split("\n") if line.strip()]
@@ -258,7 +258,7 @@ def _arguments(value: Any) -> str:
 
 
 def _with_whole_keys(value: Any) -> Any:
-    """JSON has no numbers as keys; where all of them are numbers, they are meant (as prime_code reads them)."""
+    """Mark an object whose keys are all integers, so that they become integers again (as in prime_code)."""
     if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
         return {"__whole_keys__": value}
     return value
@@ -274,13 +274,13 @@ def _expected(value: Any) -> Any:
 
 
 def _of_pairs(value: Mapping[str, Any]) -> Problem:
-    """`inputs` and `outputs`, for a function where one is named."""
+    """Return the problem for the lists `inputs` and `outputs`; they test a function if one is named."""
     inputs, outputs = (_decoded(value.get(name), name) for name in ("inputs", "outputs"))
     return _paired(inputs, outputs, _function_of(value))
 
 
 def _of_asserts(value: Mapping[str, Any]) -> Problem:
-    """A list of asserts, and what runs before them."""
+    """Return the problem for a list of asserts, with the code that runs before them."""
     tests = next(value[name] for name in ("assert_case", "test_list", "asserts") if value.get(name) not in EMPTY)
     tests = [tests] if isinstance(tests, str) else tests
     if not isinstance(tests, list) or not all(isinstance(one, str) for one in tests):
@@ -290,7 +290,7 @@ def _of_asserts(value: Mapping[str, Any]) -> Problem:
 
 
 def _of_test(value: Mapping[str, Any]) -> Problem:
-    """A test program, and the function that its `check` is called with."""
+    """Return the problem for a test program; `entry_point` names the function that its `check` gets."""
     test = value.get("test") or value.get("functional")
     entry = value.get("entry_point") or ""
     if isinstance(test, list):

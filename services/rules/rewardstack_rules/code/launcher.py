@@ -1,4 +1,4 @@
-"""The runner's end of a launcher: starts it, hands it programs, watches the processes that run them."""
+"""The runner's end of a launcher: starts it, sends it programs and watches the processes that run them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MESSAGE_BYTES = 4096
 START_SECONDS = 60
 OUTPUT_BYTES = 16 << 20
 MORE_TASKS = 1024
-"""Processes and threads that there may be beyond those that the machine has when a program starts."""
+"""Processes and threads that are allowed beyond those on the machine when a program starts."""
 TICK = 0.1
 STARVED = 10.0
-"""Times its CPU limit, and a few seconds, after which a program that neither used it nor slept is given up."""
+"""Multiple of the CPU limit plus `START` after which a program that gets too little CPU time is killed."""
 START = 1.0
-"""Seconds that are allowed for starting."""
+"""Seconds allowed for startup."""
 INHERITED = ("LD_LIBRARY_PATH",)
 FIXED = {
     "PYTHONHASHSEED": "0",
@@ -43,27 +43,27 @@ SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_S
 
 
 class LauncherDiedError(Exception):
-    """The launcher is gone, and the processes with it."""
+    """The launcher died, and its processes with it."""
 
 
 class SandboxError(Exception):
-    """A process could not be confined, or not be started: nothing ran."""
+    """A process could not be started or confined; nothing ran."""
 
 
 @dataclass(slots=True)
 class Process:
-    """A program that is to run.
+    """A program to run, and its result.
 
     Args:
-        program: what the launcher calls it: `script`, `call`, `serve` or `test`.
-        fds: of the memory files that it gets; the caller closes them.
-        cpu: seconds of CPU that it may take.
-        memory: bytes that it may hold.
-        options: for it.
-        ends: of sockets, which it gets after the files; closed here once it has them, so that its peer sees its end.
+        program: the launcher's name for it: `script`, `call`, `serve` or `test`.
+        fds: descriptors of its memory files; the caller closes them.
+        cpu: limit of CPU time, in seconds.
+        memory: limit of memory, in bytes.
+        options: passed to it.
+        ends: sockets that it gets after the files; closed here after sending, so that the peer notices its exit.
 
-    What became of it: `status` (exit status, negative for a signal), `used` (CPU seconds), `peak` (bytes), and
-    `killed`: `asleep` or `starved` if it was ended for that, `ended` if its CPU limit or another process was the cause.
+    The result: `status` (exit status, negative for a signal), `used` (CPU seconds), `peak` (bytes), and `killed`:
+    `asleep` or `starved` if it was killed for that, `ended` if it exceeded its CPU limit or another process ended.
     """
 
     program: str
@@ -79,11 +79,11 @@ class Process:
 
 
 class Launcher:
-    """One launcher, started at the first program and again after it died.
+    """One launcher; restarted after it dies.
 
     Args:
         python: the interpreter of candidates.
-        boundary: `container` where the operator vouches for the container; else empty.
+        boundary: `container` if the operator relies on the container for isolation, else empty.
     """
 
     def __init__(self, python: str, boundary: str) -> None:
@@ -94,11 +94,11 @@ class Launcher:
         self._last = 0
 
     def start(self) -> None:
-        """Start it unless it runs.
+        """Start the launcher unless it is running.
 
         Raises:
-            ConfigError: programs cannot be confined here, or the interpreter cannot be used; says why.
-            LauncherDiedError: it ended before it said anything.
+            ConfigError: programs cannot be confined here, or the interpreter cannot be used.
+            LauncherDiedError: it ended without a message.
         """
         if self._control is not None:
             return
@@ -136,7 +136,7 @@ class Launcher:
         return []
 
     def stop(self) -> None:
-        """End it, and every process that it runs."""
+        """Kill the launcher and every process that it runs."""
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -146,14 +146,14 @@ class Launcher:
             self._process = None
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
-        """Run processes together until the last of them ends, and say in each what became of it.
+        """Run processes together until the last in the list ends, and set the result of each.
 
         Args:
-            processes: those that end by themselves when the last one does; they are ended then, too.
-            wall: seconds for which they may sleep together.
+            processes: the others are killed when the last one ends.
+            wall: seconds that all of them may sleep at the same time.
 
         Raises:
-            LauncherDiedError: the launcher died meanwhile.
+            LauncherDiedError: the launcher died.
             SandboxError: a process could not be confined.
         """
         assert self._control is not None
@@ -178,7 +178,7 @@ class _Watch:
     Args:
         control: the socket to the launcher.
         processes: by number.
-        wall: seconds for which they may sleep together.
+        wall: seconds that all of them may sleep at the same time.
     """
 
     def __init__(self, control: socket.socket, processes: dict[int, Process], wall: float) -> None:
@@ -187,7 +187,7 @@ class _Watch:
         self._main = max(processes)
         self._left = set(processes)
         self._wall = wall
-        self._patience = STARVED * (max(one.cpu for one in processes.values()) + START)
+        self._timeout = STARVED * (max(one.cpu for one in processes.values()) + START)
         self._pids: dict[int, int] = {}
 
     def run(self) -> None:
@@ -220,7 +220,7 @@ class _Watch:
             self._ask_pids()
             if any(one > self._processes[ident].cpu for ident, one in seconds.items()):
                 self._kill("ended")
-            if asleep > self._wall or now - started > self._patience:
+            if asleep > self._wall or now - started > self._timeout:
                 self._kill("asleep" if asleep > self._wall else "starved")
 
     def _take(self, words: list[Any]) -> None:
@@ -251,7 +251,7 @@ class _Watch:
 
 
 def _tasks() -> int:
-    """Return how many processes and threads the machine has; a large number where it does not say."""
+    """Return the number of processes and threads on the machine; a large number if it is unknown."""
     try:
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):
@@ -259,7 +259,7 @@ def _tasks() -> int:
 
 
 def _is_runnable(pid: int) -> bool:
-    """Whether a thread of a process is on a core, or waits for one or for a disk."""
+    """Return whether a thread of a process runs, or waits for a core or a disk."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
@@ -269,7 +269,7 @@ def _is_runnable(pid: int) -> bool:
 
 
 def memory_file(data: bytes) -> int:
-    """Return the descriptor of a file in memory that nobody can change."""
+    """Return the descriptor of a sealed memory file, which no process can change."""
     fd = os.memfd_create("rewardstack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     rest = memoryview(data)
     while rest:
@@ -280,7 +280,7 @@ def memory_file(data: bytes) -> int:
 
 
 def empty_file() -> int:
-    """Return the descriptor of an empty file in memory, for what a process writes."""
+    """Return the descriptor of an empty memory file, for the output of a process."""
     return os.memfd_create("rewardstack", os.MFD_CLOEXEC)
 
 

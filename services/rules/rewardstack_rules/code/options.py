@@ -1,4 +1,4 @@
-"""How a sample is tested: fields of its `extra_info`."""
+"""Test options of a sample: fields of its `extra_info`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FIELDS = ("score", "time_limit", "memory_mb", "compare", "tolerance", "max_tests
 
 
 class Options(NamedTuple):
-    """How a sample is tested.
+    """Test options of a sample.
 
     Args:
         score: `all` (1 if all tests pass), `share` (of the tests that pass) or `weighted` (0.9 of `all`,
             0.1 of `share`).
-        time_limit: seconds of CPU that a test may take.
-        memory: bytes that a test may hold at its peak.
-        compare: a way of `comparison.WAYS`.
-        tolerance: of numbers; None for exact ones.
-        max_tests: tests that are run.
+        time_limit: CPU seconds of a test.
+        memory: peak memory of a test, in bytes.
+        compare: one of `comparison.WAYS`.
+        tolerance: of numbers; None to compare exactly.
+        max_tests: most tests to run.
         language: a key of `extraction.TAGS`.
         extract: `fence` or `response`.
     """

@@ -1,4 +1,4 @@
-"""Scores one sample: finds program and tests, runs them, and says what comes of it. The entry of the code pool.
+"""Scores one sample: finds its program and tests, and runs them. The entry point of the code pool.
 
 It is trusted: it holds the expected outputs and compares. Programs run below its launcher (`launcher`).
 """
@@ -38,9 +38,9 @@ from rewardstack_rules.code.options import Options
 from rewardstack_rules.settings_table import TABLE
 
 SLACK_BYTES = 64 << 20
-"""What an interpreter holds beside a program."""
+"""Memory of the interpreter itself."""
 TESTER_SHARE = 3
-"""Times a program's CPU limit that its tester may take."""
+"""CPU limit of a tester, as a multiple of the program's."""
 PR_SET_DUMPABLE = 4
 EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
 PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
@@ -49,12 +49,12 @@ LIMITS = ("time limit", "memory limit", "output limit")
 
 
 class Verdict(NamedTuple):
-    """What became of a test.
+    """The outcome of a test.
 
     Args:
-        name: `PASSED`, `WRONG`, one of `LIMITS`, another cause in words; `FAULT` where it is not the program's.
-        seconds: of CPU that it took, or that it slept.
-        detail: why, of a fault.
+        name: `PASSED`, `WRONG`, one of `LIMITS`, another cause in words; `FAULT` if the program is not the cause.
+        seconds: CPU time, or time asleep.
+        detail: the cause of a fault.
     """
 
     name: str
@@ -66,10 +66,10 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """Score one sample.
 
     Args:
-        task: as `scoring.task.make_task` makes it; the only reference is the ground truth, whole.
+        task: as `scoring.task.make_task` makes it; its only reference is the whole ground truth.
 
     Returns:
-        As `scoring.task.execute`, with `volatile` where another run may end otherwise, and `code`, what was run.
+        As `scoring.task.execute`, with `volatile` (another run may end differently) and `code` (counts of tests).
     """
     runner = _runner()
     runner.counts.clear()
@@ -97,7 +97,7 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _runner() -> Runner:
-    """This process's runner, which lives as long as it."""
+    """Return the runner of this process; the first call creates it."""
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     return Runner(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
 
@@ -124,7 +124,7 @@ class Runner:
         self.counts: Counter[str] = Counter()
 
     def run(self, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
-        """Return what a program's tests come to, as `execute` does."""
+        """Run the tests of a program, and return the result in the format of `execute`."""
         passed, first, left, volatile = 0, "", self._budget, False
         for at, verdict in enumerate(self._verdicts(code, problem, options), 1):
             self.counts[verdict.name if verdict.name in (PASSED, WRONG, FAULT, *LIMITS) else "error"] += 1
@@ -149,7 +149,7 @@ class Runner:
         return {"status": "ok", "value": value, "reason": first, "parts": parts, "volatile": volatile}
 
     def _verdicts(self, code: bytes, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Give a verdict for each test, in order; those of test programs run in one process."""
+        """Yield a verdict for each test, in order; all test programs run in one process."""
         with _closing(memory_file(code)) as source:
             if problem.kind == "programs":
                 yield from self._suite(source, problem, options)
@@ -158,7 +158,7 @@ class Runner:
                 yield self._settled(lambda case=case: self._case(source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
-        """Run a test, and once more, alone, where it cannot be said whose fault it is that it did not end well."""
+        """Run a test; run it again, alone, if it failed and the program may not be the cause."""
         for attempt in range(2):
             try:
                 self._launcher.start()
@@ -217,22 +217,23 @@ class Runner:
             seconds, memory = TESTER_SHARE * options.time_limit, 2 * options.memory
             tester = Process("test", [tests, report], seconds, memory, ends=[theirs])
             self._launcher.run([candidate, tester], _wall(options))
-            said = content(report)
+            output = content(report)
         ended = _ended(candidate, 0)
         if ended.name == AGAIN:
             return ended
-        results, is_unscored, reason = said.partition(b"U")
+        results, is_unscored, reason = output.partition(b"U")
+        has_called, results = b"c" in results, results.replace(b"c", b"")
         if is_unscored:
             return Verdict(UNSCORED, detail=reason.decode("ascii", "replace"))
         if tester.status != 0 and ended.name == PASSED:
             ended = _ended(tester, 0)
-            if ended.name in LIMITS and not results.startswith(b"c"):
+            if ended.name in LIMITS and not has_called:
                 return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
             if ended.name == AGAIN:
                 return ended
-        if b"1" in results and not results.startswith(b"c"):
+        if b"1" in results and not has_called:
             return Verdict(UNSCORED, detail="the tests hold without calling the program")
-        return results.lstrip(b"c"), ended
+        return results, ended
 
 
 def _wall(options: Options) -> float:
@@ -241,7 +242,7 @@ def _wall(options: Options) -> float:
 
 
 def _ended(process: Process, written: int) -> Verdict:
-    """Return how a process ended; `PASSED` for one that ended well."""
+    """Return the verdict on the end of a process; `PASSED` if it ended normally."""
     seconds, limit = process.used, process.cpu
     if process.killed == "asleep":
         return Verdict("time limit", max(seconds, 2 * limit + 1))
@@ -254,7 +255,7 @@ def _ended(process: Process, written: int) -> Verdict:
     if process.peak > process.memory + SLACK_BYTES:
         return Verdict("memory limit", seconds)
     if process.killed == "ended":
-        return Verdict(PASSED, seconds)  # with another one, whose end counts
+        return Verdict(PASSED, seconds)  # killed because the other process ended, whose verdict counts
     if process.status == KILLED:
         if process.peak > process.memory / 2:
             return Verdict("memory limit", seconds)

@@ -1,8 +1,8 @@
-"""Takes from a process, for good, what code that it runs does not need: system calls, files, capabilities.
+"""Confines a process permanently: takes away system calls, files and capabilities that its code does not need.
 
 `Confinement` (module `confinement`) applies three layers of the kernel: it drops all capabilities, limits
-the files that can be read (`landlock`), and allows a list of system calls (`seccomp`, `syscalls`). A refusal is an
-error, `PermissionError`, and no death: libraries do without, and code that cannot fails with a reason.
+the files that can be read (`landlock`), and allows a list of system calls (`seccomp`, `syscalls`). A refused call
+raises `PermissionError` and does not kill the process: libraries fall back, and other code fails with a reason.
 
-It needs nothing but the standard library and knows nothing of reward functions: any process can use it.
+It needs only the standard library and does not depend on reward functions: any process can use it.
 """

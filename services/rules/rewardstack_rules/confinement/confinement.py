@@ -1,4 +1,4 @@
-"""What a confined process keeps: `Confinement`."""
+"""`Confinement`: the limits of a process, applied through seccomp, Landlock and capabilities."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ SYSTEM = (
     *("/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls"),
     *("/etc/pki/ca-trust", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
 )
-"""What programs and libraries of the system read; no key of the machine is among it."""
+"""Files that programs and libraries of the system read; none of them holds a private key."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 OWN = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
-"""Every right to files but to run them, or to command a device."""
+"""Every right to files except executing them and device ioctls."""
 
 logger = logging.getLogger(__name__)
 
 
 class Confinement:
-    """What a process keeps: reading code, computing, threads; and what is added by name.
+    """Limits a process to reading code, computing and threads, and to what is added by name.
 
-    Make it in the process that forks, and call `enter` in the one that is to be confined.
+    Create it in the parent process, and call `enter` in the process to confine.
 
     Args:
-        allow: groups of system calls, or single ones, that are added (`syscalls.ADDABLE`).
+        allow: groups of system calls, or single ones, to add (`syscalls.ADDABLE`).
         files: further files and folders that it can read, and write if `write` is allowed.
-        only: files and folders that it can read in place of the system's and those of code. It then has pairs of
-            stream sockets as well, which asyncio needs.
+        only: the files and folders that it can read, in place of the system's and those of code. This also allows
+            pairs of stream sockets, which asyncio needs.
 
     Raises:
         OSError: there is no table of system calls for this machine.
@@ -61,29 +61,29 @@ class Confinement:
         self.has_landlock = landlock.version() > 0
 
     def enter(self) -> None:
-        """Confine this process, which must have one thread, for good.
+        """Confine this process permanently; it must have one thread.
 
         Raises:
-            OSError: the kernel, or what it runs in, does not let it.
+            OSError: the kernel or the container refuses it.
         """
         self.limit_files()
         self.limit_calls()
 
     def limit_files(self) -> None:
-        """Take privileges and files from this process and its future children; raise as `enter` does."""
+        """Drop privileges and file access of this process and its future children; raise as `enter` does."""
         give_up_privileges()
         if self.has_landlock:
             landlock.restrict(self._rules, has_network=self._has_network)
 
     def limit_calls(self) -> None:
-        """Take system calls from this process, which must have no privileges; raise as `enter` does."""
+        """Limit the system calls of this process, which must have no privileges; raise as `enter` does."""
         self._filter.install()
 
     def check(self) -> None:
-        """Have a process enter it that ends then; this one must have one thread.
+        """Test the confinement in a child process; this process must have one thread.
 
         Raises:
-            OSError: the kernel, or what it runs in, does not let it.
+            OSError: the kernel or the container refuses it.
         """
         pid = os.fork()
         if pid == 0:
@@ -100,14 +100,14 @@ class Confinement:
 
 
 def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement | None:
-    """Return a confinement that works here; log what it adds, and what it lacks.
+    """Return a confinement that works here; log what it allows in addition, and what it lacks.
 
     Args:
         allow: as that of `Confinement`.
-        files: the same.
+        files: as that of `Confinement`.
 
     Returns:
-        None where the kernel has no seccomp; the log says so.
+        None, after a warning, if the kernel has no seccomp.
     """
     try:
         confinement = Confinement(allow, files)
@@ -136,7 +136,7 @@ def _rules(files: Sequence[str], *, has_programs: bool, can_write: bool) -> Iter
 
 
 def _code_in(folder: Path) -> Iterator[str]:
-    """The modules and packages of a folder of code: not what else is in it, such as keys and data."""
+    """Yield the modules and packages in a folder of code, but nothing else in it, such as keys and data."""
     for path in _entries(folder):
         is_package = path.name.isidentifier() and path.is_dir() and any(_modules_in(path))
         if path.suffix in CODE or is_package:

@@ -1,4 +1,4 @@
-"""Which files a process can reach, limited by Landlock (landlock(7)): `restrict` it to folders and files."""
+"""Limits the files that a process can access, with Landlock (landlock(7)): `restrict`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRUNCATE, DEVICE_IOCTL = 1 << 14, 1 << 15
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL
 READ = READ_FILE | READ_FOLDER
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All rights of files that the kernel knows, by the version from which on it does."""
+"""All file rights that the kernel knows, by the first version that has them."""
 NETWORK_VERSION, ALL_TCP = 4, 0b11
 SCOPE_VERSION, ABSTRACT_SOCKETS, SIGNALS = 6, 0b01, 0b10
 
@@ -34,15 +34,15 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """Return the version of Landlock that the kernel has; 0 for none."""
+    """Return the Landlock version of the kernel; 0 if it has none."""
     return max(call(CREATE, None, 0, VERSION_FLAG), 0)
 
 
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
-    """Take from this process all rights to files but these, for good; and signals to processes that have more.
+    """Limit this process permanently to these file rights, and forbid signals to processes that have more.
 
     Args:
-        rules: paths, and the rights to what is beneath each; one that is not there is skipped.
+        rules: paths, each with the rights to it and to everything below; missing ones are skipped.
         has_network: whether it keeps TCP and abstract Unix sockets.
 
     Raises:

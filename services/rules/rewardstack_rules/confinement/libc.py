@@ -9,7 +9,7 @@ from typing import Any
 PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT = 38, 24, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 CAPABILITIES = 64
-"""As many as the kernel's sets have bits."""
+"""Number of bits in the kernel's sets."""
 CAPABILITY_VERSION = 0x20080522
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -17,7 +17,7 @@ _LIBC.syscall.restype = ctypes.c_long
 
 
 def call(number: int, *arguments: Any) -> int:
-    """Make a system call; returns -1 where it fails."""
+    """Make a system call and return its result; -1 if it fails."""
     numbers = (ctypes.c_long(one) if isinstance(one, int) else one for one in arguments)
     return int(_LIBC.syscall(ctypes.c_long(number), *numbers))
 
@@ -26,7 +26,7 @@ def checked(what: str, result: int) -> int:
     """Return the result of a call; raise OSError if it failed.
 
     Args:
-        what: names the call.
+        what: name of the call.
         result: what it returned; anything but a descriptor or 0 is a failure.
     """
     if result < 0:
@@ -36,7 +36,7 @@ def checked(what: str, result: int) -> int:
 
 
 def give_up_privileges() -> None:
-    """Drop every capability of this process and of what it could start; no program that it starts gains any.
+    """Drop every capability of this process and of the programs that it starts; they cannot gain any.
 
     Raises:
         OSError: the kernel refuses it.

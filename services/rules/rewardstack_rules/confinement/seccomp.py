@@ -1,7 +1,7 @@
 """A seccomp filter that allows a list of system calls: `compile_filter` writes it, `Filter` loads it.
 
-The filter is compiled here and not by libseccomp: that is a library of the system which may be missing or older than
-the calls that it should know, and a list of what is allowed needs none of what it adds.
+It does not use libseccomp: that system library may be missing, or too old to know every call, and an allow list does
+not need its features.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rewardstack_rules.confinement.syscalls import ABSENT, NEEDED, NEWEST, NUMBE
 LOAD, JUMP_IF_EQUAL, JUMP_IF_ABOVE, AND, RETURN = 0x20, 0x15, 0x25, 0x54, 0x06
 """Instructions of classic BPF (linux/bpf_common.h): load a word, compare it with a constant, mask it, end."""
 AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, 16
-"""Where `struct seccomp_data` has them; little-endian, so the low half of an argument comes first."""
+"""Offsets in `struct seccomp_data`; little-endian, so the low half of an argument comes first."""
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""By the name that `platform.machine` has for it, the number in `seccomp_data` (linux/audit.h)."""
+"""Numbers in `seccomp_data` (linux/audit.h), by the name in `platform.machine`."""
 
 SET_MODE_FILTER, SYNC_THREADS = 1, 1
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
@@ -39,7 +39,7 @@ PR_READING = (3, 21, 23, 39)
 PR_SET_VMA = 0x53564D41
 DESCRIPTORS = (fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_DUPFD_CLOEXEC)
 TERMINAL = (0x5401, 0x802C542A, 0x5413)
-"""What isatty(3) asks, and the size of the window."""
+"""Requests of isatty(3), and the size of the window."""
 OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
 """FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
@@ -49,7 +49,7 @@ AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
 class Argument(NamedTuple):
     """A condition on one argument: its low half, masked, must be one of some values.
 
-    The kernel reads the low half alone of every argument that is restricted here.
+    The kernel reads only the low half of every argument that is restricted here.
     """
 
     position: int
@@ -75,8 +75,8 @@ WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""What stands in their place where a group is added, or for asyncio pairs of streams; None for no condition. 36 to 38
-are locks of an open file."""
+"""Conditions that replace those of `ARGUMENTS` if a group is added; None for no condition. `stream_pairs` is for
+asyncio. 36 to 38 are locks of an open file."""
 
 
 class Instruction(NamedTuple):
@@ -89,12 +89,12 @@ class Instruction(NamedTuple):
 
 
 def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection[str] = ()) -> list[Instruction]:
-    """Return the filter that allows what the interpreter needs, and more.
+    """Return the filter that allows the calls of the interpreter, of `groups` and of `calls`.
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
-        groups: names of groups that are added.
-        calls: the system calls that are added.
+        groups: names of groups to add.
+        calls: system calls to add.
 
     Raises:
         OSError: there is no table for this architecture.
@@ -126,7 +126,7 @@ def _rule(number: int, condition: Argument | tuple[Argument, ...] | None, result
 
 
 def _refuse_unless(condition: Argument) -> list[Instruction]:
-    """Refuse the call unless the condition holds."""
+    """Return the instructions that refuse the call unless the condition holds."""
     count = len(condition.values)
     return [
         Instruction(LOAD, 0, 0, AT_ARGUMENTS + 8 * condition.position),
@@ -167,7 +167,7 @@ class Filter:
         self._call = SECCOMP_CALL[machine()]
 
     def install(self) -> None:
-        """Load it into all threads of this process, for good; the process must have given up new privileges.
+        """Load the filter permanently into all threads of this process, which must have set `no_new_privs`.
 
         Raises:
             OSError: the kernel has no seccomp, or refuses it.

@@ -47,12 +47,12 @@ NEEDED = _numbers("""
     getsid:124:156 getpriority:140:141 getrusage:98:165 getrlimit:97:163 setrlimit:160:164 prlimit64:302:261
     prctl:157:167 uname:63:160 sysinfo:99:179 getrandom:318:278 capget:125:90
 """)
-"""What the interpreter and the shipped functions need: open files, reading, memory, threads, time. `seccomp.ARGUMENTS`
-restricts some of them by an argument."""
+"""Calls that the interpreter and the shipped functions need: open files, reading, memory, threads, time.
+`seccomp.ARGUMENTS` restricts some of them by an argument."""
 
 ABSENT = _numbers("clone3:435:435 openat2:437:437")
-"""Have arguments in memory, where a filter cannot see them. They fail with ENOSYS, so that libraries use `clone` and
-`openat`."""
+"""Calls with arguments in memory, where a filter cannot see them. They fail with ENOSYS, so that libraries use
+`clone` and `openat`."""
 
 GROUPS = {
     "network": _numbers("""
@@ -69,7 +69,7 @@ GROUPS = {
     link:86:- linkat:265:37 symlink:88:- symlinkat:266:36 flock:73:32 copy_file_range:326:285 memfd_create:319:279
 """),
 }
-"""What a setting can add by the name of a group."""
+"""Calls that a setting can add by the name of their group."""
 
 SINGLE = _numbers("""
     sched_setaffinity:203:122 sched_setscheduler:144:119 setpriority:141:140 mlock2:325:284 mlockall:151:230
@@ -78,7 +78,7 @@ SINGLE = _numbers("""
     pkey_mprotect:329:288 seccomp:317:277 ioprio_get:252:31 chmod:90:- fchmod:91:52 fchmodat:268:53
     fchmodat2:452:452 utime:132:- utimes:235:- utimensat:280:88
 """)
-"""What a setting can add by the name of the call alone. Landlock does not limit modes and times to folders, so they are
+"""Calls that a setting can add only by their own name. Landlock does not limit modes and times to folders, so they are
 in no group."""
 
 NEWEST = 470

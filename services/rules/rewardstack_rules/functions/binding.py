@@ -1,7 +1,7 @@
 """Bind the parameters of a reward function by name.
 
-Trainers call reward functions in different orders, with different names. Here the name of a parameter alone says what
-it gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` has the table.
+Trainers pass arguments in different orders and with different names. Here only the name of a parameter decides what it
+gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` has the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROMPT_FIELDS = ("prompt", "problem", "question")
 """Fields of `extra_info` that hold the prompt; the first that is there counts."""
 SLIME = frozenset({"sample", "samples", "sample_or_samples"})
 UNKNOWN = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
-"""What TRL and AReaL pass and a server does not have, unless `extra_info` has such a field."""
+"""Arguments of TRL and AReaL that a server does not have, unless `extra_info` has such a field."""
 LOGGERS = frozenset({"log_extra", "log_metric"})
 """Functions that TRL passes; a call of one has no effect."""
 PLURAL = frozenset({*RESPONSES, *REFERENCES, "prompts", "data_sources", "extra_infos", "samples"})
@@ -46,7 +46,7 @@ MEANINGS = (
 )
 """Names of parameters, by what they get."""
 MOST_OTHER_LETTERS = 2
-"""Of a slip: one letter is another, or up to two are missing or too many. `collection` is no slip of `completion`."""
+"""Limit for a typo: one letter differs, or up to two are missing or extra. `collection` is no typo of `completion`."""
 KINDS = inspect.Parameter
 VARIADIC = (KINDS.VAR_POSITIONAL, KINDS.VAR_KEYWORD)
 
@@ -58,8 +58,8 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: what it reads of `extra_info`; `("*",)` for all of it.
-        named: the fields of `extra_info` that are parameters of their own.
+        fields: the fields of `extra_info` that it reads; `("*",)` for all.
+        named: the fields of `extra_info` that are parameters.
     """
 
     evaluate: RewardFunction
@@ -102,7 +102,7 @@ class _Binder:
 
     def bind(self, title: str) -> BoundFunction:
         """Return the bound function; arguments and errors as those of the function `bind`."""
-        self._refuse_slips()
+        self._reject_typos()
         self._require_response()
         named = [one for one in self._signature if one.kind not in VARIADIC]
         fields = [one.name for one in named if self._is_field(one.name)]
@@ -133,11 +133,11 @@ class _Binder:
             raise RouteError("its signature cannot be read; call it from a function with named parameters") from None
         return [one for one in parameters if one.name not in self._fixed]
 
-    def _refuse_slips(self) -> None:
-        """Raise a RouteError where a parameter's name is most likely a slip: as a field it would never have a value."""
+    def _reject_typos(self) -> None:
+        """Raise RouteError if a parameter's name is most likely a typo: as a field it would never have a value."""
         bound = [name for meaning in MEANINGS if self._names & meaning for name in meaning]
         for name in sorted(self._names):
-            meant = _slip_of(name, bound) if self._is_field(name) else ""
+            meant = _typo_of(name, bound) if self._is_field(name) else ""
             if meant:
                 raise RouteError(
                     f"parameter {name!r} would get the field {name!r} of extra_info; was {meant!r} meant? rename it, "
@@ -194,7 +194,7 @@ class _Binder:
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
     def _required(self, named: Sequence[inspect.Parameter]) -> dict[str, Sequence[str]]:
-        """Return the parameters that need a field of `extra_info`, with the fields of which one has to be there."""
+        """Return the parameters that need a field of `extra_info`, each with the fields that can provide it."""
         empty = [one.name for one in named if one.default is KINDS.empty]
         required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
         if "prompt" in empty and not self._is_areal:
@@ -211,7 +211,7 @@ class _Binder:
         return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNKNOWN))))
 
     def _trainer_keywords(self) -> dict[str, Get]:
-        """Return what the function's trainer passes beside the fields, if it is one that passes all by keyword."""
+        """Return getters for what verl or TRL passes by keyword besides the fields; none for other trainers."""
         if self._is_verl:
             keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")
         elif self._is_trl:
@@ -221,24 +221,24 @@ class _Binder:
         return {name: self._getter(name) for name in keywords if name not in self._names}
 
     def _rest(self) -> Callable[[Sample], dict[str, Any]]:
-        """Return what gives `**kwargs` its values."""
+        """Return the function that collects the values of `**kwargs`."""
         return partial(_rest_of, self._fixed | self._names, self._trainer_keywords(), self._is_trl)
 
 
-def _slip_of(name: str, bound: Collection[str]) -> str:
-    """Return the name that a parameter's name is most likely a slip of; empty where it has a meaning of its own.
+def _typo_of(name: str, bound: Collection[str]) -> str:
+    """Return the name that a parameter's name is most likely a typo of; empty if there is none.
 
     Args:
         name: of the parameter.
-        bound: names of what the function gets already.
+        bound: names of what other parameters get already.
     """
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
     if any(one in name.lower() for one in known):  # answer_id, preference, labeled
         return ""
     meant = closest(name, known, SUGGESTED)
     letters, others = (Counter(one.lower().replace("_", "")) for one in (name, meant))
-    is_slip = meant[:1] == name[:1].lower() and ((letters - others) + (others - letters)).total() <= MOST_OTHER_LETTERS
-    return meant if is_slip else ""
+    is_typo = meant[:1] == name[:1].lower() and ((letters - others) + (others - letters)).total() <= MOST_OTHER_LETTERS
+    return meant if is_typo else ""
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
@@ -269,7 +269,7 @@ def _openrlhf_prompt(sample: Sample) -> str:
 
 
 def _query(sample: Sample) -> str:
-    """Return the prompt and the response as one text: OpenRLHF's functions cut off as much as the prompt is long."""
+    """Return the prompt and the response as one text: OpenRLHF's functions remove the prompt by its length."""
     return _openrlhf_prompt(sample) + sample.response
 
 
@@ -282,7 +282,7 @@ def _extra_info(sample: Sample) -> dict[str, Any]:
 
 
 def _extra_info_alone(sample: Sample) -> dict[str, Any]:
-    """Return `extra_info` without the `data_source`, which the function gets beside it."""
+    """Return `extra_info` without the `data_source`, which the function gets separately."""
     return {name: value for name, value in sample.extra.items() if name != "data_source"}
 
 
@@ -295,7 +295,7 @@ def _logger(sample: Sample) -> Callable[..., None]:
 
 
 def _log_nothing(*_: Any, **__: Any) -> None:
-    """Take the place of TRL's `log_extra` and `log_metric`."""
+    """Ignore a call of TRL's `log_extra` or `log_metric`."""
 
 
 def _slime_args(sample: Sample) -> Namespace:
@@ -318,7 +318,7 @@ def _slime_sample(sample: Sample) -> Any:
 
 
 def _rest_of(names: frozenset[str], keywords: Mapping[str, Get], as_lists: bool, sample: Sample) -> dict[str, Any]:
-    """Return the fields that are no parameters, and what a trainer passes beside them."""
+    """Return the fields that are not parameters, and what a trainer passes in addition."""
     rest = {name: get(sample) for name, get in keywords.items()}
     rest |= {name: value for name, value in sample.extra.items() if name not in names}
     return {name: [value] if as_lists else value for name, value in rest.items() if value is not ABSENT}

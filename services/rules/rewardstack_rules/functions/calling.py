@@ -18,20 +18,20 @@ from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_rules.functions.results import as_outcome
 
 ABSENT: Any = object()
-"""The value of a parameter that a sample has no value for."""
+"""Marks a parameter for which the sample has no value."""
 _OTHER_FORM = re.compile(
     r"string ind(?:ex|ices)|'(?:str|list)' object has no attribute|expected string or bytes"
     r'|not (?:"(?:str|list)"|list)'
 )
-"""What Python says of a function that reads messages and got text, or the reverse."""
+"""Python's errors from a function that expects messages and gets text, or the reverse."""
 
 
 class Sample(NamedTuple):
-    """What one call of a reward function is about.
+    """The input of one call of a reward function.
 
     Args:
         response: what the policy wrote.
-        reference: one of the references; None where there is none.
+        reference: one of the references; None if there are none.
         extra: the sample's `extra_info`.
         messages: whether completions and prompts are passed as chat messages.
     """
@@ -51,9 +51,9 @@ class Parameter(NamedTuple):
 
     Args:
         name: its name.
-        get: its value for a sample.
-        default: its value where `get` has none; `ABSENT` to leave it to the function's own default.
-        as_list: whether it gets a list of one.
+        get: returns its value for a sample.
+        default: its value if `get` returns `ABSENT`; `ABSENT` for the function's own default.
+        as_list: whether it gets a list of one value.
         by_position: whether it is passed by position.
     """
 
@@ -71,11 +71,11 @@ class Call:
     Args:
         function: the function.
         parameters: in the order of its signature.
-        rest: returns what `**kwargs` gets.
-        required: parameters without which a sample is unscored, each with the fields of `extra_info` that do.
-        forms: whether completions are passed as chat messages, first and where the function cannot read that.
-        folder: where its code is; empty where it has none in Python.
-        title: what a reason calls it, with its file and line; empty for a built-in function.
+        rest: returns the values of `**kwargs`.
+        required: parameters without which a sample is unscored, each with the fields of `extra_info` that provide it.
+        forms: whether completions are passed as chat messages: at first, and after the function failed to read them.
+        folder: of its code; empty if it has no Python code.
+        title: its name in reasons, with its file and line; empty for a built-in function.
     """
 
     function: Callable[..., Any]
@@ -87,7 +87,7 @@ class Call:
     title: str = ""
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of the best reference."""
+        """Return the outcome for the best reference; unscored if a required field is missing."""
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
                 reader = f"; {self.title} has a parameter of that name" if self.title else ""
@@ -111,7 +111,7 @@ class Call:
             return Outcome(None, str(error), field=error.field or "")
 
     def _in_either_form(self, sample: Sample) -> Any:
-        """Return what the function returns for the form of completions that it reads, texts or chat messages."""
+        """Call the function with completions as text or as messages; try the other form if it fails to read one."""
         first, second = self.forms
         try:
             return self._run(sample._replace(messages=first))
@@ -155,12 +155,12 @@ async def _finish(result: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the one event loop of this process: clients that a file keeps belong to the loop that they first used."""
+    """Return the only event loop of this process: a client that a file keeps belongs to the loop that it first used."""
     return asyncio.new_event_loop()
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code behind a callable; None where it is not written in Python."""
+    """Return the code object of a callable; None if it is not written in Python."""
     found = _python_function(function)
     return None if found is None else found.__code__
 
@@ -180,7 +180,7 @@ def without_partial(function: Any) -> Any:
 
 
 def reads_messages(function: Any) -> bool:
-    """Return whether a function, or one of its module that it calls, names `content`, the field of a chat message."""
+    """Return whether a function, or one that it calls in its module, names `content`, the field of a chat message."""
     pending, seen = [_python_function(function)], set()
     while pending:
         one = pending.pop()
@@ -196,7 +196,7 @@ def reads_messages(function: Any) -> bool:
 
 
 def folder_of(function: Any) -> str:
-    """Return the folder of a function's code with a separator at its end; empty where it has no Python code."""
+    """Return the folder of a function's code, with a trailing separator; empty if it has no Python code."""
     code = code_of(function)
     return "" if code is None else os.path.join(os.path.dirname(os.path.abspath(code.co_filename)), "")
 
@@ -209,7 +209,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _note_location(error: BaseException, folder: str) -> None:
-    """Add the last line in a folder that an error came by to the error's notes."""
+    """Add the last line of the error's traceback that is in `folder` to the error's notes."""
     place, frame = "", error.__traceback__
     while folder and frame is not None:
         file = os.path.abspath(frame.tb_frame.f_code.co_filename)

@@ -1,7 +1,7 @@
-"""All the rules of a server: those that come with it, and the user's own.
+"""All the rules of a server: the built-in ones and the user's.
 
-`python -m rewardstack_rules.functions.catalogue FILE...` tells whether a server can load these files: where it cannot,
-why is the last line on stderr, and the exit status is 1.
+`python -m rewardstack_rules.functions.catalogue FILE...` checks whether a server can load these files. If it cannot, it
+prints the reason as the last line on stderr and exits with status 1.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ OWN_FILE = Path(__file__).parents[1] / "reward_functions.py"
 
 
 def load_registry(function_files: Iterable[Path], code: CodeSettings | None = None) -> Registry:
-    """The built-in rules, then those of `reward_functions.py`, then those of further files.
+    """Return the built-in rules, then those of `reward_functions.py`, then those of further files.
 
     Args:
         function_files: the further files.
-        code: how programs are run; None where they are not.
+        code: how programs are run; None if they are not.
 
     Raises:
         SettingsError: a file cannot be loaded, or holds no reward function.

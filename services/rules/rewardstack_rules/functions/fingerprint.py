@@ -1,7 +1,7 @@
-"""What a user's reward function is made of, hashed: its source, the local sources it imports, its libraries' versions.
+"""Hashes everything that a user's reward function depends on: its source, its local imports, its libraries' versions.
 
-The cache key holds the fingerprint, so that a changed function never meets its predecessor's scores. For this package
-and the client, `VERDICT_VERSION` stands in the place of their sources.
+The fingerprint is part of the cache key, so a changed function never gets scores of its old version. For this package
+and the client, `VERDICT_VERSION` is hashed instead of their sources.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 VERDICT_VERSION = "4"
-"""The version of what the built-in reward functions return. Raise it with every change of a value or reason; a renamed
-comment keeps every cached score. `tests/rules/test_verdict_version.py` fails where it was forgotten."""
+"""The version of what the built-in reward functions return. Raise it with every change of a value or reason, but not
+for comments: cached scores stay valid. `tests/rules/test_verdict_version.py` fails if it was forgotten."""
 BINDING_VERSION = "2"
-"""The version of what a user's own functions get, and of how their results are read. Raise it with every change."""
+"""The version of what users' functions get and of how their results are read. Raise it with every change of either."""
 OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rewardstack_verifier")
 
 
 def fingerprint(path: Path) -> str:
-    """A hash over all that the functions in a file depend on.
+    """Return a hash of everything that the functions in a file depend on.
 
     Args:
-        path: the Python file that holds them.
+        path: the Python file.
 
     Returns:
         16 hexadecimal digits.
@@ -60,7 +60,7 @@ def _parts(path: Path) -> set[str]:
 
 
 def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Dotted names of the modules a source imports, wherever the import stands."""
+    """Yield the dotted names of the modules that a source imports anywhere."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -72,7 +72,7 @@ def _imports(source: bytes, package: str) -> Iterator[str]:
 
 
 def _library(module: str) -> str:
-    """`name==version` of the installed library that a module belongs to, empty for the standard and local ones."""
+    """Return `name==version` of the library that a module belongs to; empty for standard and local modules."""
     top = module.partition(".")[0]
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return ""
@@ -93,7 +93,7 @@ def _version(name: str) -> str:
 
 
 def _local(module: str) -> Iterator[tuple[Path, str]]:
-    """The sources of a local module and the package its relative imports start from; nothing is imported for it."""
+    """Yield the source of a local module and the package of its relative imports, without importing the module."""
     top, *inner = module.split(".")
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return

@@ -1,4 +1,4 @@
-"""What a reward function makes of one sample."""
+"""The outcome of a reward function for one sample."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rewardstack.errors import RewardstackError
 
 
 class Unscored(RewardstackError):
-    """Raised by a reward function for a sample that nobody could score, such as one whose reference is unreadable.
+    """Raised by a reward function for a sample that cannot be scored, such as one with an unreadable reference.
 
-    The sample is then `unscored`, which is neither right nor wrong.
+    The sample is then `unscored`: neither right nor wrong.
     """
 
 
@@ -22,9 +22,9 @@ class Outcome:
 
     Args:
         value: the reward; None for a sample that cannot be scored.
-        reason: why, in words; empty where the value says it all.
+        reason: the reason in words; empty if the value needs none.
         parts: the values of the reward's parts, by name.
-        field: of `extra_info` that is to blame where there is no value; empty where none is.
+        field: the field of `extra_info` that causes a missing value; empty if none does.
     """
 
     value: float | None
@@ -33,7 +33,7 @@ class Outcome:
     field: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome in plain JSON types, as it leaves an isolated process."""
+        """Return the outcome in JSON types, as an isolated process sends it."""
         return {
             "status": "unscored" if self.value is None else "ok",
             "value": self.value,

@@ -1,4 +1,4 @@
-"""The reward functions that a server knows, by name."""
+"""The reward functions of a server, by name."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Rule:
     """One reward function.
 
     Args:
-        name: what a `data_source` or `reward_type` calls it.
-        evaluate: the function, in the one shape of `binding.RewardFunction`.
-        fingerprint: `VERDICT_VERSION` of a built-in function, else a hash of all that its values depend on.
+        name: its name in `data_source` and `reward_type`.
+        evaluate: the function, as a `binding.RewardFunction`.
+        fingerprint: `VERDICT_VERSION` of a built-in function, else a hash of everything that its values depend on.
         needs_reference: whether a sample without a reference is unscored.
-        fields: what it reads of `extra_info`; `("*",)` for all of it.
-        named: the fields of `extra_info` that are parameters of its own.
-        range: the lowest and the highest value it gives.
+        fields: the fields of `extra_info` that it reads; `("*",)` for all.
+        named: the fields of `extra_info` that are parameters of the function.
+        range: its lowest and its highest value.
         isolated: whether it runs in a process that can be killed.
         confined: whether that process has no network, starts no program, writes no file and reads only code.
-        own: whether it is the user's, and not one that comes with the server.
+        own: whether it is the user's, not a built-in one.
         programs: whether it runs the policy's programs.
-        verifier: the rule in two halves, where it only asks whether an answer is right.
-        read_out: what it reads in a response of a bounded length, and in each reference, by name, for an explanation;
-            None where it does not say.
+        verifier: the rule as a `Verifier`, if its value depends only on a verdict about the answer.
+        read_out: returns what it reads in a response of limited length and in each reference, by name, for an
+            explanation; None if it cannot.
     """
 
     name: str
@@ -59,22 +59,22 @@ class Registry:
         self._rules: dict[str, Rule] = {}
 
     def add(self, rule: Rule) -> None:
-        """Adds a rule.
+        """Add a rule.
 
         Raises:
-            RouteError: the name is malformed, or taken.
+            RouteError: the name is malformed or already used.
         """
         if not NAME.match(rule.name):
             raise RouteError(f"{rule.name!r} cannot name a reward function; use up to 64 letters, digits, _ . -")
         if rule.name in self._rules:
-            raise RouteError(f"there are two reward functions named {rule.name!r}; taken are: {self._known()}")
+            raise RouteError(f"there are two reward functions named {rule.name!r}; rename one (used: {self._known()})")
         self._rules[rule.name] = rule
 
     def get(self, name: str) -> Rule:
-        """The rule of that name.
+        """Return the rule of that name.
 
         Raises:
-            UnknownSourceError: there is none; the message lists those there are.
+            UnknownSourceError: there is none; the message lists the known names.
         """
         rule = self._rules.get(name)
         if rule is None:

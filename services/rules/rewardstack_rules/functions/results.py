@@ -1,4 +1,4 @@
-"""Read what a reward function returns."""
+"""Reads what a reward function returns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from rewardstack_rules.functions.outcome import Outcome
 
 VALUES = ("score", "reward", "rewards")
-"""Keys of a dict that hold the value; the first that is there counts. `rewards` is OpenRLHF's."""
+"""Keys of a dict that hold the value; the first one present counts. `rewards` is OpenRLHF's."""
 LONGEST_REASON = 500
 EXPECTED = 'return a number, a dict with "score", or None'
 
 
 class ResultError(Exception):
-    """Raised for a return value that is no score; the message continues "the function returned"."""
+    """Raised for a return value that is not a score; the message continues "the function returned"."""
 
 
 def as_outcome(result: Any) -> Outcome:
-    """Return what a reward function returned as an outcome.
+    """Convert what a reward function returned to an outcome.
 
     Args:
         result: an outcome; a number; a dict with `score` (or `reward`, `rewards`); None for a sample without a score;
@@ -72,10 +72,10 @@ def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
 
 
 def _only(result: Any) -> Any:
-    """Return the one result that a list, tuple or array holds; anything else as it is.
+    """Return the only element of a list, tuple or array; anything else unchanged.
 
     Raises:
-        ResultError: it holds another number of results.
+        ResultError: it does not have exactly one element.
     """
     size = _size(result)
     if size is None:
@@ -86,7 +86,7 @@ def _only(result: Any) -> Any:
 
 
 def _size(value: Any) -> int | None:
-    """Return the length of a list, tuple, array or tensor; None of anything else."""
+    """Return the length of a list, tuple, array or tensor; None for anything else."""
     if isinstance(value, (list, tuple)):
         return len(value)
     shape = getattr(value, "shape", None)
@@ -94,7 +94,7 @@ def _size(value: Any) -> int | None:
 
 
 def _number(value: Any, name: str = "") -> float | None:
-    """Return a number as a float, None where it is none.
+    """Return a number as a float; None if the value is not a number.
 
     Raises:
         ResultError: it is not finite.

@@ -1,4 +1,4 @@
-"""Values that a trainer has and a reward server does not: reading one raises, instead of passing for None or 0."""
+"""Values that a trainer has and a reward server does not: reading one raises instead of returning None or 0."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _guarded_classes: dict[type, type] = {}
 
 
 class UnavailableError(RewardstackError):
-    """Raised where a reward function reads what the server does not have; names it and the remedy."""
+    """Raised if a reward function reads a value that the server does not have; the message has the remedy."""
 
 
 class Unavailable:
@@ -60,7 +60,7 @@ class _UnavailableField:
 
 
 class _SampleWithoutSlime(Namespace):
-    """The object that stands for slime's `Sample` where slime is not installed."""
+    """Replaces slime's `Sample` where slime is not installed."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -69,10 +69,10 @@ class _SampleWithoutSlime(Namespace):
 
 
 def slime_sample(values: Mapping[str, Any]) -> Any:
-    """Return a sample for a function with slime's signature, whose other fields raise `UnavailableError`.
+    """Return a sample for a function with slime's signature; slime's own `Sample` if the function's file imports it.
 
     Args:
-        values: the fields that the server has. It is a `Sample` of slime's where the function's file imports that.
+        values: the fields that the server has; reading any other field raises `UnavailableError`.
     """
     for module in SLIME_MODULES:
         if module in sys.modules:
@@ -85,7 +85,7 @@ def slime_sample(values: Mapping[str, Any]) -> Any:
 
 
 def _guarded(kind: type, filled: Collection[str]) -> type:
-    """Return a subclass of a dataclass in which the fields that are not filled raise."""
+    """Return a subclass of a dataclass whose fields raise an error unless they are in `filled`."""
     if kind in _guarded_classes:
         return _guarded_classes[kind]
     names = [field.name for field in dataclasses.fields(kind) if field.name not in filled]

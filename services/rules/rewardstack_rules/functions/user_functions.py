@@ -1,4 +1,4 @@
-"""A user's own reward functions: the decorator that marks them, and the loading of the files that hold them."""
+"""Users' reward functions: the decorator that marks them, and the loading of their files."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def reward_function(
     Args:
         function: a function, an `async` function, a callable object or its class, a bound method, or a
             `functools.partial`; a variable of the module has to hold it.
-        name: what a `data_source` or `reward_type` calls it; by default a function's own name, else the variable's.
-        range: the lowest and the highest value it gives.
-        confined: run it where it has no network, starts no program and writes no file, as the built-in ones are run.
+        name: its name in `data_source` and `reward_type`; by default the function's name, else the variable's.
+        range: its lowest and its highest value.
+        confined: run it without network, programs and writing files, as the built-in ones run.
     """
     mark = Mark(name, range, confined, sys._getframe(1).f_globals.get("__name__", ""))
 
@@ -77,14 +77,14 @@ def reward_function(
 
 
 def load_file(path: Path) -> Iterator[Rule]:
-    """Return the reward functions of a file, each to be run where it can be killed.
+    """Yield the reward functions of a file as rules that run in a process that can be killed.
 
     Args:
         path: a Python file; modules beside it can be imported.
 
     Raises:
         SettingsError: the file is missing, or importing it raises.
-        RouteError: a parameter of a function cannot be bound; names the function, its file and the remedy.
+        RouteError: a parameter of a function cannot be bound; the message has the function, its file and the remedy.
     """
     module = _import(path)
     own: dict[int, tuple[str, Any]] = {}
@@ -132,10 +132,10 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
 
 
 def _range(declared: Any) -> tuple[float, float]:
-    """Return the lowest and the highest value that a function is declared to give.
+    """Return the lowest and the highest value that a function declares.
 
     Raises:
-        RouteError: it is not two numbers in order.
+        RouteError: they are not two numbers in order.
     """
     try:
         low, high = declared
@@ -175,7 +175,7 @@ def _import(path: Path) -> ModuleType:
     name = f"rewardstack_functions_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise SettingsError(f"{path} is no Python file; reward functions stand in .py files", "REWARD_FUNCTIONS")
+        raise SettingsError(f"{path} is not a Python file; put reward functions into .py files", "REWARD_FUNCTIONS")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -191,6 +191,6 @@ def _import(path: Path) -> ModuleType:
 
 
 def _place(path: Path, error: Exception) -> str:
-    """The last line of the file that the error came by; a SyntaxError names its own."""
+    """Return the last line of the file in the error's traceback; empty for a SyntaxError, whose message has it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f" (line {lines[-1]})" if lines else ""

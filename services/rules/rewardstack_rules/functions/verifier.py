@@ -1,4 +1,4 @@
-"""Rules that ask whether an answer to a problem of mathematics is right: such a verdict can be had on its own."""
+"""Rules whose value depends only on whether the answer to a math problem is correct."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rewardstack_verifier.question import EXTRACTIONS, Options, Ruling
 from rewardstack_verifier.verification import decide_response
 
 FIELDS = Options._fields
-"""Of `extra_info`, which verifiers read."""
+"""Fields of `extra_info` that verifiers read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A rule in two halves, both quick on responses of any kind; between them comes the verdict.
+    """A rule in two steps, before and after the verdict; both are fast on any response.
 
     Args:
-        read: the part of a response in which the answer is looked for.
-        value: what a verdict on that part makes of the response.
-        marked: whether that part is marked as the answer, so that `strict` extraction asks for no mark within it.
+        read: returns the part of a response in which to look for the answer.
+        value: returns the outcome of a response from the verdict on that part.
+        marked: whether that part is marked as the answer, so that `strict` extraction needs no mark within it.
     """
 
     read: Callable[[str], str]
@@ -31,14 +31,14 @@ class Verifier:
     marked: bool = False
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """What becomes of a response; it may take any time.
+        """Return the outcome of a response; the run time is not bounded.
 
-        A server mostly asks by the halves; this evaluates what is too long for that, or where they had a fault.
+        A server mostly runs the two steps separately; it uses this for long responses and after a fault.
 
         Args:
             response: what the policy wrote.
-            references: right answers; without one that can be read the sample is unscored.
-            extra: of it `FIELDS` are read.
+            references: correct answers; the sample is unscored if none can be read.
+            extra: its `FIELDS` are read.
         """
         try:
             options = self.options(extra)
@@ -47,7 +47,7 @@ class Verifier:
         return self.value(response, decide_response(self.read(response), references, options))
 
     def options(self, extra: Mapping[str, Any]) -> Options:
-        """The options of a sample.
+        """Return the options of a sample.
 
         Args:
             extra: its `extra_info`.

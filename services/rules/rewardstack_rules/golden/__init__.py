@@ -1,7 +1,7 @@
 """Golden responses by prompt, for callers that send none.
 
 `dataset` reads the file, `responses` finds the answer to a prompt, `nearest` the question most like a prompt.
-No scoring enters: the answers stand in for references that a request lacks.
+This package does not score: the answers replace references that a request lacks.
 """
 
 from rewardstack_rules.golden.dataset import load_golden

@@ -1,4 +1,4 @@
-"""The file of golden responses: rows with `question` and `answer`, as a JSON list or one a line (`.jsonl`)."""
+"""The file of golden responses: rows with `question` and `answer`, as a JSON list, or one per line (`.jsonl`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rewardstack_rules.golden.responses import Answer, GoldenResponses
 
 
 def load_golden(path: Path | None, threshold: float) -> GoldenResponses:
-    """The golden responses of a file; none where there is no file.
+    """Return the golden responses of a file; none if there is no file.
 
     Args:
         path: of the file.
-        threshold: how like a prompt the nearest question must be, from 0 to 1.
+        threshold: minimum similarity of the nearest question to a prompt, from 0 to 1.
 
     Raises:
         SettingsError: the file cannot be read; the message names the row.

@@ -1,8 +1,8 @@
-"""The questions most like a prompt, found among a hundred thousand in about a millisecond.
+"""Finds the questions most similar to a prompt, among a hundred thousand in about a millisecond.
 
 Every question is sketched by the smallest hashes of its trigrams (bottom-k sketches: Broder 1997, "On the resemblance
-and containment of documents"): texts that are alike have many of them in common. An index from hashes to questions
-gives the few candidates that rapidfuzz then compares in full.
+and containment of documents"): similar texts have many of them in common. An index from hashes to questions returns
+the few candidates that rapidfuzz then compares in full.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 SKETCH = 64
-"""Hashes kept of a question; 4 bytes each, and as many for the question's number, whatever its length."""
+"""Hashes kept per question. Each takes 4 bytes, and 4 more for the question's number."""
 MAX_VISITS = 50_000
 """Entries of the index that one search reads, rare hashes first."""
 CANDIDATES = 32
 """Questions that are compared in full."""
 MAX_LENGTH = 10_000
-"""Characters of a question, and of a prompt, beyond which it is found as it is or not at all."""
+"""Maximum characters of a question and a prompt; longer ones match only exactly."""
 EXACT = re.compile(r"<[/|]?[a-z_]+\|?>|(?<=[a-z])-(?=[a-z])|(\d+|[-+*/^=<>%])")
-"""What a likeness must not blur: numbers and signs, in their order. Tags and hyphens within words are no signs."""
+"""What must be equal in similar texts: numbers and signs, in order. Tags and hyphens within words are not signs."""
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
 Hashes = NDArray[np.uint32]
@@ -33,9 +33,9 @@ class NearestQuestion:
     """An index of questions.
 
     Args:
-        questions: different ones.
-        threshold: the least likeness, from 0 to 1: `rapidfuzz.fuzz.ratio`, 1 less the share of characters that must be
-            inserted or deleted to make one text of the other.
+        questions: distinct ones.
+        threshold: minimum similarity, from 0 to 1: `rapidfuzz.fuzz.ratio`, 1 minus the share of characters that must
+            be inserted or deleted to turn one text into the other.
     """
 
     def __init__(self, questions: Sequence[str], threshold: float) -> None:
@@ -51,24 +51,24 @@ class NearestQuestion:
         self._starts = np.append(starts, len(hashes))
 
     def find(self, prompt: str) -> list[int]:
-        """The questions nearest to a prompt.
+        """Return the positions of the questions most similar to a prompt.
 
         Args:
-            prompt: written as the questions are, as to case and white space.
+            prompt: with case and white space normalized as in the questions.
 
         Returns:
-            Their positions; several where they are equally near, none where none is near enough.
+            Several positions if they are equally similar, none if no question reaches the threshold.
         """
         if len(prompt) > MAX_LENGTH:
             return []
         exact = _exact(prompt)
         candidates = {row: self._questions[row] for row in self._candidates(prompt)}
-        likely = {row: question for row, question in candidates.items() if _exact(question) == exact}
-        found = process.extract(prompt, likely, scorer=fuzz.ratio, score_cutoff=100 * self._threshold, limit=None)
-        return [row for _, likeness, row in found if likeness == found[0][1]]
+        matching = {row: question for row, question in candidates.items() if _exact(question) == exact}
+        found = process.extract(prompt, matching, scorer=fuzz.ratio, score_cutoff=100 * self._threshold, limit=None)
+        return [row for _, similarity, row in found if similarity == found[0][1]]
 
     def _candidates(self, prompt: str) -> list[int]:
-        """The questions with the most hashes in common with the prompt, of those that are not too long or too short."""
+        """Return the questions of suitable length that share the most hashes with the prompt."""
         shared = np.bincount(self._visit(_sketch(prompt)))
         rows = np.flatnonzero(shared)
         lengths = self._lengths[rows]
@@ -79,7 +79,7 @@ class NearestQuestion:
         return [int(row) for row in rows]
 
     def _visit(self, sketch: Hashes) -> NDArray[np.int32]:
-        """The owners of a sketch's hashes, each as often as it has one of them."""
+        """Return the questions that contain hashes of the sketch, once per shared hash, the rarest hashes first."""
         places = np.searchsorted(self._hashes, sketch)
         places = places[places < len(self._hashes)]
         places = places[np.isin(self._hashes[places], sketch)]
@@ -95,7 +95,7 @@ def _exact(text: str) -> list[str]:
 
 
 def _sketch(text: str) -> Hashes:
-    """The smallest hashes of a text's trigrams, ascending; a text of one or two characters is one gram."""
+    """Return the smallest hashes of a text's trigrams, ascending; a text of one or two characters is one trigram."""
     padded = text.ljust(3, "\0") if text else text
     codes = np.frombuffer(padded.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     grams = codes[:-2] * MULTIPLIERS[0] + codes[1:-1] * MULTIPLIERS[1] + codes[2:] * MULTIPLIERS[2]

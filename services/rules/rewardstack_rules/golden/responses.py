@@ -1,4 +1,4 @@
-"""Answers by question: the prompt as it is, then with other white space, then the question most like it."""
+"""Answers by question: for the exact prompt, then with normalized white space, then for the most similar question."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Answer = tuple[str, ...]
 """The references of one row."""
 
 REMEMBERED = 50_000
-"""Prompts whose nearest question is remembered."""
+"""Prompts whose nearest question is cached."""
 
 
 class GoldenResponses:
-    """Answers by question, looked up without a scan; for any number of threads.
+    """Answers by question, looked up without a scan; thread-safe.
 
     Args:
         rows: (question, answer).
-        threshold: how like a prompt the nearest question must be, from 0 to 1.
+        threshold: minimum similarity of the nearest question to a prompt, from 0 to 1.
     """
 
     def __init__(self, rows: Iterable[tuple[str, Answer]], threshold: float) -> None:
         self._exact: dict[str, Answer | None] = {}
-        self._normalised: dict[str, Answer | None] = {}
+        self._normalized: dict[str, Answer | None] = {}
         for question, answer in rows:
             _add(self._exact, question, answer)
-            _add(self._normalised, _normalise(question), answer)
+            _add(self._normalized, _normalize(question), answer)
         by_folded: dict[str, Answer | None] = {}
-        for question, known in self._normalised.items():
+        for question, known in self._normalized.items():
             _add(by_folded, question.casefold(), known)
         self._answers = list(by_folded.values())
         self._nearest = NearestQuestion(list(by_folded), threshold)
@@ -39,21 +39,21 @@ class GoldenResponses:
         self._lock = threading.Lock()
 
     def find(self, prompt: str) -> list[str] | None:
-        """The references for a prompt.
+        """Return the references for a prompt.
 
         Args:
-            prompt: is looked for as it is, then with its white space normalised, then by likeness.
+            prompt: looked up exactly, then with normalized white space, then by similarity.
 
         Returns:
-            The answer's references; None where no question is like the prompt, or several with different answers are.
+            The answer's references; None if no question is similar, or if similar ones have different answers.
         """
         answer = self._exact.get(prompt)
         if answer is None:
-            normalised = _normalise(prompt)
-            answer = self._normalised[normalised] if normalised in self._normalised else self._like(normalised)
+            normalized = _normalize(prompt)
+            answer = self._normalized[normalized] if normalized in self._normalized else self._similar(normalized)
         return None if answer is None else list(answer)
 
-    def _like(self, prompt: str) -> Answer | None:
+    def _similar(self, prompt: str) -> Answer | None:
         if not self._answers:
             return None
         key = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -67,10 +67,10 @@ class GoldenResponses:
 
 
 def _add(answers: dict[str, Answer | None], question: str, answer: Answer | None) -> None:
-    """Gives a question its answer, or None where rows contradict each other."""
+    """Set the answer to a question, or None if rows contradict each other."""
     answers[question] = answer if answers.get(question, answer) == answer else None
 
 
-def _normalise(text: str) -> str:
-    normalised = " ".join(text.split())
-    return text if text == normalised else normalised  # one copy of it in memory
+def _normalize(text: str) -> str:
+    normalized = " ".join(text.split())
+    return text if text == normalized else normalized  # one copy of it in memory

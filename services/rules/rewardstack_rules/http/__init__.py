@@ -1,4 +1,5 @@
-"""The reward server over HTTP: who may ask, what is read of a body, in which protocol, and what is answered.
+"""The reward server over HTTP: authentication, admission, request bodies, protocols and replies.
 
-No scoring enters: an endpoint hands requests to `scoring` and jobs to `jobs`. Flask and gunicorn stay in this room.
+This package does not score: endpoints pass requests to `scoring` and jobs to `jobs`. Only this package uses Flask and
+gunicorn.
 """

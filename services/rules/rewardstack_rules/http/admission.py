@@ -1,11 +1,11 @@
-"""Admission by bytes in flight: a process holds only so much of its requests' bodies at once, and so many values.
+"""Admission control by bytes in flight: limits the bytes and values of request bodies that a process holds together.
 
-What is read of a body is charged to the process until its request ends. Where nothing is left, the request is refused
-with 503 before its body is parsed. Small bodies are not charged, so that ordinary samples are scored during any flood
-of large ones, and a request that is alone is never refused, so that each body that may be read will be.
+What is read of a body is charged to the process until its request ends. If the budget is used up, the request is
+refused with 503 before its body is parsed. Small bodies are not charged, so that ordinary samples are scored during any
+flood of large ones. A request that is alone is never refused, so every body up to the size limit can be read.
 
-How many values JSON holds is found before it is parsed. A regular expression that repeats a group keeps about 120 bytes
-for each time, which 8 MiB of text make 1 GB; the ones that work on what `without_escapes` returns need no group.
+JSON values are counted before parsing. A regular expression that repeats a group keeps about 120 bytes for each
+repetition, 1 GB for 8 MiB of text; expressions on the result of `without_escapes` need no group.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.errors import ApiError
 
 FREE_BYTES = 2**16
-"""Bytes of each request that are not charged; threads bound how many requests there are."""
+"""Bytes of each request that are not charged; the number of threads limits the number of requests."""
 VALUE_BYTES = 32
-"""Bytes that each value of a body counts for, where its values together count for more than its bytes.
+"""Bytes charged for each value of a body, if that is more than the bytes of the body.
 
 Measured with Python 3.11, parsing takes 12 to 129 bytes of memory for a value (`1`; an entry of an object), and three
-or four for a byte of text (nine where one of its characters is beyond Unicode's first plane). So a byte that is charged
-stands for about four in memory, whatever the body holds.
+or four for a byte of text (nine if one of its characters is beyond Unicode's first plane). So a charged byte means
+about four bytes of memory for any body.
 """
 MAX_VALUES = 500_000
-"""Most values of one body: a hundred thousand samples of four fields. Parsed, that many take 65 MB at most, and half a
-second, in which a process does nothing else."""
+"""Maximum values of one body: a hundred thousand samples of four fields. Parsing them takes at most 65 MB, and blocks
+the process for half a second."""
 PIECE = 2**18
 """Bytes of a body that are read at a time."""
 JSON_TEXT = rb'"[^"]*"'
-"""A text of JSON, where none has an escape."""
+"""A JSON string without escapes."""
 
 _TOKEN = re.compile(JSON_TEXT + rb"|([\[{,])")
 
@@ -46,10 +46,10 @@ HELD = Gauge("rewardstack_body_bytes", "Bytes of bodies that are held, small one
 
 
 class Budget:
-    """Bytes that the requests of this process may hold together.
+    """Limits the bytes that the requests of this process hold together.
 
     Args:
-        most: how many.
+        most: the limit.
     """
 
     def __init__(self, most: int) -> None:
@@ -58,15 +58,15 @@ class Budget:
         self._lock = Lock()
 
     def take(self, count: int, own: int) -> None:
-        """Takes bytes, or gives them back where `count` is negative.
+        """Reserve bytes, or release them if `count` is negative.
 
         Args:
             count: how many.
-            own: that the same request holds already.
+            own: bytes that the same request holds already.
 
         Raises:
-            OverloadError: other requests hold what is needed. This one's `own` are given back in the same moment, so
-                that of several that meet the last one finds room.
+            OverloadError: other requests hold too many bytes. The bytes in `own` are released in the same step, so
+                that one of several competing requests succeeds.
         """
         if not count:
             return
@@ -75,19 +75,19 @@ class Budget:
                 self._held -= own
                 HELD.dec(own)
                 raise OverloadError(
-                    f"other requests hold the {self._most} bytes of bodies that this process takes at once "
-                    "(REWARD_BYTES_IN_FLIGHT); try again, or send fewer samples at once"
+                    f"other requests use up the {self._most} bytes for bodies in flight of this process "
+                    "(REWARD_BYTES_IN_FLIGHT); try again, or send fewer samples per request"
                 )
             self._held += count
             HELD.inc(count)
 
 
 class Charge:
-    """What one request holds of the budget.
+    """The share of the budget that one request holds.
 
     Args:
         budget: of its process.
-        longest: bytes of its body that are read.
+        longest: maximum bytes of its body.
     """
 
     def __init__(self, budget: Budget, longest: int) -> None:
@@ -97,14 +97,14 @@ class Charge:
 
     @property
     def bytes(self) -> int:
-        """What was charged so far, the body's among it."""
+        """Bytes charged so far, including the body."""
         return self._bytes
 
     def add(self, count: int) -> None:
-        """Charges bytes that are about to be held.
+        """Charge bytes that the request is about to hold.
 
         Raises:
-            OverloadError: there is no room for them; nothing is charged any more.
+            OverloadError: the budget is used up; the whole charge of the request is released.
         """
         before, self._charged = self._charged, 0
         self._bytes += count
@@ -113,28 +113,28 @@ class Charge:
         self._charged = charged
 
     def move(self, budget: Budget) -> None:
-        """Charges another budget from now on.
+        """Move the charge to another budget.
 
         Raises:
-            OverloadError: there is no room in it.
+            OverloadError: that budget is used up.
         """
         budget.take(self._charged, 0)
         self._budget.take(-self._charged, self._charged)
         self._budget = budget
 
     def release(self) -> None:
-        """Gives back what was charged."""
+        """Release everything that was charged."""
         self._budget.take(-self._charged, self._charged)
         self._bytes = self._charged = 0
 
 
 def install(app: Flask, most: int, longest: int) -> None:
-    """Gives each request of `app` its `g.charge`.
+    """Set `g.charge` for each request of `app`, and release it at the end of the request.
 
     Args:
         app: the application of this process.
         most: bytes that its requests may hold together.
-        longest: bytes of one body that are read.
+        longest: maximum bytes of one body.
     """
     budget = Budget(most)
 
@@ -150,21 +150,21 @@ def install(app: Flask, most: int, longest: int) -> None:
 
 
 def read_body() -> bytes:
-    """The request's JSON, charged for its bytes, and for its values where they count for more.
+    """Return the request's JSON; charge its bytes, or its values if they count for more.
 
     Raises:
-        ApiError: 400, it cannot be read to its end; 413, it holds too many values.
-        OverloadError: other requests hold all that the process may hold at once.
-        RequestEntityTooLarge: it is longer than the server reads.
+        ApiError: 400, it cannot be read to its end; 413, it has too many values.
+        OverloadError: the budget of the process is used up.
+        RequestEntityTooLarge: it is longer than the limit.
     """
     data = _read()
-    count = require_few(data, MAX_VALUES, "body", "send fewer samples at once")
+    count = require_few(data, MAX_VALUES, "body", "send fewer samples per request")
     g.charge.add(max(0, VALUE_BYTES * count - len(data)))
     return data
 
 
 def _read() -> bytes:
-    request.max_content_length = g.charge.longest + 1  # a body without a length is cut there without a word
+    request.max_content_length = g.charge.longest + 1  # a body without a length is cut off there silently
     data = bytearray()
     try:
         while piece := request.stream.read(PIECE):
@@ -178,30 +178,30 @@ def _read() -> bytes:
 
 
 def unreadable(error: Exception) -> ApiError:
-    """What is said of a body whose reading raised one of `BROKEN_BODY`."""
+    """Return the refusal for a body whose reading raised one of `BROKEN_BODY`."""
     return ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body")
 
 
 def require_few(data: bytes, most: int, field: str, remedy: str) -> int:
-    """How many values JSON holds, found before it is parsed.
+    """Return the number of values in JSON, counted without parsing it; raise ApiError if there are too many.
 
     Args:
         data: the JSON.
-        most: values that it may hold.
-        field: how a complaint calls it.
-        remedy: what to do where it holds more.
+        most: maximum number of values.
+        field: its name in the error.
+        remedy: what to do if there are more, for the error.
 
     Raises:
-        ApiError: 413; it holds more.
+        ApiError: 413; there are more.
     """
     count = count_values(data, most)
     if count > most:
-        raise ApiError(413, f"{field} holds more than {most} values (texts, numbers, lists …); {remedy}", field)
+        raise ApiError(413, f"{field} has more than {most} values (strings, numbers, lists …); {remedy}", field)
     return count
 
 
 def without_escapes(data: bytes) -> bytes:
-    """JSON of the same length in which every quotation mark begins or ends a text.
+    """Return JSON of the same length in which every quotation mark begins or ends a string.
 
     Args:
         data: JSON in UTF-8.
@@ -210,18 +210,18 @@ def without_escapes(data: bytes) -> bytes:
 
 
 def count_values(data: bytes, most: int) -> int:
-    """How many values JSON holds, those within lists and objects and these themselves included.
+    """Return the number of values in JSON, including lists, objects and what is within them.
 
-    Each but the outermost stands behind a bracket that opens or a comma, so these are counted; where there are many,
-    without those in texts. Valid JSON of `most` values has no more than twice as many texts; what is behind the first
-    `3 * most` tokens of any other is never parsed.
+    Each value except the outermost follows an opening bracket or a comma, so these are counted; if there are many,
+    those in strings are left out. Valid JSON of `most` values has at most twice as many strings; in any other, what
+    follows the first `3 * most` tokens is never parsed.
 
     Args:
         data: JSON in UTF-8.
-        most: beyond which it makes no difference how many there are.
+        most: stop counting beyond this number.
 
     Returns:
-        Their number, at most `most + 1`. Up to `most` it may be too high by the commas and brackets in texts.
+        The number, at most `most + 1`. Up to `most` it may be too high by the commas and brackets in strings.
     """
     if (marks := sum(map(data.count, (b",", b"[", b"{")))) < most:
         return marks + 1

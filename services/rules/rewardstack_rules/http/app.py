@@ -38,14 +38,14 @@ from rewardstack_rules.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """The application. Isolated processes start with the first sample that needs them, unless they run already.
+    """Create the application. Isolated processes start with the first sample that needs them, unless they run already.
 
     Args:
         settings: by default those of the environment.
 
     Raises:
-        SettingsError: a setting is wrong, or a file it names cannot be used.
-        RouteError: two reward functions have one name.
+        SettingsError: a setting is invalid, or a file that it names cannot be used.
+        RouteError: two reward functions have the same name.
     """
     settings = settings or Settings.from_env()
     registry = load_registry(settings.function_files, settings.code)
@@ -59,11 +59,11 @@ def create_app(settings: Settings | None = None) -> Flask:
     connection.install(app)
     request_log.install(app)
     errors.install(app)
-    elsewhere = CollectorRegistry()
+    external = CollectorRegistry()
     for collector in _collectors(context):
-        elsewhere.register(collector)
-    metrics.install(app, settings.metrics_dir, elsewhere)
-    status.install(app, context, elsewhere)
+        external.register(collector)
+    metrics.install(app, settings.metrics_dir, external)
+    status.install(app, context, external)
     browsers.install(app, settings.allowed_hosts, bool(settings.api_keys))
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.evaluator.cache_url)

@@ -1,7 +1,7 @@
-"""Who may ask: API keys, compared in constant time. A tenant is a key's short hash; the key itself goes nowhere.
+"""API keys, compared in constant time. A tenant is a key's short hash; the key itself is not passed on.
 
-Trainers that cannot set a header send a key all the same: as the password of a URL (`http://any:KEY@host:6000/...`,
-which becomes HTTP's basic authentication), or, ROLL, in a header of their own.
+Trainers that cannot set a header can send a key as the password of a URL (`http://any:KEY@host:6000/...`, which becomes
+HTTP's basic authentication). ROLL sends it in its own header.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BEARERS = ("Authorization", "XRL-Authorization")
 
 
 def install(app: Flask, keys: Sequence[str]) -> None:
-    """Lets in who has one of `keys`; everyone where there are none. `/health` and `/ready` are always open."""
+    """Require one of `keys` for every request, unless there are none. `/health` and `/ready` are always open."""
     tenants = {key.encode(): tenant_of(key) for key in keys}
 
     def check() -> None:

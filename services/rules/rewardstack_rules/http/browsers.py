@@ -1,9 +1,9 @@
-"""What a web page may not do through its reader's browser: use a server that only this reader can reach.
+"""Stops web pages from using a server through the browser of a reader who can reach it.
 
-A page of another site can send requests that the browser marks as such (Fetch Metadata, `Origin`), and with a password
-that the browser remembers. A page can also have its own host name lead to this server (DNS rebinding): to the browser
-they are one site then, so a server without keys answers only to names that no attacker can own. The gateway has the
-same rules for model servers (`helm/rewardstack/files/gateway/browsers.conf.template`).
+A page of another site can send requests, even with a password that the browser has stored; the browser marks them
+(Fetch Metadata, `Origin`). A page can also point its own host name to this server (DNS rebinding): the browser then
+sees one site, so a server without keys answers only to names that no attacker can own. The gateway has the same rules
+for model servers (`helm/rewardstack/files/gateway/browsers.conf.template`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LINKED = BROWSED | {"/health", "/ready"}
 OTHER_SITES = frozenset({"cross-site", "same-site"})
 """`Sec-Fetch-Site` of requests for a page of another origin."""
 NEVER_DELEGATED = (".localhost", ".internal", ".svc", ".cluster.local")
-"""Domains in which nobody can register a name."""
+"""Domains in which names cannot be registered."""
 
 
 def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
-    """Refuse what comes from pages of other sites, and, without keys, unknown names of the server.
+    """Refuse requests from pages of other sites, and, without keys, requests to unknown names of the server.
 
     Args:
-        app: the server's.
-        allowed: further names of the server; one that begins with a dot stands for every name below it.
-        has_keys: whether clients must send a key, which no page knows.
+        app: of the server.
+        allowed: further names of the server; one that begins with a dot allows every name below it.
+        has_keys: whether clients must send a key, which pages do not know.
     """
 
     def check() -> None:
@@ -54,7 +54,7 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
 def is_cross_site() -> bool:
     """Return whether a browser sent the request for a page of another origin.
 
-    Browsers say `Sec-Fetch-Site` to https and loopback only; to others they say the page's origin with each POST.
+    Browsers send `Sec-Fetch-Site` only to https and loopback; to others they send the page's origin with each POST.
     """
     site = request.headers.get("Sec-Fetch-Site", "").lower()
     if site:
@@ -64,7 +64,7 @@ def is_cross_site() -> bool:
 
 
 def host_of(authority: str) -> str:
-    """Return the host of a `Host` header, without port, brackets and the root's dot; empty where there is none."""
+    """Return the host of a `Host` header, without port, brackets and the trailing dot; empty if there is none."""
     try:
         return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
     except ValueError:
@@ -72,10 +72,10 @@ def host_of(authority: str) -> str:
 
 
 def is_known(host: str, allowed: Collection[str]) -> bool:
-    """Return whether a host can only be this server's.
+    """Return whether a host name can only belong to this server.
 
     Args:
-        host: in small letters.
+        host: in lower case.
         allowed: further names.
     """
     if "." not in host or host.endswith(NEVER_DELEGATED) or _is_address(host):
@@ -95,6 +95,6 @@ def _is_address(host: str) -> bool:
 
 @cache
 def _own_names() -> frozenset[str]:
-    """The machine's own names; the last one takes a lookup, so they are found when a client first uses such a name."""
+    """Return the machine's names; `getfqdn` may query DNS, so they are determined only when needed."""
     name = socket.gethostname().lower()
     return frozenset({name, f"{name}.local", socket.getfqdn().lower()})

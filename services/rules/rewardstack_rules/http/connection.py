@@ -1,10 +1,10 @@
-"""A client's connection: how long it is waited for while it sends, or reads, slowly, and that it is read to its end.
+"""A client's connection: limits the time that threads wait for slow clients, and reads refused requests to their end.
 
-A thread that waits for a client takes a place, of which there are fewer than threads, so that others are always
-answered; only a client that is fast needs none. Each must keep to a least rate, so that no wait is without an end.
+A thread that waits for a slow client takes a place. There are fewer places than threads, so other clients are always
+answered. Each client must keep a minimum rate, so that every wait ends.
 
-What a refused request still sends is read, so that its sender comes to read why it was refused: a server that closes a
-connection with bytes unread resets it, and the sender loses the reply (RFC 9112, section 9.6).
+The rest of a refused request is read, so that its sender gets the reason: a server that closes a connection with bytes
+unread resets it, and the sender loses the reply (RFC 9112, section 9.6).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from rewardstack.errors import OverloadError
 from rewardstack_rules.http.errors import ApiError
 
 FAST_RATE = 2**20
-"""Bytes a second at which a client is waited for without a place."""
+"""Bytes per second from which waiting for a client needs no place."""
 SILENCE = 1.0
-"""Seconds of one silence that are waited without a place at most, however fast the client was."""
+"""Maximum seconds of one wait without a place, for clients of any rate."""
 WINDOW = 10.0
-"""Seconds of waiting in which a client must have sent, or read, what the least rate asks."""
+"""Seconds of waiting over which the minimum rate is measured."""
 LEAST_RATE = 16 * 1024
-"""Bytes a second."""
+"""The minimum rate, in bytes per second."""
 
 BROKEN_BODY = (OSError, ParseException)
-"""What reading a body raises whose sender is gone, or wrote what is no HTTP."""
+"""Errors from reading a body whose sender is gone or violates HTTP."""
 SOCKETS = ("gunicorn.socket", "werkzeug.socket")
 """Names under which a server puts the client's connection into the environment of a request."""
 DRAIN_SECONDS = 10.0
-"""For which a request that is answered is still read."""
+"""How long the rest of an answered request is read."""
 LINGER_SECONDS = 1.0
-"""For which a connection whose last reply is written is still read."""
+"""How long a connection is read after its last reply."""
 CHUNK = 2**20
 
 T = TypeVar("T")
@@ -54,20 +54,20 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class SlowClientError(ApiError):
-    """A request comes more slowly than the server waits for it."""
+    """A request arrives below the minimum rate."""
 
     def __init__(self) -> None:
-        super().__init__(408, f"the request comes too slowly; send at least {LEAST_RATE} bytes a second", "body")
+        super().__init__(408, f"the request arrives too slowly; send at least {LEAST_RATE} bytes per second", "body")
 
 
 class Places:
-    """Places of threads that wait for slow clients: of three threads and more one at least is always free.
+    """Places for threads that wait for slow clients: of three or more threads at least one is always free.
 
-    With one thread or two there is no room for that: slow clients can take all of them.
+    With one or two threads, slow clients can take all of them.
 
     Args:
-        threads: that the process answers requests with.
-        lend: while entered, the thread of a request counts as free; by default nothing is to be lent.
+        threads: number of threads that answer requests.
+        lend: while entered, the thread of a request counts as free; by default it does not.
     """
 
     def __init__(self, threads: int, lend: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
@@ -77,7 +77,7 @@ class Places:
 
 
 class PacedSocket(socket.socket):
-    """A client's connection, whose reading and writing end where the client is too slow.
+    """A client's connection; reading and writing fail if the client is too slow.
 
     Args:
         accepted: the connection, which this one takes over.
@@ -90,18 +90,18 @@ class PacedSocket(socket.socket):
         self.begin()
 
     def begin(self, come: int = 0, *, patient: bool = True) -> None:
-        """A request begins.
+        """Reset the limits for a new request.
 
         Args:
-            come: bytes of it that have come.
-            patient: whether its client is waited for at all.
+            come: bytes of it that have arrived.
+            patient: whether to wait for its client at all.
         """
         self._room, self._end = self._places.slow, math.inf
         self._waited, self._moved = 0.0, come
         self._patient = patient
 
     def refuse(self, seconds: float) -> None:
-        """The request has its answer; what is still sent is read for some seconds at most."""
+        """Limit further reading to `seconds`, after the request has its answer."""
         self._room, self._end = self._places.refused, time.monotonic() + seconds
 
     def lent_thread(self) -> AbstractContextManager[None]:
@@ -118,35 +118,35 @@ class PacedSocket(socket.socket):
             return True
 
     def recv_now(self, size: int) -> bytes:
-        """What has come.
+        """Return what has arrived, without waiting.
 
         Raises:
-            BlockingIOError: nothing has.
+            BlockingIOError: nothing has arrived.
         """
         return super().recv(size, socket.MSG_DONTWAIT)
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Receives as a socket does, at the least rate.
+        """Receive like `socket.recv`, at the minimum rate.
 
         Raises:
             SlowClientError: the client is too slow.
-            OverloadError: nothing has come, and all places are taken.
+            OverloadError: nothing has arrived, and all places are taken.
         """
         data = self._receive(lambda: socket.socket.recv(self, size, flags | socket.MSG_DONTWAIT))
         self._moved += len(data)
         return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """Receives as a socket does, at the least rate; raises what `recv` raises."""
+        """Receive like `socket.recv_into`, at the minimum rate; raise what `recv` raises."""
         count = self._receive(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
         self._moved += count
         return count
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Sends as a socket does, at the least rate.
+        """Send like `socket.send`, at the minimum rate.
 
         Raises:
-            BrokenPipeError: the client reads too slowly, or nothing of what it was sent, and all places are taken.
+            BrokenPipeError: the client reads too slowly, or it does not read and all places are taken.
         """
         while True:
             try:
@@ -158,7 +158,7 @@ class PacedSocket(socket.socket):
                 return count
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Sends all as a socket does, at the least rate; raises what `send` raises."""
+        """Send all like `socket.sendall`, at the minimum rate; raise what `send` raises."""
         left = memoryview(data).cast("B")
         while left:
             left = left[self.send(left, flags) :]
@@ -191,7 +191,7 @@ class PacedSocket(socket.socket):
             self._room.release()
 
     def _moves_within(self, event: int, seconds: float) -> bool:
-        """Whether there is something to read, or room to write, before so many seconds are waited in this window."""
+        """Return whether the socket gets ready before this window has `seconds` of waiting."""
         started = time.monotonic()
         left = max(0.0, min(seconds - self._waited, self._end - started))
         poller = select.poll()
@@ -202,14 +202,14 @@ class PacedSocket(socket.socket):
 
 
 def client_of(wsgi: Environ) -> PacedSocket | None:
-    """Return the connection of a request; None where it has none, as in tests of the application alone."""
+    """Return the connection of a request; None if it has none, as in tests of only the application."""
     client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
     return client if isinstance(client, PacedSocket) else None
 
 
 def install(app: Flask) -> None:
-    """Has every request of `app` read to its end, or for `DRAIN_SECONDS`, once it is answered."""
-    setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, Flask's own way of wrapping itself; types forbid it
+    """Read every answered request of `app` to its end, for at most `DRAIN_SECONDS`."""
+    setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, as Flask documents it; types forbid it
 
 
 def _drained(application: Application) -> Application:
@@ -224,7 +224,7 @@ def _drained(application: Application) -> Application:
 
 
 def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
-    """The last piece of a reply, which is empty."""
+    """Read the rest of the request after the reply; yields nothing."""
     yield from ()
     if client is not None:
         client.refuse(DRAIN_SECONDS)
@@ -234,7 +234,7 @@ def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
 
 
 def linger(client: PacedSocket) -> None:
-    """Reads for `LINGER_SECONDS` what still comes on a connection whose last reply is written."""
+    """Read what still arrives on a connection after its last reply, for `LINGER_SECONDS`."""
     client.refuse(LINGER_SECONDS)
     with contextlib.suppress(OSError, SlowClientError, OverloadError):
         client.shutdown(socket.SHUT_WR)

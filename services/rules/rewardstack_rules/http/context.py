@@ -1,4 +1,4 @@
-"""What the endpoints of one server share."""
+"""Objects that the endpoints of one server share."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Context:
     """A server's parts.
 
     Args:
-        settings: as checked at its start.
+        settings: validated at startup.
         registry: its reward functions.
         golden: its golden responses.
-        evaluator: what scores.
-        jobs: its jobs; None where it has no queue.
+        evaluator: scores samples.
+        jobs: its jobs; None if it has no queue.
     """
 
     settings: Settings
@@ -35,11 +35,11 @@ class Context:
 
 
 def install(app: Flask, context: Context) -> None:
-    """Gives `app` its context."""
+    """Attach the context to `app`."""
     app.extensions[EXTENSION] = context
 
 
 def context() -> Context:
-    """The context of the app that answers the current request."""
+    """Return the context of the app that answers the current request."""
     found: Context = current_app.extensions[EXTENSION]
     return found

@@ -1,14 +1,14 @@
-"""Every refusal of the server as JSON: `{"error": what and what to do, "field": which}`.
+"""Error replies as JSON: `{"error": message with a remedy, "field": name of the field}`.
 
 | raised | answered |
 | --- | --- |
 | `ApiError` | its own status |
 | `UnknownSourceError` | 404, listing what is known |
-| `BudgetError` | 503 that is meant for good: without Retry-After, and with a header that says so |
+| `BudgetError` | 503 that is permanent: without Retry-After, with a header that marks it |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
-| `UnwantedError` | 499, as nginx logs a client that has gone; nobody reads the reply |
-| `RecursionError` | 400: nothing but a body is nested so deeply |
+| `UnwantedError` | 499, as nginx logs a closed connection; nobody reads the reply |
+| `RecursionError` | 400: only a body is nested so deeply |
 | an HTTP error of Flask | its own status |
 | anything else | 500, logged |
 """
@@ -28,24 +28,24 @@ from rewardstack_rules.scoring.wanted import UnwantedError
 CLIENT_GONE = 499
 REASON_CHARACTERS = 200
 UNFIT = re.compile(r"[^ -~]")
-"""What the first line of an answer cannot hold."""
+"""Characters that the status line cannot contain."""
 RETRY_AFTER = 1
 """Seconds after which a caller may try again."""
 BROWSED = frozenset({"/"})
-"""Paths that people open in a browser, which asks for a password where it is told to, and can send no bearer."""
+"""Paths that people open in a browser, which can ask for a password but cannot send a bearer token."""
 PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'
 
 log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
-    """A request that is refused.
+    """Refuses a request.
 
     Args:
         status: the HTTP status.
         message: what is wrong, and what to do about it.
-        field: of the request that is to blame.
-        retry_after: seconds after which to try again; None where that is no use.
+        field: the invalid field of the request.
+        retry_after: seconds after which to try again; None if a retry cannot help.
     """
 
     def __init__(self, status: int, message: str, field: str | None = None, retry_after: int | None = None) -> None:
@@ -56,7 +56,7 @@ class ApiError(Exception):
 
 
 def install(app: Flask) -> None:
-    """Makes `app` answer every exception as the table above says."""
+    """Make `app` answer every exception as in the table above."""
     app.register_error_handler(ApiError, _refusal)
     app.register_error_handler(UnknownSourceError, lambda error: answer(404, str(error), error.field))
     app.register_error_handler(BudgetError, _over_budget)
@@ -72,7 +72,7 @@ def install(app: Flask) -> None:
 
 
 def answer(status: int, message: str, field: str | None = None) -> Response:
-    """A refusal."""
+    """Return an error reply with the message in its body and its status line."""
     response = jsonify(error=message, field=field)
     response.status = _line(status, message)
     if status == 401:
@@ -94,7 +94,7 @@ def _over_budget(error: BudgetError) -> Response:
 
 
 def unavailable(message: str, **content: object) -> Response:
-    """A refusal for now: 503, with the time after which to try again."""
+    """Return a 503 reply with a Retry-After header."""
     response = jsonify(error=message, field=None, **content)
     response.status = _line(503, message)
     response.headers["Retry-After"] = str(RETRY_AFTER)
@@ -102,7 +102,7 @@ def unavailable(message: str, **content: object) -> Response:
 
 
 def _line(status: int, message: str) -> str:
-    """The status with the message as its reason: what trainers write into their logs of a refusal, not its body."""
+    """Return the status line with the message as its reason phrase: trainers log that, not the body."""
     return f"{status} {UNFIT.sub('?', message)[:REASON_CHARACTERS]}"
 
 

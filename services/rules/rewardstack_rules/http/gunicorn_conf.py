@@ -1,7 +1,7 @@
-"""gunicorn's configuration: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`; what it runs is named here too.
+"""gunicorn's configuration: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`; it also names the application.
 
-The master starts the isolated processes once; all workers use them. The application is loaded by the workers, so
-that a reload (SIGHUP) takes up changed files.
+The master starts the isolated processes once; all workers use them. The workers load the application, so
+that a reload (SIGHUP) picks up changed files.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_ty
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
-"""Of a worker, beside those of requests that wait without a thread."""
+"""Connections of a worker, in addition to those of requests that wait without a thread."""
 
 read_secret_files(SECRETS)
 _settings = Settings.from_env()
 _metrics_dir = _settings.metrics_dir or make_metrics_dir()
-os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports prometheus_client, which looks there
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # set before a worker imports prometheus_client, which reads it
 
 wsgi_app = "rewardstack_rules.http.app:create_app()"
 bind = _settings.address
@@ -45,13 +45,13 @@ worker_tmp_dir = IN_MEMORY
 
 
 def on_starting(server: Any) -> None:
-    """Runs in the master, before anything listens."""
+    """Prepare the master before it listens: limits, metrics, settings and isolated processes."""
     raise_open_files()  # a worker's connections alone may be 2,000
     return_memory()
     begin(Path(_metrics_dir))
     _check_reward_type(server)
     if _settings.reload:
-        # Loaded here, it is there at once in each worker that is forked.
+        # Loaded here, the application is available in every forked worker without delay.
         from rewardstack_rules.http import app  # noqa: F401
         from rewardstack_rules.scoring.reload import Reloader
 
@@ -60,15 +60,15 @@ def on_starting(server: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Runs in the master, once it listens."""
+    """Start the reloader in the master, once it listens."""
     if _settings.reload:
         server.reloader.start()
 
 
 def _check_reward_type(server: Any) -> None:
-    """Exit with one line where REWARD_TYPE names nothing: each worker would say so in a traceback.
+    """Exit with one line if REWARD_TYPE is unknown: otherwise each worker would log a traceback.
 
-    What is not built in is looked for in a process of its own, for the master loads no application.
+    A separate process looks for types that are not built in, because the master does not load the application.
     """
     if is_built_in(_settings):
         return
@@ -86,31 +86,31 @@ def _check_reward_type(server: Any) -> None:
 
 
 def on_reload(server: Any) -> None:
-    """Runs in the master, at SIGHUP: new workers get new isolated processes, with the same files loaded as they."""
+    """Start new isolated processes in the master at SIGHUP, so that they load the same files as the new workers."""
     renew_isolated(_settings)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Runs in a worker that is ready for requests. The first says so in the words that start scripts look for."""
+    """Freeze loaded objects in a worker that is ready; the first worker logs the line that start scripts look for."""
     gc.collect()
-    gc.freeze()  # what is loaded stays; the collector need not walk through it again and again
+    gc.freeze()  # exclude what is loaded, which stays, from garbage collection
     if worker.age == 1:
         where = bind if _settings.socket else f"http://{bind}"
         worker.log.info("Running on %s", where)
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Runs in the master, after a worker has gone."""
+    """Keep the counts of a worker that has exited; runs in the master."""
     from rewardstack_rules.metrics.files import fold
 
     fold(Path(_metrics_dir), worker.pid)
 
 
 def on_exit(server: Any) -> None:
-    """Runs in the master, after the last worker has gone: other servers hear that this one is not to be missed."""
+    """Deregister this server from the status page after the last worker has exited; runs in the master."""
     from rewardstack.errors import ConfigError
     from rewardstack.settings import Settings as ClientSettings
     from rewardstack_rules.status.recorder import Recorder
 
-    with suppress(ConfigError):  # of which a worker has told
+    with suppress(ConfigError):  # a worker has reported it
         Recorder(bind, _metrics_dir, ClientSettings.from_env().cache_url).leave()

@@ -1,4 +1,4 @@
-"""`GET /health`: the process answers. `GET /ready`: it can score. Both are open, so they tell nothing else."""
+"""`GET /health`: the process answers. `GET /ready`: it can score. Both need no key, so they report nothing else."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ blueprint = Blueprint("health", __name__)
 
 @blueprint.get("/health")
 def health() -> Response:
-    """200 as long as requests are answered."""
+    """Return 200 while requests are answered."""
     return jsonify(status="ok", version=__version__)
 
 
 @blueprint.get("/ready")
 def ready() -> Response:
-    """200 if there are rules and isolated processes run them, else 503; what is wrong stands in `checks`.
+    """Return 200 if there are rules and isolated processes answer, else 503; `checks` has the details.
 
-    While as many requests wait as may, `places` is false, and the server stays ready: it answers what takes no time.
+    If the wait queue is full, `places` is false, but the server stays ready: it answers requests that are fast.
     """
     here = context()
     needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}

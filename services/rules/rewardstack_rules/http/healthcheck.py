@@ -1,6 +1,6 @@
-"""Asks this container's reward server whether it can score: `python -m rewardstack_rules.http.healthcheck`.
+"""Checks whether this container's reward server can score: `python -m rewardstack_rules.http.healthcheck`.
 
-Exit status 0 where it can, else a reason, and `NOT_READY` where it lives all the same, as one that is busy does.
+The exit status is 0 if it can, `NOT_READY` if it is alive but not ready, else 1; the reason is printed.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from rewardstack_rules.process import NOT_READY
 from rewardstack_rules.settings import Settings
 
 SECONDS = 8.0
-"""That it may take to answer."""
+"""Timeout of a request."""
 
 
 def main() -> None:
-    """Exits with what is wrong, if anything is."""
+    """Exit with the reason and the status that the module describes."""
     try:
         port = Settings.from_env().port
     except SettingsError as error:
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _ask(port: int, path: str) -> str:
-    """What is wrong with the answer to a path; empty where it is 200."""
+    """Return the problem with a path; empty if it answers 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     try:
         connection.request("GET", path)

@@ -1,7 +1,7 @@
-"""How many requests a second one API key may make; on an open server all clients together.
+"""Limits the requests per second of an API key; on an open server, of all clients together.
 
-All processes of all servers count together in the Redis of the result cache; where there is none, or it does not
-answer, each process counts for itself.
+All processes of all servers count together in the Redis of the result cache. Without it, or if it does not answer, each
+process counts for itself.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ SETTING = "REWARD_KEY_RATE"
 AFTER = 1
 """Seconds after which a key may make requests again."""
 FREE = QUIET | {"/v1/reward_types"}
-"""Paths that count for nothing; by the last the gateway asks whether a key is known."""
+"""Paths that are not counted; the gateway uses the last to check a key."""
 PREFIX = "rewardstack:rate"
 
 log = logging.getLogger(__name__)
 
 
 def install(app: Flask, rate: int | None, cache_url: str) -> None:
-    """Refuses the requests of a key that makes too many. It comes behind what finds out whose they are.
+    """Refuse requests of a key that exceed the rate; install it after `auth`, which sets the tenant.
 
     Args:
-        app: the server's.
-        rate: requests a second; None for no limit.
+        app: of the server.
+        rate: requests per second; None for no limit.
         cache_url: the Redis that counts them; empty for none.
     """
     if rate is None:
         return
     window = SlidingWindow(rate, cache_url)
-    why = f"{SETTING}: more than {rate} requests a second with this key; wait, or send more samples in each"
+    why = f"{SETTING}: more than {rate} requests per second with this key; wait, or send more samples per request"
 
     def check() -> None:
         if request.path not in FREE and not window.admits(g.tenant):
@@ -53,11 +53,11 @@ def install(app: Flask, rate: int | None, cache_url: str) -> None:
 
 
 class SlidingWindow:
-    """Counts the requests of the last second; for any thread.
+    """Counts the requests of the last second; thread-safe.
 
     Args:
-        rate: requests a second that are admitted.
-        cache_url: where all processes count; empty for here.
+        rate: requests per second that are admitted.
+        cache_url: the Redis where all processes count; empty to count in this process.
     """
 
     def __init__(self, rate: int, cache_url: str) -> None:
@@ -71,11 +71,11 @@ class SlidingWindow:
             self._shared = SlidingWindowCounterRateLimiter(storage)
 
     def admits(self, tenant: str) -> bool:
-        """Whether one more request of a tenant is within its rate."""
+        """Count a request of a tenant; return whether it is within the rate."""
         if time.monotonic() >= self._rests_until:
             try:
                 return self._shared.hit(self._rate, tenant)
             except RedisError as error:
                 self._rests_until = time.monotonic() + REST
-                log.warning("the cache (REWARD_CACHE_URL) counts no requests, each process does: %s", error)
+                log.warning("REWARD_CACHE_URL: cannot count requests, so each process counts its own: %s", error)
         return self._own.hit(self._rate, tenant)

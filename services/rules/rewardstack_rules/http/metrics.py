@@ -1,4 +1,4 @@
-"""`GET /metrics`: what is counted over all processes of the server."""
+"""`GET /metrics`: the counts of all processes of the server."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from rewardstack_rules.metrics.scrape import counted
 
 
-def install(app: Flask, directory: str, elsewhere: CollectorRegistry) -> None:
-    """Has `app` answer `GET /metrics`.
+def install(app: Flask, directory: str, external: CollectorRegistry) -> None:
+    """Add `GET /metrics` to `app`.
 
     Args:
         app: the application.
-        directory: where all processes keep their counts; empty where there is one process.
-        elsewhere: what is counted elsewhere, and asked when it is wanted.
+        directory: where all processes keep their counts; empty for a single process.
+        external: collectors of external counts, which are queried for each scrape.
     """
-    app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory, elsewhere))
+    app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory, external))
 
 
-def _metrics(directory: str, elsewhere: CollectorRegistry) -> Response:
+def _metrics(directory: str, external: CollectorRegistry) -> Response:
     with counted(directory) as registry:
         own = generate_latest(registry)
-    return Response(own + generate_latest(elsewhere), content_type=CONTENT_TYPE_LATEST)
+    return Response(own + generate_latest(external), content_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: this server's endpoints as an OpenAPI 3.1 document, with the reward functions it has."""
+"""`GET /openapi.json`: this server's endpoints and reward functions as an OpenAPI 3.1 document."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rewardstack_rules.http.protocols.schemas import LINES, REPLIES, TEXT, UPLOA
 blueprint = Blueprint("openapi", __name__)
 
 ERROR_TEXTS = {
-    400: "The request is malformed; `field` says where",
-    401: "No key, or an unknown one",
-    404: "Nothing is known by that name; `error` says what is, or why",
-    408: "The request comes too slowly; try again",
-    409: "It does not fit what came before; `error` says what to do",
-    413: "The body is longer than MAX_BODY_BYTES, holds too many values, or is a job larger than its key may have",
-    415: "The body does not say that it is of a type that can be read",
-    429: "More than one key may have; wait for as long as Retry-After says",
-    503: "The infrastructure scored nothing, or other requests hold all that is read at once; try again, unless "
-    f"{REFUSED_FOR_GOOD} is there: the run has spent what it may",
+    400: "The request is malformed; `field` names the invalid field",
+    401: "The API key is missing or unknown",
+    404: "The name is unknown; `error` lists the known names or the cause",
+    408: "The request arrives too slowly; try again",
+    409: "The request conflicts with an earlier one or with the job's status; `error` has the remedy",
+    413: "The body is longer than MAX_BODY_BYTES, has too many values, or is a job over the limit of its key",
+    415: "The Content-Type of the body is missing or not supported",
+    429: "A limit of the API key is exceeded; wait for Retry-After seconds",
+    503: "The infrastructure failed every sample, or the server is overloaded; try again, unless the reply has "
+    f"{REFUSED_FOR_GOOD}: the run has used up its budget",
 }
 SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -48,12 +48,12 @@ class Operation:
         method: in lower case.
         summary: what it does.
         reply: name of the schema of its reply; empty for plain text.
-        bodies: names of the schemas of bodies that it takes; none where it takes no body.
-        scores: whether it scores, and so takes a deadline, and a reward type in the query.
-        codes: of its refusals.
-        success: the code of its answer.
-        media: the content type of its reply, where it is none of JSON's.
-        parameters: further ones, as OpenAPI has them.
+        bodies: names of the schemas of bodies that it accepts; empty if it accepts none.
+        scores: whether it scores, and so accepts a deadline, and a reward type in the query.
+        codes: status codes of its errors.
+        success: the status code of a successful reply.
+        media: the content type of its reply, if not JSON.
+        parameters: further ones, in OpenAPI's format.
     """
 
     path: str
@@ -74,7 +74,7 @@ class Operation:
 
 
 def parameter(where: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter as OpenAPI has it; what stands in the path is needed.
+    """Return a parameter in OpenAPI's format; it is required if it is in the path.
 
     Args:
         where: `path`, `query` or `header`.
@@ -92,42 +92,42 @@ KEY = (parameter("header", IDEMPOTENCY_KEY, matching(GIVEN_KEY)),)
 TRAINERS = ("AlignAnything", "OpenRLHF", "Slime")
 OPERATIONS = (
     Operation("/v1/score", "post", "Scores samples of any route", "Scores", ("Samples",), True, (404,)),
-    Operation("/v1/explain", "post", "Tells how a sample comes to its score", "Explanation", ("Sample",), True, (404,)),
+    Operation("/v1/explain", "post", "Explains the score of a sample", "Explanation", ("Sample",), True, (404,)),
     Operation("/get_reward", "post", "Rewards for trainers", "Rewards", TRAINERS, True, (404, 503)),
     Operation("/verify", "post", "NeMo Gym: verifies a response", "NeMoGymReward", ("NeMoGymVerify",), True, (404,)),
-    Operation("/seed_session", "post", "NeMo Gym: begins a session", "NeMoGymSeeded", ("NeMoGymSession",)),
+    Operation("/seed_session", "post", "NeMo Gym: starts a session", "NeMoGymSeeded", ("NeMoGymSession",)),
     Operation(
-        "/aggregate_metrics", "post", "NeMo Gym: figures of verified responses", "NeMoGymMetrics", ("NeMoGymVerified",)
+        "/aggregate_metrics", "post", "NeMo Gym: metrics of verified responses", "NeMoGymMetrics", ("NeMoGymVerified",)
     ),
     Operation("/roll/submit", "post", "ROLL: scores a sample", "RollSubmitted", ("RollTask",), True, (404, 503)),
-    Operation("/roll/result", "get", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
-    Operation("/roll/result", "post", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
+    Operation("/roll/result", "get", "ROLL: returns the reward", "RollReward", ("RollResult",), codes=(404,)),
+    Operation("/roll/result", "post", "ROLL: returns the reward", "RollReward", ("RollResult",), codes=(404,)),
     Operation(
         "/jobs",
         "post",
-        "Takes samples to be scored later",
+        "Submits a job: samples to score later",
         "JobTaken",
         ("Samples",),
         codes=(404, 409, 503),
         success=202,
         parameters=KEY,
     ),
-    Operation("/jobs/{job_id}", "get", "How a job stands", "Job", codes=(404, 503), parameters=JOB),
+    Operation("/jobs/{job_id}", "get", "Job status", "Job", codes=(404, 503), parameters=JOB),
     Operation("/jobs/{job_id}", "delete", "Cancels a job", "Job", codes=(404, 503), parameters=JOB),
     Operation(
         "/jobs/{job_id}/results",
         "get",
-        "The scores of a job's samples",
+        "Results of a job",
         "",
         codes=(400, 404, 409, 503),
         media=RESULTS_TYPE,
         parameters=(*JOB, *PAGE, PARTIAL),
     ),
     Operation("/v1/reward_types", "get", "The reward functions of this server", "RewardTypes"),
-    Operation("/v1/status", "get", "What is up, and the last hour by route", "Status", codes=(503,)),
-    Operation("/", "get", "The same as a page to look at", "", media="text/html"),
-    Operation("/health", "get", "Whether requests are answered", "Health"),
-    Operation("/ready", "get", "Whether samples can be scored", "Readiness"),
+    Operation("/v1/status", "get", "Services, and the last hour by route", "Status", codes=(503,)),
+    Operation("/", "get", "The status as a web page", "", media="text/html"),
+    Operation("/health", "get", "Liveness", "Health"),
+    Operation("/ready", "get", "Readiness", "Readiness"),
     Operation("/metrics", "get", "Counts in Prometheus' text format", ""),
     Operation("/openapi.json", "get", "This document", "Document"),
 )
@@ -135,12 +135,12 @@ OPERATIONS = (
 
 @blueprint.get("/openapi.json")
 def openapi() -> Response:
-    """The document."""
+    """Return the OpenAPI document of this server."""
     return jsonify(document([rule.name for rule in context().registry]))
 
 
 def document(names: list[str]) -> dict[str, Any]:
-    """The OpenAPI document.
+    """Build the OpenAPI document.
 
     Args:
         names: of the reward functions.

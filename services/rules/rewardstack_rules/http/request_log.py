@@ -1,7 +1,7 @@
-"""What is noted of every request: a line in the log, which never holds what the request held, and counts.
+"""Logs and counts every request; the log never has the content of a request.
 
 A request's line: `request_id` (the caller's `X-Request-Id`, else one made here; the reply has it too), `method`,
-`endpoint` (the pattern, not the path), `code`, `items`, `statuses` (how many of each), `ms`.
+`endpoint` (the pattern, not the path), `code`, `items`, `statuses` (counts), `ms`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rewardstack_rules.metrics.counters import IN_PROGRESS, REQUESTS, SECONDS
 HEADER = "X-Request-Id"
 GIVEN = re.compile(r"^[A-Za-z0-9._-]{1,128}\Z")
 QUIET = frozenset({"/health", "/ready", "/metrics", "/v1/status"})
-"""Endpoints that are asked all the time; a line is written where they do not answer 200."""
+"""Endpoints that are polled; they are logged only if they do not answer 200."""
 
 log = logging.getLogger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Notes every request of `app`, refused ones too. It comes before all that can refuse a request."""
+    """Log every request of `app`, also refused ones; install it before everything that can refuse a request."""
     app.before_request(_start)
     app.after_request(_finish)
     app.teardown_request(_end)
@@ -35,7 +35,7 @@ def _start() -> None:
     given = request.headers.get(HEADER, "")
     g.started = time.monotonic()
     g.request_id = given if GIVEN.match(given) else uuid.uuid4().hex
-    # The pattern, so that there are no more endpoints than the server has.
+    # The pattern, not the path, to limit the number of labels.
     g.endpoint = request.url_rule.rule if request.url_rule else "unknown"
     g.statuses = Counter()
     g.in_progress = g.endpoint not in QUIET

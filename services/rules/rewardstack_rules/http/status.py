@@ -1,7 +1,7 @@
-"""`GET /v1/status`: how the whole stack does, as JSON; `GET /`: the same as a page to look at.
+"""`GET /v1/status`: the status of the whole stack as JSON. `GET /`: the same as a web page.
 
-The page is one document without anything from elsewhere. Its script is known to the browser by its hash, and whatever
-came from outside is put into it as text, so that nothing else can run in it.
+The page is one document that loads nothing external. The browser runs only the script with the right hash, and data is
+inserted as text, so that no other code can run in it.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
 MOST_JOBS = 20
-"""Jobs that are told one by one."""
+"""Jobs that are listed individually."""
 
 
-def install(app: Flask, here: Context, elsewhere: Collector) -> None:
-    """Begins to keep the last hour, and gives `app` what reports on it.
+def install(app: Flask, here: Context, external: Collector) -> None:
+    """Start to record the last hour, and attach the reporter to `app`.
 
     Args:
         app: the application.
         here: its context.
-        elsewhere: what is counted elsewhere.
+        external: collector of external counts.
     """
     settings, evaluator = here.settings, here.evaluator
     recorder = Recorder(settings.address, settings.metrics_dir, evaluator.cache_url)
     recorder.start()
     urls = evaluator.cache_url, settings.queue_url
-    sources = Sources(recorder, elsewhere, evaluator.standings, evaluator.caps, *urls, QUIET)
+    sources = Sources(recorder, external, evaluator.standings, evaluator.caps, *urls, QUIET)
     app.extensions[EXTENSION] = Reporter(sources)
 
 
 def leave(app: Flask) -> None:
-    """Tells other servers that this one ends, so that it is not missed.
+    """Deregister this server, so that other servers do not report it as down.
 
     Args:
         app: the application that `install` was called with.
@@ -61,7 +61,7 @@ def leave(app: Flask) -> None:
 
 @blueprint.get("/v1/status")
 def status() -> Response:
-    """What is up, the last hour by route, and the caller's own jobs that have not ended."""
+    """Reply with the state of services, the last hour by route, and the caller's open jobs."""
     reporter: Reporter = current_app.extensions[EXTENSION]
     with waiting_requests().place():  # judges and embedding servers are asked for their health
         report = reporter.report()
@@ -74,19 +74,19 @@ def _own_jobs() -> list[dict[str, Any]]:
     try:
         return [] if store is None else [describe(one) for one in store.open_jobs(g.tenant, MOST_JOBS)]
     except ServiceError:
-        return []  # the report says that the queue is away
+        return []  # the report shows that the queue is down
 
 
 @blueprint.get("/")
 def page() -> Response:
-    """The page."""
+    """Reply with the status page."""
     text, policy = _page(explains=context().settings.page_explains)
     return _guarded(Response(text, content_type="text/html; charset=utf-8"), policy)
 
 
 @cache
 def _page(*, explains: bool) -> tuple[str, str]:
-    """The page, with its style and its script in it, and the policy that lets these run and nothing else.
+    """Return the page with its style and script, and the content security policy that allows only these.
 
     Args:
         explains: whether samples can be explained on it.
@@ -106,7 +106,7 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """How a policy names what stands in a page. https://www.w3.org/TR/CSP3/#grammardef-hash-source"""
+    """Return the CSP hash of inline content. https://www.w3.org/TR/CSP3/#grammardef-hash-source"""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 

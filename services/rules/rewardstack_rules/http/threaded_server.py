@@ -1,4 +1,4 @@
-"""The server without `--workers`: one process, a thread a request."""
+"""The server without `--workers`: one process, one thread per request."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from rewardstack_rules.settings import Settings
 
 
 class _Handler(WSGIRequestHandler):
-    """Leaves it to `request_log` to log requests; a client that is too slow is no fault to be told of."""
+    """Leaves logging to `request_log`, and does not report clients that are too slow."""
 
     def handle(self) -> None:
-        """Answers what comes."""
+        """Answer the requests of a connection."""
         with contextlib.suppress(SlowClientError):
             super().handle()
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Writes nothing."""
+        """Log nothing."""
 
 
 class _Server(ThreadedWSGIServer):
-    """Has as many threads as requests, and so as many places for slow clients."""
+    """Has a thread for each request, and therefore a place for each slow client."""
 
     places = Places(sys.maxsize)
 
     def get_request(self) -> tuple[PacedSocket, Any]:
-        """The next connection, and from where."""
+        """Accept a connection; return it with its address."""
         client, address = super().get_request()
         return PacedSocket(client, self.places), address
 
 
 def serve(settings: Settings) -> None:
-    """Serves from this process, a thread a request, until SIGTERM or SIGINT.
+    """Serve requests in this process until SIGTERM or SIGINT.
 
     Raises:
-        ConfigError: a setting is wrong.
+        ConfigError: a setting is invalid.
     """
     return_memory()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

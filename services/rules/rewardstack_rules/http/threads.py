@@ -1,4 +1,4 @@
-"""Threads that answer requests, so many at a time; a thread that only waits lets another one work."""
+"""A limited number of threads that answer requests; a thread that only waits lets another one run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ log = logging.getLogger(__name__)
 
 
 class Threads:
-    """Run calls in the order in which they come, in threads.
+    """Runs calls in threads, in order of submission.
 
     Args:
-        limit: calls that run at the same time, except those that are `lent`.
+        limit: calls that run at the same time, without those in `lent`.
     """
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        """Below 0 while some that were lent are back and their substitutes have not ended yet."""
+        """Negative while lent threads are back and their substitutes have not finished yet."""
         self._idle = 0
         self._calls: deque[Call] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
@@ -44,7 +44,7 @@ class Threads:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let another call run while this one, which calls this method, waits."""
+        """Let another call run while the current one waits."""
         with self._lock:
             if self._calls and self._free >= 0:
                 self._start()
@@ -57,18 +57,18 @@ class Threads:
                 self._free -= 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Do nothing: the threads end with the process, which waits for requests by itself."""
+        """Do nothing: the threads end with the process, which itself waits for requests."""
 
     def _start(self) -> None:
-        """Have a thread work that is counted already."""
+        """Wake or start a thread that is already counted."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)
             return
         try:
             Thread(target=self._run, name="request", daemon=True).start()
-        except RuntimeError as error:  # the system allows no more
-            log.warning("no further thread: %s; fewer requests are answered at the same time", error)
+        except RuntimeError as error:  # the system allows no more threads
+            log.warning("cannot start a thread: %s; fewer requests are answered at the same time", error)
             self._free += 1
 
     def _run(self) -> None:

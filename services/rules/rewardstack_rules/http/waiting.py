@@ -1,7 +1,7 @@
-"""Requests that take long hold no thread, are limited in number, and end when their client goes.
+"""Limits slow requests, which hold no thread and end when their client disconnects.
 
-A judge that hangs, or samples that wait their turn for an isolated process, would otherwise take every thread of the
-server, and so hold up everybody's requests.
+Otherwise a hanging judge, or samples that queue for an isolated process, would occupy every thread of the server and
+block all other requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WaitingRequests:
 
     Args:
         limit: how many may wait at the same time.
-        max_bytes: of their bodies, small ones aside.
+        max_bytes: maximum bytes of their bodies, without small ones.
     """
 
     def __init__(self, limit: int, max_bytes: int) -> None:
@@ -42,7 +42,7 @@ class WaitingRequests:
         self._bytes = Budget(max_bytes)
 
     def is_full(self) -> bool:
-        """Return whether somebody's next request would be refused."""
+        """Return whether the next request of any tenant would be refused."""
         with self._lock:
             total = self._counts.total()
             return total >= self._limit or any(map(self._is_refused, self._counts))
@@ -52,7 +52,7 @@ class WaitingRequests:
         """Count the current request while the block runs, and lend its thread to another one.
 
         Raises:
-            OverloadError: as many requests wait, or as many bytes of bodies, as may.
+            OverloadError: the limit of waiting requests or of their bytes is reached.
         """
         self._enter(g.tenant)
         try:
@@ -64,9 +64,9 @@ class WaitingRequests:
             self._leave(g.tenant)
 
     def _is_refused(self, tenant: str) -> bool:
-        """Return whether a tenant has as many places as are free, so that others find some, too.
+        """Return whether a tenant has as many places as are free, so that some are left for others.
 
-        On an open server all clients are one tenant, which may have all places.
+        On an open server all clients are one tenant, which may use all places.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)
@@ -90,17 +90,17 @@ class WaitingRequests:
 
 
 def install(app: Flask, limit: int, max_bytes: int) -> None:
-    """Give `app` its `WaitingRequests`; arguments as theirs."""
+    """Attach `WaitingRequests` to `app`; for the arguments, see there."""
     app.extensions[EXTENSION] = WaitingRequests(limit, max_bytes)
 
 
 def waiting_requests() -> WaitingRequests:
-    """Return those of the app that answers the current request."""
+    """Return the `WaitingRequests` of the app that answers the current request."""
     found: WaitingRequests = current_app.extensions[EXTENSION]
     return found
 
 
 def client_is_there() -> Callable[[], bool]:
-    """Return what finds out whether the client of the current request is still there."""
+    """Return a function that checks whether the client of the current request is still connected."""
     client = client_of(request.environ)
     return lambda: client is None or not client.is_gone()

@@ -1,4 +1,4 @@
-"""The process that runs tasks, one after another, until it is told to stop, is killed, or has grown."""
+"""The process that runs tasks, one after another, until it is stopped or killed, or its memory has grown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewardstack_rules.isolation.process import (
 )
 
 MESSAGE_LENGTH = 500
-"""Characters of an exception's message that travel back."""
+"""Characters of an exception's message that are returned."""
 
 SOCKET_FD = 3
 
@@ -33,13 +33,13 @@ Entry = Callable[[dict[str, Any]], dict[str, Any]]
 def become_child(
     sock: socket.socket, config: IsolationConfig, entry: Entry | None, confinement: Confinement | None, zygote: int
 ) -> NoReturn:
-    """Turns a freshly forked process into a child; never returns.
+    """Turn a freshly forked process into a child; never return.
 
     Args:
-        sock: the socket on which tasks come.
-        config: the bounds.
-        entry: the function, where the zygote has imported it.
-        confinement: what the child enters; None for one that is not confined.
+        sock: the socket on which tasks arrive.
+        config: the limits.
+        entry: the function, if the zygote has imported it.
+        confinement: of the child; None if it is not confined.
         zygote: process id of the parent.
     """
     die_with_parent(zygote)
@@ -64,17 +64,17 @@ def describe(error: BaseException) -> str:
     """Return an exception as a line: its type, the first line of its message, and its notes in parentheses."""
     try:
         message = str(error).partition("\n")[0][:MESSAGE_LENGTH]
-    except Exception:  # noqa: BLE001 - a class of the user's own may raise anything
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
         message = ""
     line = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return " ".join([line, *(f"({note})" for note in getattr(error, "__notes__", ()))])
 
 
 def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
-    """Runs tasks until the supervisor closes the socket, or the child wants to be replaced."""
+    """Run tasks until the supervisor closes the socket, or the child needs to be replaced."""
     born = peak_bytes()
-    # What grows by doubling meets the memory limit from a quarter on, and a library may swallow the MemoryError and
-    # take it for an answer: a task that got so far is not believed.
+    # A buffer that doubles can hit the memory limit from a quarter of it on, and a library may treat the MemoryError as
+    # an answer: the result of a task that used so much is discarded.
     suspect = config.memory_bytes // 4
     grown = min(config.growth_bytes, suspect // 2)
     tasks.sendall(Frame(Kind.READY, os.getpid()).encode())
@@ -93,7 +93,7 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
 
 
 def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
-    """The result of one task, as a body."""
+    """Run one task; return the body of its result."""
     try:
         result = entry(load(body))
         if not isinstance(result, dict):
@@ -104,7 +104,7 @@ def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
         return reply
     except MemoryError:
         os._exit(1)
-    except BaseException as error:  # noqa: BLE001 - the caller hears of it, whatever it is
+    except BaseException as error:  # noqa: BLE001 - reported to the caller
         hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
-        # `scoring.output` puts there what the function had printed.
+        # `scoring.output` stores there what the function printed.
         return dump({"error": "raised", "message": describe(error) + hint, **getattr(error, "__result__", {})})

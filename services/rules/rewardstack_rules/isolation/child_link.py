@@ -15,7 +15,7 @@ from rewardstack_rules.isolation.process import FAIR_SHARE, cpu_seconds, state
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 START_SECONDS = 60.0
-"""How long a child may take until it is ready; one that loads the entry by itself takes longest."""
+"""Startup timeout of a child; it takes longest if it loads the entry itself."""
 
 
 class Lane(Enum):
@@ -29,14 +29,14 @@ class Task:
     """One call of the entry.
 
     Args:
-        ident: the supervisor's own number for it.
+        ident: the supervisor's number for it.
         body: the argument, as JSON.
         seconds: how long it may still run.
-        reply: takes the result's JSON.
-        brief: it is given up where it turns out to be slow.
-        tenant: whose it is; no child has tasks of two tenants.
+        reply: called with the result as JSON.
+        brief: whether it is stopped once it counts as slow.
+        tenant: its owner; a child never runs tasks of two tenants.
 
-    `child_died` says that a child ended by itself over this task, which is given a second one and no third.
+    `child_died` is set after a child died during this task; the task gets a second child, but no third.
     """
 
     __slots__ = ("body", "brief", "child", "child_died", "dropped", "id", "reply", "seconds", "tenant")
@@ -56,26 +56,26 @@ class Task:
 
 
 class ChildOwner(Protocol):
-    """The one who hears what a child says: the scheduler."""
+    """Receives the frames of a child: the scheduler."""
 
     def child_frame(self, child: Child, frame: Frame) -> None:
-        """The child has sent a frame."""
+        """Handle a frame of the child."""
 
     def child_disconnected(self, child: Child) -> None:
-        """The child's connection has ended."""
+        """Handle the end of the child's connection."""
 
 
 class Child(FrameConnection):
     """One child, from the fork until it is dead.
 
     Args:
-        ident: the supervisor's own number for it; never a process id.
+        ident: the supervisor's number for it; never a process id.
         lane: how urgent its tasks are.
-        owner: hears what the child says.
+        owner: receives the frames of the child.
         limit: largest result, in bytes.
 
-    `tenant` is whose tasks it runs, None before the first; `taken_at` and `freed_at` say when it had that, and when it
-    had no task any more.
+    `tenant` owns its tasks, None before the first task; `taken_at` is when the first task started, `freed_at` when the
+    last one ended.
     """
 
     def __init__(self, ident: int, lane: Lane, owner: ChildOwner, limit: int) -> None:
@@ -94,7 +94,7 @@ class Child(FrameConnection):
         self._connecting: asyncio.Task[object] | None = None
 
     def connect(self, loop: asyncio.AbstractEventLoop, zygote: ZygoteLink) -> None:
-        """Has the child forked, at the other end of a new socket pair."""
+        """Fork the child, with the other end of a new socket pair."""
         ours, theirs = socket.socketpair()
         with theirs:
             zygote.fork(self.id, theirs, niced=self.lane is Lane.SLOW)
@@ -102,7 +102,7 @@ class Child(FrameConnection):
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
-        """Sends the child a task, whose time runs from now; its tenant is the child's from the first one on."""
+        """Send a task to the child and start its time; the first task sets the child's tenant."""
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
@@ -111,20 +111,20 @@ class Child(FrameConnection):
         self.send(Frame(Kind.TASK, task.id, task.body, task.seconds))
 
     def elapsed(self) -> float:
-        """Seconds since the child's task began."""
+        """Return the seconds since the child's task started."""
         return time.monotonic() - self._started
 
     def owed(self, seconds: float) -> float:
-        """What the task lacks of a `FAIR_SHARE` of these seconds on a core; nothing where it does not ask for one.
+        """Return the CPU seconds that the task lacks of its `FAIR_SHARE` of `seconds`; 0 if it is not runnable.
 
-        What is ordinary needs much less than that share, even in a fresh child.
+        Ordinary tasks need much less than that share, even in a fresh child.
         """
         if state(self._pid) != "R":
             return 0.0
         return FAIR_SHARE * seconds - (cpu_seconds(self._pid) - self._cpu_before)
 
     def release(self) -> None:
-        """Takes the child's task away, and the timer that watched it."""
+        """Detach the child's task, and cancel its timer."""
         if self.alarm is not None:
             self.alarm.cancel()
             self.alarm = None
@@ -133,16 +133,16 @@ class Child(FrameConnection):
             self.task = None
 
     def close(self) -> None:
-        """Ends the connection; nothing that the child says is heard from now on."""
+        """Close the connection, and ignore further frames of the child."""
         self._closed = True
         self.abort()
 
     def frame_received(self, frame: Frame) -> None:
-        """Hands the owner what the child says."""
+        """Pass a frame of the child to the owner."""
         if self._closed:
             return
         if frame.kind is Kind.READY and self.was_ready:
-            self.abort()  # what it runs has got hold of its socket
+            self.abort()  # the task has taken over the socket
             return
         if frame.kind is Kind.READY:
             self.release()
@@ -150,12 +150,12 @@ class Child(FrameConnection):
         self._owner.child_frame(self, frame)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Is connected; too late where it was closed meanwhile."""
+        """Store the transport; abort it if the child was closed before."""
         super().connection_made(transport)
         if self._closed:
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tells the owner."""
+        """Notify the owner."""
         if not self._closed:
             self._owner.child_disconnected(self)

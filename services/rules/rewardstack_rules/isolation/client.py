@@ -1,4 +1,4 @@
-"""The server process's end: `IsolationClient`."""
+"""The client in a server process: `IsolationClient`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewardstack_rules.isolation.launch import home_of
 Result = dict[str, Any]
 
 ATTEMPTS = 2
-"""How often a task is handed in: once more after the supervisor died under it."""
+"""How often a task is sent: a second time if the supervisor died during the first."""
 
 
 class Connection(FrameConnection):
@@ -39,7 +39,7 @@ class Connection(FrameConnection):
     def ask(
         self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT
     ) -> asyncio.Future[bytes]:
-        """Sends a frame; the future has the answer's body, or ConnectionResetError."""
+        """Send a frame; return a future of the reply's body, or of ConnectionResetError."""
         ident = next(self._ids)
         future: asyncio.Future[bytes] = self._loop.create_future()
         if self.lost or self._transport is None:
@@ -50,7 +50,7 @@ class Connection(FrameConnection):
         return future
 
     def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
-        """Nobody waits for these answers."""
+        """Cancel requests whose replies are no longer needed."""
         if not futures:
             return
         for ident in [ident for ident, future in self._waiting.items() if future in futures]:
@@ -59,13 +59,13 @@ class Connection(FrameConnection):
                 self.send(Frame(Kind.DROP, ident))
 
     def frame_received(self, frame: Frame) -> None:
-        """An answer came: whoever waits for it has its body."""
+        """Set the result of the future that waits for this reply."""
         future = self._waiting.pop(frame.id, None)
         if future is not None and not future.done():
             future.set_result(frame.body)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Whoever waits for an answer gets ConnectionResetError."""
+        """Set ConnectionResetError on all futures that wait for a reply."""
         self.lost = True
         for future in self._waiting.values():
             if not future.done():
@@ -85,7 +85,7 @@ class IsolationClient:
     """Runs tasks in children of the supervisor; starts it if there is none.
 
     Every event loop that uses a client has its own connection. A forked process uses another loop than its parent, so
-    it builds a new one, and leaves the inherited one alone: to close it would reach into the parent's loop.
+    it opens a new connection, and does not close the inherited one: that would affect the parent's loop.
 
     Args:
         config: what is isolated; processes that share it share a supervisor (see `launch.prepare`).
@@ -104,26 +104,26 @@ class IsolationClient:
         brief: bool = False,
         tenant: str = "",
     ) -> list[Result]:
-        """Runs each task in a child; the tasks must be pure, for one may be started more than once.
+        """Run each task in a child; tasks must be pure, because one may be started more than once.
 
-        Cancelling ends what runs and forgets what waits.
+        Cancellation stops running tasks and drops waiting ones.
 
         Args:
-            tasks: arguments of the entry, as JSON can hold them.
-            timeout: seconds that each task may run. Waiting for a child does not count, so that nobody runs out of time
-                because of others.
-            limit: seconds that the whole call may take; None leaves that to the caller.
-            brief: end a task, as if it had run past its seconds, as soon as it turns out to be slow.
-            tenant: whose the tasks are; no child runs tasks of two tenants.
+            tasks: arguments of the entry, in JSON types.
+            timeout: seconds that each task may run. Waiting for a child does not count, so that other tasks cannot
+                cause a timeout.
+            limit: seconds that the whole call may take; None for no limit.
+            brief: stop a task with `timeout` as soon as it counts as slow.
+            tenant: owner of the tasks; a child never runs tasks of two tenants.
 
         Returns:
-            One result a task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran past
-            its seconds or the limit), `killed` (its child died, by lack of memory or a fault in native code, or sent
-            something that is not a result), `oversize` (a task beyond `max_frame_bytes`), `unwritable` (a task that
-            JSON cannot hold), or `raised`, with a `message`.
+            One result per task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran
+            past its seconds or the limit), `killed` (its child ran out of memory, crashed in native code, or sent an
+            invalid result), `oversize` (the task exceeds `max_frame_bytes`), `unwritable` (the task is not JSON), or
+            `raised`, with a `message`.
 
         Raises:
-            ConfigError: the timeout is no positive number, or the entry cannot be run.
+            ConfigError: the timeout is not a positive number, or the entry cannot be run.
             UnreachableError: no supervisor could be started, or it died twice.
         """
         if not (timeout > 0 and math.isfinite(timeout)):
@@ -132,12 +132,12 @@ class IsolationClient:
         bodies = self._encode(tasks, results)
         digest = blake2b(tenant.encode(), digest_size=len(NO_TENANT)).digest()
         kind = Kind.BRIEF if brief else Kind.TASK
-        with contextlib.suppress(asyncio.TimeoutError):  # what has no result by then has timed out
+        with contextlib.suppress(asyncio.TimeoutError):  # tasks without a result have timed out
             await asyncio.wait_for(self._run(bodies, results, timeout, kind, digest), limit)
         return [{"error": "timeout"} if result is None else result for result in results]
 
     async def stats(self) -> dict[str, int]:
-        """The supervisor's process id and counts (`Scheduler.stats`).
+        """Return the supervisor's process id and counts (`Scheduler.stats`).
 
         Raises:
             UnreachableError: there is no supervisor and none could be started.
@@ -150,14 +150,14 @@ class IsolationClient:
         return stats
 
     def close(self) -> None:
-        """Ends the connections; a later call builds a new one."""
+        """Close the connections; a later call opens a new one."""
         for loop, link in self._links.items():
             if link.connection is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(link.connection.abort)
         self._links.clear()
 
     def _encode(self, tasks: Sequence[Mapping[str, Any]], results: list[Result | None]) -> dict[int, bytes]:
-        """The tasks' bodies by position; what cannot travel has its result at once."""
+        """Return the tasks' bodies by position; set the result of tasks that cannot be sent."""
         bodies = {}
         for index, task in enumerate(tasks):
             try:
@@ -189,7 +189,7 @@ class IsolationClient:
     async def _collect(
         connection: Connection, asked: dict[asyncio.Future[bytes], int], results: list[Result | None]
     ) -> None:
-        """Keeps the results that come; there is none for a task that the supervisor died over."""
+        """Store the results that arrive; a task during which the supervisor died gets none."""
         try:
             await asyncio.wait(asked)
         finally:
@@ -199,7 +199,7 @@ class IsolationClient:
                     results[index] = _read(future.result())
 
     async def _connected(self) -> Connection:
-        """The connection of this event loop."""
+        """Return the connection of this event loop; open it if needed."""
         loop = asyncio.get_running_loop()
         link = self._links.get(loop)
         if link is None:
@@ -218,14 +218,14 @@ class IsolationClient:
                 return (await loop.create_unix_connection(self._connection, str(home.socket)))[1]
             except (FileNotFoundError, ConnectionRefusedError):
                 await asyncio.to_thread(home.start)
-        raise UnreachableError("the isolation supervisor started and died at once")
+        raise UnreachableError("the isolation supervisor died right after it started")
 
     def _connection(self) -> Connection:
         return Connection(self._config.max_frame_bytes)
 
 
 def _read(body: bytes) -> Result:
-    """Return the result in a body, `killed` if the child wrote something else there."""
+    """Return the result in a body; `killed` if the child sent an invalid one."""
     try:
         result = load(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What is isolated, and how tightly: `IsolationConfig`."""
+"""Configuration of isolated processes: `IsolationConfig`."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ MIB = 1024 * 1024
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True)
 class IsolationConfig:
-    """What children run, and their bounds.
+    """The function that children run, and their limits.
 
     Args:
         entry: `module:function`; the function takes a dict that JSON can hold and returns one.
         preload: import the entry before children are forked; False for a module that starts threads.
         warmup: `module:function` without arguments, called once before children are forked, to fill caches.
-        fast: children for ordinary tasks; by default one a usable core.
-        slow: how many slow tasks run at once, beside the fast ones.
+        fast: children for ordinary tasks; by default one per usable core.
+        slow: slow tasks that run at the same time, in addition to fast ones.
         slow_after: seconds after which a running task counts as slow, unless it waited for a core most of the time.
-        memory_bytes: address space that a child may add to what it was born with; a task that filled a quarter of it is
-            not believed, and ends the child.
+        memory_bytes: address space that a child may add after the fork; if a task uses a quarter of it, its result is
+            discarded and the child ends.
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.
         max_frame_bytes: largest task or result, as JSON.
-        confined: children keep only what `confinement.Confinement` leaves, if the kernel can enforce it.
-        allow: groups of system calls, or single ones, that confined children keep beside.
-        files: files and folders that confined children can read beside code.
-        variables: names of the environment variables that children get beside `launch.INHERITED`.
+        confined: whether `confinement.Confinement` limits children, if the kernel supports it.
+        allow: further groups of system calls, or single ones, for confined children.
+        files: further files and folders that confined children can read.
+        variables: names of further environment variables of children, besides `launch.INHERITED`.
 
     Raises:
         ValueError: a field is out of range; the message names it.
@@ -65,12 +65,12 @@ class IsolationConfig:
                 raise ValueError(f"{name}: {value} is not above 0")
 
     def to_json(self) -> str:
-        """This configuration as one argument of a command line."""
+        """Return this configuration as JSON, for a command line."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> IsolationConfig:
-        """The configuration that `to_json` wrote."""
+        """Return the configuration that `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields.update((name, tuple(value)) for name, value in fields.items() if isinstance(value, list))
         return cls(**fields)

@@ -12,10 +12,10 @@ logger = logging.getLogger(__name__)
 
 
 class FrameConnection(asyncio.Protocol, ABC):
-    """Takes frames one by one, and sends those of one turn of the event loop together.
+    """Receives frames one by one, and sends all frames of one event loop iteration together.
 
     Args:
-        limit: largest body that is taken, in bytes.
+        limit: largest body that is accepted, in bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,16 +25,16 @@ class FrameConnection(asyncio.Protocol, ABC):
 
     @abstractmethod
     def frame_received(self, frame: Frame) -> None:
-        """The peer sent a frame."""
+        """Handle a frame of the peer."""
 
     def send(self, frame: Frame) -> None:
-        """Sends a frame at the end of this turn."""
+        """Send a frame at the end of this event loop iteration."""
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing += frame.encode()
 
     def abort(self) -> None:
-        """Ends the connection, if there is one yet."""
+        """Close the connection if it is open."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -1,7 +1,7 @@
 """Frames between server process, supervisor and children.
 
-A frame is a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network order) and a body in
-JSON, with everything beyond ASCII escaped, so that lone surrogates survive. The supervisor passes bodies on unread.
+A frame has a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network order) and a body in
+JSON, with non-ASCII characters escaped, so that lone surrogates survive. The supervisor forwards bodies unparsed.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ NO_TENANT = bytes(16)
 
 
 class Kind(IntEnum):
-    """What a frame says, and who says it."""
+    """The meaning of a frame, and its direction."""
 
     TASK = 1  # server process to supervisor to child; seconds: how long it may run
-    DROP = 2  # server process to supervisor: nobody waits for this id any more
+    DROP = 2  # server process to supervisor: cancel this id
     STATS = 3  # server process to supervisor, and the answer
     RESULT = 4  # child to supervisor to server process
-    LAST = 5  # child to supervisor: a result, and the child wants to be replaced
-    READY = 6  # child to supervisor: it takes tasks; id: its process id
-    BROKEN = 7  # child to supervisor: it cannot run the entry; the body says why
-    BRIEF = 8  # server process to supervisor: a task that is given up where it turns out to be slow
+    LAST = 5  # child to supervisor: a result, after which the child must be replaced
+    READY = 6  # child to supervisor: it accepts tasks; id: its process id
+    BROKEN = 7  # child to supervisor: it cannot run the entry; the body has the reason
+    BRIEF = 8  # server process to supervisor: a task to stop once it counts as slow
 
 
 class FrameError(Exception):
-    """The peer sent something that is not a frame, or one beyond the bound."""
+    """The peer sent an invalid frame, or one over the limit."""
 
 
 class Frame(NamedTuple):
     """One message.
 
     Args:
-        kind: what it says.
-        id: of the task or process it is about, 0 for none.
+        kind: its meaning.
+        id: of its task or process, 0 for none.
         body: JSON, or nothing.
         seconds: how long a task may run, else 0.
-        tenant: whose task it is, as 16 bytes.
+        tenant: owner of the task, as 16 bytes.
     """
 
     kind: Kind
@@ -52,26 +52,26 @@ class Frame(NamedTuple):
     tenant: bytes = NO_TENANT
 
     def encode(self) -> bytes:
-        """The frame as it travels."""
+        """Return the frame as bytes."""
         return HEADER.pack(len(self.body), self.kind, self.id, self.seconds, self.tenant) + self.body
 
 
 def dump(value: Any) -> bytes:
-    """A body from a value.
+    """Return a value as a body.
 
     Raises:
-        TypeError, ValueError, RecursionError: JSON cannot hold the value.
+        TypeError, ValueError, RecursionError: the value is not JSON.
     """
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def load(body: bytes) -> Any:
-    """The value that `dump` wrote."""
+    """Return the value that `dump` wrote."""
     return json.loads(body)
 
 
 def _parse(header: bytes | bytearray, limit: int) -> tuple[int, Frame]:
-    """The length of the body that follows a header, and the frame without it."""
+    """Return the length of the body that follows a header, and the frame without its body."""
     length, kind, ident, seconds, tenant = HEADER.unpack_from(header)
     if length > limit:
         raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
@@ -82,7 +82,7 @@ def _parse(header: bytes | bytearray, limit: int) -> tuple[int, Frame]:
 
 
 class FrameReader:
-    """Cuts a stream into frames.
+    """Splits a stream into frames.
 
     Args:
         limit: largest body, in bytes.
@@ -93,10 +93,10 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that these bytes complete.
+        """Yield the frames that these bytes complete.
 
         Raises:
-            FrameError: the stream cannot be read on.
+            FrameError: the stream is invalid.
         """
         buffer = self._buffer
         buffer += data
@@ -111,10 +111,10 @@ class FrameReader:
 
 
 def receive(sock: socket.socket, limit: int) -> Frame | None:
-    """The next frame of a blocking socket, None where the peer has closed it.
+    """Return the next frame of a blocking socket; None if the peer has closed it.
 
     Raises:
-        FrameError: what came is no frame.
+        FrameError: the frame is invalid.
         OSError: the connection broke.
     """
     header = _receive_exactly(sock, HEADER.size)

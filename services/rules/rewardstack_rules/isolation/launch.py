@@ -1,4 +1,4 @@
-"""Starts the supervisor, and ties its life to the processes that use it: `prepare`."""
+"""Starts the supervisor, and binds its lifetime to the processes that use it: `prepare`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.supervisor import EXIT_BROKEN, SOCKET_NAME
 
 START_SECONDS = 60
-"""How long the supervisor may take to load its entry."""
+"""Timeout for the supervisor to load its entry."""
 
 SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux."""
@@ -30,17 +30,17 @@ INHERITED = frozenset(
         *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8"),
     }
 )
-"""Variables that the supervisor and all below it inherit, beside `LC_*` and those that the configuration names."""
+"""Variables that the supervisor and its children inherit, besides `LC_*` and those in the configuration."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Home:
-    """A private directory for one supervisor, and the lifeline that says whether anybody still needs it.
+    """A private directory for one supervisor, and a lifeline that shows whether any process still needs it.
 
-    The lifeline is a pipe: every process forked from this one holds its write end, the supervisor reads the other. When
-    the last of them has gone, however it went, the supervisor sees the end of the pipe, ends and removes the directory.
-    That is made when the first supervisor is started, in TMPDIR, or in /tmp if that is too long for a socket's path.
+    The lifeline is a pipe: every process forked from this one holds its write end, the supervisor reads the other end.
+    When the last of them ends for any reason, the supervisor sees the end of the pipe, exits and removes the directory.
+    The first start creates the directory in TMPDIR, or in /tmp if that is too long for a socket's path.
 
     Args:
         config: what is isolated.
@@ -56,10 +56,10 @@ class Home:
         self._lifeline, self._users = os.pipe()
 
     def start(self) -> None:
-        """Starts the supervisor, unless there is one; returns when it takes tasks.
+        """Start the supervisor unless it is running; return when it accepts tasks.
 
         Raises:
-            ConfigError: the entry cannot be run; the message says why.
+            ConfigError: the entry cannot be run; the message has the reason.
             UnreachableError: the supervisor did not start in time.
         """
         with self._lock():
@@ -72,21 +72,21 @@ class Home:
                 raise
 
     def close(self) -> None:
-        """This process needs the supervisor no more; only `IsolationClient`s of a closed home fail."""
+        """Release the supervisor in this process; later calls of an `IsolationClient` for this home fail."""
         os.close(self._users)
         os.close(self._lifeline)
         _homes.pop(self.config, None)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """One process at a time."""
+        """Create the directory, and lock it against other processes."""
         self.directory.mkdir(mode=0o700, exist_ok=True)
         with open(self.directory / "lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
                 yield
             finally:
-                fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile has it open, too
+                fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a process forked in between has it open, too
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -106,16 +106,16 @@ class Home:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise UnreachableError(f"{self.config.entry} in isolation: no start within {START_SECONDS} s") from error
+            raise UnreachableError(f"supervisor of {self.config.entry}: no start within {START_SECONDS} s") from error
         message = done.stdout.decode(errors="replace").strip()
         if done.returncode == EXIT_BROKEN:
             raise ConfigError(f"entry: {self.config.entry} cannot be run: {message}", "entry")
         if done.returncode != 0:
-            raise UnreachableError(f"{self.config.entry} in isolation: no start (status {done.returncode})")
+            raise UnreachableError(f"supervisor of {self.config.entry}: no start (exit status {done.returncode})")
 
 
 def _environment(named: Collection[str]) -> dict[str, str]:
-    """Return the supervisor's environment: what is inherited, and what it takes to import the same and fork safely."""
+    """Return the supervisor's environment: inherited variables, and those for the same imports and safe forks."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -123,7 +123,7 @@ def _environment(named: Collection[str]) -> dict[str, str]:
     }
     fixed = dict.fromkeys(ONE_THREAD, "1")
     fixed["PYTHONPATH"] = os.pathsep.join(sys.path)
-    fixed["PYTHONHASHSEED"] = "0"  # the same task gives the same result in every child of every server
+    fixed["PYTHONHASHSEED"] = "0"  # the same task has the same result in every child of every server
     return kept | fixed
 
 
@@ -131,10 +131,10 @@ _homes: dict[IsolationConfig, Home] = {}
 
 
 def prepare(config: IsolationConfig) -> Home:
-    """Starts the supervisor for this configuration, if this process and its parents have not.
+    """Start the supervisor for this configuration, if this process and its parents have not.
 
-    Call it in the process that forks the others (gunicorn's `on_starting`): they inherit the home, so that all share
-    one supervisor, which ends when the last of them has gone. A single process need not call it.
+    Call it in the process that forks the others (gunicorn's `on_starting`): they inherit the home and share one
+    supervisor, which ends with the last of them. A single process need not call it.
 
     Args:
         config: what is isolated.
@@ -152,7 +152,7 @@ def prepare(config: IsolationConfig) -> Home:
 
 
 def home_of(config: IsolationConfig) -> Home:
-    """The home for this configuration, made here or inherited; a new one has no supervisor yet."""
+    """Return the home for this configuration; create it, without a supervisor, if there is none."""
     if config not in _homes:
         _homes.setdefault(config, Home(config))
     return _homes[config]

@@ -1,4 +1,4 @@
-"""What a process of the isolation does to itself: ties its life to its parent's, limits itself, loads functions."""
+"""Helpers of isolated processes: lifetime, limits, CPU time, and loading of functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Share of a core: who asks for one and has had less has waited for others."""
+"""Share of a core: a runnable process that got less has waited for others."""
 
 NICE = 19
-"""How far slow children stand back: a fast one beside them gets 98 % of a core."""
+"""Niceness of slow children: a fast one on the same core gets 98 % of it."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -32,26 +32,26 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """The kernel kills this process when its parent dies; if the parent is gone already, this one ends now."""
+    """Have the kernel kill this process when its parent dies; exit now if it is already dead."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
 
 
 def adopt_orphans() -> None:
-    """Children of a child that died become this process's own, so that it can reap them."""
+    """Make this process the parent of orphans below it, so that it can reap them."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reap_orphans() -> None:
-    """Reaps the children of this process that have ended."""
+    """Reap the children of this process that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0] != 0:
             pass
 
 
 def end_children() -> None:
-    """Kills and reaps every child of this process; where it adopts orphans, all that was below them as well."""
+    """Kill and reap every child of this process; if it adopts orphans, all descendants."""
     me = str(os.getpid())
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -63,22 +63,22 @@ def end_children() -> None:
 
 
 def limit_memory(extra_bytes: int) -> None:
-    """The address space may grow by this much; no core files; the kernel's OOM killer takes this process first."""
+    """Limit the growth of the address space, disable core files, and let the OOM killer prefer this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     bound = pages * resource.getpagesize() + extra_bytes
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):  # some sandboxes forbid it; the limit above holds all the same
+    with contextlib.suppress(OSError):  # some sandboxes forbid it; the limit above still applies
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def peak_bytes() -> int:
-    """The most resident memory this process has had."""
+    """Return the peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def cpu_seconds(pid: int) -> float:
-    """Seconds that a process has been on a core; 0 where it has ended."""
+    """Return the CPU seconds of a process; 0 if it has ended."""
     clock = ctypes.c_int()
     if _LIBC.clock_getcpuclockid(pid, ctypes.byref(clock)) != 0:
         return 0.0
@@ -88,30 +88,30 @@ def cpu_seconds(pid: int) -> float:
 
 
 def state(pid: int) -> str:
-    """What a process does, as a letter (proc_pid_stat(5)); empty where there is none.
+    """Return the state of a process as a letter (proc_pid_stat(5)); empty if there is no such process.
 
-    R: it is on a core or waits for one; D: it waits for a disk; T: it is stopped.
+    R: it runs or waits for a core; D: it waits for a disk; T: it is stopped.
     """
     return next(iter(_stat(pid)), "")
 
 
 def _stat(pid: int | str) -> list[str]:
-    """State, parent and what follows them in proc_pid_stat(5); empty where there is no such process."""
+    """Return the fields of proc_pid_stat(5) from the state on; empty if there is no such process."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
 
 
 def close_from(lowest: int) -> None:
-    """Closes every file descriptor from this one on."""
+    """Close every file descriptor from `lowest` on."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) >= lowest:
-            with contextlib.suppress(OSError):  # the one that listed them is closed by now
+            with contextlib.suppress(OSError):  # the descriptor of the listing is already closed
                 os.close(int(name))
 
 
 def silence(*streams: int) -> None:
-    """Points these file descriptors at nothing."""
+    """Redirect these file descriptors to /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in streams:
         os.dup2(null, stream)
@@ -119,7 +119,7 @@ def silence(*streams: int) -> None:
 
 
 def load_function(path: str) -> Callable[..., Any]:
-    """The function that `module:function` names.
+    """Import the function that `module:function` names.
 
     Raises:
         ImportError, AttributeError: there is none; or whatever the module raises while it is imported.

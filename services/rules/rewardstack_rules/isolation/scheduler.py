@@ -1,13 +1,13 @@
-"""Who runs when: queues, lanes, deadlines, children.
+"""Schedules tasks: queues, lanes, deadlines, children.
 
-A task waits in the fast queue until one of the fast children is free. One that still runs after `slow_after`, though it
-had its share of a core, leaves the fast lane: its child stands back and a fresh child takes the place. At most `slow`
-tasks run so; a task beyond them is killed and waits in the slow queue, to start over when a place is free. A task's
-seconds count only while it has a child, in whichever lane, so that no task runs out of time because of others.
+A task waits in the fast queue until a fast child is free. If it still runs after `slow_after`, although it got its
+share of a core, it leaves the fast lane: its child gets a lower priority, and a fresh child replaces it. At most `slow`
+tasks run in the slow lane; a further one is killed and waits in the slow queue, to start over when a place is free. A
+task's time runs only while it has a child, in either lane, so that other tasks cannot cause a timeout.
 
 A child belongs to the tenant of its first task, and ends when another tenant needs its place: a fresh one is forked.
-A tenant without a child gets the place of one that is idle, or has served its tenant for `TURN`; a tenant that needs
-a further child gets that of one that has been idle for `LINGER`, which is about what a fork costs.
+A tenant without a child gets the place of one that is idle, or has served its tenant for `TURN`. A tenant that needs
+a further child gets the place of one that has been idle for `LINGER`, which is about the cost of a fork.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
 MAX_FAILURES = 8
-"""Zygotes or children in a row that ended before they took a task, after which the scheduler gives up."""
+"""Consecutive zygotes or children that ended before they were ready, after which the scheduler gives up."""
 
 PAUSE = 0.05
 """Seconds before the next start; doubles with each failure."""
@@ -37,16 +37,16 @@ LINGER = 0.02
 """Seconds that an idle child is kept for its tenant while another tenant could use a further child."""
 
 SLACK = 0.001
-"""Seconds by which a timer may ring early."""
+"""Seconds by which a timer may fire early."""
 
 
 class Scheduler:
     """Runs tasks in children.
 
     Args:
-        config: the bounds.
+        config: the limits.
         loop: the supervisor's event loop.
-        on_ready: called once, when the first child takes tasks.
+        on_ready: called once, when the first child accepts tasks.
         on_broken: called with a message when no child can be started.
     """
 
@@ -73,28 +73,28 @@ class Scheduler:
         self.killed = self.timeouts = self.recycled = self.switched = self.zygotes = 0
 
     def start(self) -> None:
-        """Starts the zygote and, when it is ready, children."""
+        """Start the zygote; children follow when it is ready."""
         self.zygotes += 1
         self._zygote.start()
 
     def stop(self) -> None:
-        """Ends the zygote and every child."""
+        """Stop the zygote and every child."""
         self._zygote.stop()
 
     def submit(self, task: Task) -> None:
-        """Runs a task when its turn comes; its `reply` is called once, unless it is dropped before."""
+        """Queue a task; its `reply` is called once, unless the task is dropped before."""
         self._queue.append(task)
         self._dispatch()
 
     def drop(self, task: Task) -> None:
-        """Nobody waits for this task: it is not started, and ended if it is slow."""
+        """Cancel a task: do not start it, and stop it if it runs in the slow lane."""
         task.dropped = True
         task.body = b""
         if task.child is not None and task.child.lane is Lane.SLOW:
             self._retire(task.child)
 
     def stats(self) -> dict[str, int]:
-        """How many children are busy, how many tasks wait, and what has happened so far."""
+        """Return the numbers of children, busy children and waiting tasks, and the counters."""
         children = self._children.values()
         return {
             "children": len(children),
@@ -109,19 +109,19 @@ class Scheduler:
             "zygotes_total": self.zygotes,
         }
 
-    # what the zygote says
+    # notifications of the zygote
 
     def zygote_ready(self) -> None:
-        """Children can be forked."""
+        """Fork children, now that the zygote is ready."""
         self._zygote_ready = True
         self._fill()
 
     def zygote_broken(self, message: str) -> None:
-        """The entry cannot be loaded: no later zygote will do better."""
+        """Give up: the entry cannot be loaded, so another zygote would fail, too."""
         self._on_broken(message)
 
     def zygote_died(self) -> None:
-        """The zygote died and took all children along; their tasks are not to blame and start over."""
+        """Requeue the tasks of all children, which died with the zygote, and start another zygote."""
         children = list(self._children.values())
         self._children.clear()
         self._idle.clear()
@@ -132,20 +132,20 @@ class Scheduler:
         if self._zygote_ready:
             self._zygote_ready = False
         else:
-            self._count_failure("the zygote ended while it started")
+            self._count_failure("the zygote exited during startup")
         self._loop.call_later(self._pause(), self.start)
 
     def child_exited(self, ident: int) -> None:
-        """A child is dead and reaped."""
+        """Note that a child is dead and reaped."""
         child = self._children.get(ident)
         if child is not None:
             child.exited = True
             self._after_death(child)
 
-    # what children say
+    # notifications of children
 
     def child_frame(self, child: Child, frame: Frame) -> None:
-        """A child is ready, has a result, or is broken."""
+        """Handle a frame of a child: it is ready, has a result, or is broken."""
         if frame.kind is Kind.READY:
             self._failures = 0
             if self._on_ready is not None:
@@ -168,7 +168,7 @@ class Scheduler:
                 self._free(child)
 
     def child_disconnected(self, child: Child) -> None:
-        """A child's connection ended; whether its task was `killed` is known when the zygote confirms its death."""
+        """Note that a child's connection ended; the task gets its result when the zygote confirms the death."""
         child.disconnected = True
         if child.id in self._children:
             self._zygote.kill(child.id)
@@ -177,7 +177,7 @@ class Scheduler:
     # lanes
 
     def _free(self, child: Child) -> None:
-        """A child can take a task."""
+        """Give a free child its next task; retire a slow child if there is none."""
         if child.lane is Lane.FAST:
             child.freed_at = self._loop.time()
             self._idle.append(child)
@@ -190,7 +190,7 @@ class Scheduler:
             self._run(child, task)
 
     def _dispatch(self) -> None:
-        """Give idle children tasks of their tenants, and replace children where a tenant needs one of its own."""
+        """Give idle children tasks of their tenants, and replace children for tenants that have none."""
         for child in [*self._idle]:
             if (task := self._task_for(child)) is not None:
                 self._idle.remove(child)
@@ -209,17 +209,17 @@ class Scheduler:
         return None if tenant is None else self._queue.pop(tenant)
 
     def _served(self) -> set[bytes | None]:
-        """The tenants that have a fast child."""
+        """Return the tenants that have a fast child."""
         return {child.tenant for child in self._children.values() if child.lane is Lane.FAST}
 
     def _missing(self) -> int:
-        """How many tenants wait that have no child, beyond those for which fresh children start."""
+        """Return the number of waiting tenants without a child, minus the fresh children."""
         served = self._served()
         fresh = sum(child.lane is Lane.FAST and child.tenant is None for child in self._children.values())
         return sum(tenant not in served for tenant in self._queue.waiting()) - fresh
 
     def _lacking(self) -> int:
-        """How many idle children, none of which has a task to do, should be replaced for other tenants."""
+        """Return how many of the idle children should be replaced for other tenants."""
         waiting = self._queue.waiting()
         if not waiting:
             return 0
@@ -240,11 +240,11 @@ class Scheduler:
 
     def _run(self, child: Child, task: Task) -> None:
         child.run(task)
-        patience = min(task.seconds, self._config.slow_after) if child.lane is Lane.FAST else task.seconds
-        child.alarm = self._loop.call_later(patience, self._ring, child, task)
+        timeout = min(task.seconds, self._config.slow_after) if child.lane is Lane.FAST else task.seconds
+        child.alarm = self._loop.call_later(timeout, self._on_timer, child, task)
 
-    def _ring(self, child: Child, task: Task) -> None:
-        """A task may have run for `slow_after`, or for all its seconds."""
+    def _on_timer(self, child: Child, task: Task) -> None:
+        """Handle the timer of a task: move it to the slow lane, stop it at its deadline, or wait longer."""
         left = task.seconds - child.elapsed()
         owed = child.owed(self._config.slow_after) if child.lane is Lane.FAST else 0.0
         if task.dropped:
@@ -253,7 +253,7 @@ class Scheduler:
             self.timeouts += 1
             self._kill(child, TIMEOUT)
         elif owed > SLACK:
-            child.alarm = self._loop.call_later(min(owed, left), self._ring, child, task)
+            child.alarm = self._loop.call_later(min(owed, left), self._on_timer, child, task)
         elif child.lane is Lane.FAST and self._count(Lane.SLOW) >= self._config.slow:
             self._requeue(child, task, slow=True)
             self._retire(child)
@@ -262,10 +262,10 @@ class Scheduler:
                 child.lane = Lane.SLOW
                 self._zygote.renice(child.id)
                 self._fill()
-            child.alarm = self._loop.call_later(left, self._ring, child, task)
+            child.alarm = self._loop.call_later(left, self._on_timer, child, task)
 
     def _requeue(self, child: Child, task: Task, slow: bool) -> None:
-        """A task starts over, with the seconds that it has left."""
+        """Queue a task to start over, with its remaining seconds."""
         task.seconds -= child.elapsed()
         child.release()
         if task.dropped:
@@ -283,7 +283,7 @@ class Scheduler:
         return sum(child.lane is lane for child in self._children.values())
 
     def _fill(self) -> None:
-        """As many children as there should be: all fast ones, and slow ones for tasks that wait."""
+        """Start missing children: all fast ones, and slow ones for waiting tasks."""
         if not self._zygote_ready or self._pausing:
             return
         for _ in range(self._config.fast - self._count(Lane.FAST)):
@@ -299,7 +299,7 @@ class Scheduler:
         child.connect(self._loop, self._zygote)
 
     def _finish(self, child: Child, result: bytes) -> None:
-        """A task has its result."""
+        """Send the result of a child's task, unless the task was dropped."""
         task = child.task
         child.release()
         if task is not None and not task.dropped:
@@ -311,7 +311,7 @@ class Scheduler:
         self._retire(child)
 
     def _retire(self, child: Child) -> None:
-        """A child ends, and another takes its place."""
+        """End a child, and start another one in its place."""
         child.release()
         child.close()
         if self._children.pop(child.id, None) is not None:
@@ -321,17 +321,17 @@ class Scheduler:
         self._fill()
 
     def _after_death(self, child: Child) -> None:
-        """Replaces a child that died by itself, once its last frames are read and the zygote has seen it dead."""
+        """Replace a child that died, once its last frames are read and the zygote has reaped it."""
         if child in self._idle:
             self._idle.remove(child)
         if not (child.disconnected and child.exited):
             return
         if not child.was_ready:
-            self._count_failure("a child ended while it started")
+            self._count_failure("a child exited during startup")
         if child.task is not None and child.task.child_died:
             self._kill(child, KILLED)
         elif child.task is not None:
-            child.task.child_died = True  # who killed the child is not known, so the task gets one more
+            child.task.child_died = True  # the cause of the death is unknown, so the task gets one more child
             self._requeue(child, child.task, slow=child.lane is Lane.SLOW)
         self._retire(child)
 
@@ -352,7 +352,7 @@ class Scheduler:
 
 
 def _next(queue: deque[Task]) -> Task | None:
-    """The next task that somebody waits for."""
+    """Return the next task that was not dropped; None if there is none."""
     while queue:
         task = queue.popleft()
         if not task.dropped:

@@ -1,8 +1,8 @@
-"""The process that server processes talk to: queues their tasks, keeps their deadlines, ends when they are all gone.
+"""The process to which server processes send tasks: queues them, enforces deadlines, and ends with the last client.
 
-`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` puts itself into the background, below a
-process that watches over it (`watch`), and returns when tasks are taken; otherwise it says why not on standard output
-and exits with `EXIT_BROKEN`.
+`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` goes into the background, below a process
+that watches it (`watch`), and returns when it accepts tasks. If it cannot, it prints the reason on standard output and
+exits with `EXIT_BROKEN`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rewardstack_rules.isolation.watch import beat, fork_watched
 SOCKET_NAME = "socket"
 
 EXIT_BROKEN = 64
-"""Exit status where the entry cannot be run."""
+"""Exit status if the entry cannot be run."""
 
 EXIT_DIED = 70
-"""Exit status where the supervisor died while it started."""
+"""Exit status if the supervisor died during startup."""
 
-TAKES_TASKS = "ready"
+READY = "ready"
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Client(FrameConnection):
     """The connection of one server process.
 
     Args:
-        server: whose pool runs its tasks.
+        server: its pool runs the tasks.
     """
 
     def __init__(self, server: Supervisor) -> None:
@@ -50,13 +50,13 @@ class Client(FrameConnection):
         self._tasks: dict[int, Task] = {}
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody waits for its tasks."""
+        """Drop all tasks of this client."""
         for task in self._tasks.values():
             self._server.pool.drop(task)
         self._tasks.clear()
 
     def frame_received(self, frame: Frame) -> None:
-        """The server process wants something."""
+        """Handle a frame of the server process."""
         if frame.kind in (Kind.TASK, Kind.BRIEF):
             self._submit(frame)
         elif frame.kind is Kind.DROP:
@@ -85,8 +85,8 @@ class Supervisor:
         directory: holds the socket; only this user may enter it.
         lifeline: read end of a pipe whose write end every server process holds.
         config: what children run.
-        status: where to say that tasks are taken, or why not; closed then.
-        pulse: where signs of life go (`watch.beat`).
+        status: pipe for the startup result; closed after it.
+        pulse: pipe for heartbeats (`watch.beat`).
     """
 
     def __init__(self, directory: Path, lifeline: int, config: IsolationConfig, status: int, pulse: int) -> None:
@@ -104,7 +104,7 @@ class Supervisor:
         self.pool = Scheduler(config, self._loop, self._ready.set, self._give_up)
 
     async def run(self) -> None:
-        """Serves until every server process is gone, or the entry turns out not to run."""
+        """Serve until every server process has ended, or the entry cannot be run."""
         beat(self._loop, self._pulse)
         self._loop.add_signal_handler(signal.SIGTERM, self._end.set)
         self._loop.add_signal_handler(signal.SIGCHLD, reap_orphans)
@@ -119,19 +119,19 @@ class Supervisor:
             if self._deserted:
                 shutil.rmtree(self._directory, ignore_errors=True)
         if self._broken:
-            logger.error("the isolation of %s ends: %s", self.config.entry, self._broken)
-            self._tell(self._broken)
+            logger.error("the supervisor of %s stops: %s", self.config.entry, self._broken)
+            self._report(self._broken)
 
     async def _serve(self) -> None:
         path = self._directory / SOCKET_NAME
         server = await self._loop.create_unix_server(lambda: Client(self), path)
-        self._tell(TAKES_TASKS)
+        self._report(READY)
         await self._end.wait()
         server.close()
         path.unlink(missing_ok=True)
 
     def _leave(self) -> None:
-        """No server process is left, so none needs the directory."""
+        """End, and have the directory removed: no server process is left."""
         self._deserted = True
         self._end.set()
 
@@ -139,8 +139,8 @@ class Supervisor:
         self._broken = message
         self._end.set()
 
-    def _tell(self, message: str) -> None:
-        """Hands the process in the foreground its message."""
+    def _report(self, message: str) -> None:
+        """Send the startup result to the foreground process."""
         if self._status >= 0:
             os.write(self._status, message.encode(errors="backslashreplace"))
             os.close(self._status)
@@ -159,16 +159,16 @@ async def _supervise(directory: Path, lifeline: int, config: IsolationConfig, st
 
 
 def main() -> None:
-    """Goes into the background; the foreground waits for the news and exits with it."""
+    """Run the supervisor in the background; exit the foreground with the startup result."""
     directory, lifeline, config = Path(sys.argv[1]), int(sys.argv[2]), IsolationConfig.from_json(sys.argv[3])
     logging.basicConfig(level=logging.INFO)
-    news, status = os.pipe()
+    result, status = os.pipe()
     if os.fork():
         os.close(status)
-        message = os.read(news, 4096).decode()
+        message = os.read(result, 4096).decode()
         print(message)
-        raise SystemExit(0 if message == TAKES_TASKS else EXIT_BROKEN if message else EXIT_DIED)
-    os.close(news)
+        raise SystemExit(0 if message == READY else EXIT_BROKEN if message else EXIT_DIED)
+    os.close(result)
     os.setsid()
     silence(1)
     pulse = fork_watched(f"the supervisor of {config.entry}")

@@ -1,4 +1,4 @@
-"""Whose turn it is: `TenantQueue` holds the tasks that wait, each tenant's in order."""
+"""`TenantQueue`: waiting tasks of tenants that take turns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rewardstack_rules.isolation.child_link import Task
 
 
 class TenantQueue:
-    """Tasks that wait for a child of their tenant's.
+    """Tasks that wait for a child of their tenant, in order for each tenant.
 
-    Tenants take turns: one that had a task taken goes to the end. Tasks that were dropped are skipped.
+    Tenants take turns: after a task is popped, its tenant moves to the end. Dropped tasks are skipped.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class TenantQueue:
         return (task for tasks in self._waiting.values() for task in tasks if not task.dropped)
 
     def append(self, task: Task) -> None:
-        """Add a task behind the others of its tenant."""
+        """Add a task after the others of its tenant."""
         self._waiting.setdefault(task.tenant, deque()).append(task)
 
     def appendleft(self, task: Task) -> None:
@@ -29,7 +29,7 @@ class TenantQueue:
         self._waiting.setdefault(task.tenant, deque()).appendleft(task)
 
     def pop(self, tenant: bytes) -> Task | None:
-        """Return the next task of a tenant, which is not dropped; None if it has none."""
+        """Return the next task of a tenant that is not dropped; None if there is none."""
         tasks = self._waiting.pop(tenant, deque())
         while tasks:
             task = tasks.popleft()
@@ -49,7 +49,7 @@ class TenantQueue:
         return [*self._waiting]
 
     def turn(self, served: Collection[bytes | None]) -> bytes | None:
-        """Return the tenant whose turn it is; None if nobody waits.
+        """Return the next tenant; None if no task waits.
 
         Args:
             served: tenants that have a child; the others come first.

@@ -1,7 +1,7 @@
-"""Notices a process that is there and does nothing: stopped, or stuck in its code or in the kernel.
+"""Detects hung processes: stopped, or stuck in their code or in the kernel.
 
-`Watchdog` counts how long a process has been silent. The supervisor keeps one over its zygote, and the process that
-forked the supervisor keeps one over that (`fork_watched`); whoever uses a supervisor that is ended so finds it dead.
+`Watchdog` counts how long a process has been silent. The supervisor watches its zygote, and the process that forked the
+supervisor watches the supervisor (`fork_watched`). Clients of a supervisor that is killed this way see it as dead.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rewardstack_rules.isolation.process import (
 )
 
 TICK = 1.0
-"""Seconds after which somebody who said nothing was silent once."""
+"""Seconds without a heartbeat that count as one silent tick."""
 HUNG_TICKS = 4
-"""Ticks of silence after which a process is taken for hung."""
+"""Silent ticks after which a process counts as hung."""
 BEAT = 0.5
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 
 PULSE_FD = 3
 
@@ -37,14 +37,14 @@ logger = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """How long a process has been silent though it could speak.
+    """Counts how long a process has sent no heartbeat although it could.
 
-    Counted are turns of the one who watches, not seconds, so that nothing is taken for hung after both were stopped, as
-    in a machine that slept. A turn in which the process waited for a core or for a disk is not counted.
+    It counts ticks of the watching process, not seconds, so that a process does not count as hung after both were
+    stopped, e.g. by a suspended machine. Ticks in which the process waited for a core or a disk are not counted.
 
     Args:
-        pid: the process; of the same user, and not reaped before this ends.
-        ticks: turns of silence after which it is hung.
+        pid: the process; of the same user, and not reaped while it is watched.
+        ticks: silent ticks after which it is hung.
     """
 
     def __init__(self, pid: int, ticks: int = HUNG_TICKS) -> None:
@@ -54,11 +54,11 @@ class Watchdog:
         self._then, self._cpu_then = time.monotonic(), cpu_seconds(pid)
 
     def heard(self) -> None:
-        """Notes a sign of life."""
+        """Reset the count after a heartbeat."""
         self._silent = 0
 
     def is_hung(self) -> bool:
-        """Whether the process is hung; asked once a turn in which nothing was heard of it."""
+        """Count a silent tick, and return whether the process is hung; call it once per tick without a heartbeat."""
         now, cpu = time.monotonic(), cpu_seconds(self._pid)
         starved = cpu - self._cpu_then < FAIR_SHARE * (now - self._then)
         self._then, self._cpu_then = now, cpu
@@ -68,27 +68,27 @@ class Watchdog:
 
 
 def beat(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
-    """Gives signs of life from now on.
+    """Send heartbeats from now on.
 
     Args:
-        loop: as long as its turns come round, it lives.
+        loop: the event loop that sends them while it is not blocked.
         pulse: write end of a pipe, non-blocking.
     """
-    with contextlib.suppress(BlockingIOError):  # the other one is stopped, which is no reason to stop
+    with contextlib.suppress(BlockingIOError):  # the watching process is stopped; continue
         os.write(pulse, b".")
     loop.call_later(BEAT, beat, loop, pulse)
 
 
 def fork_watched(what: str) -> int:
-    """Goes on in a new process; this one kills that, with all below it, when it is hung, and ends with it.
+    """Continue in a forked process; the original one watches it, kills it if it hangs, and ends with it.
 
-    Where this process is killed, the new one dies with it: nothing runs unwatched.
+    If the original process is killed, the new one dies with it: nothing runs unwatched.
 
     Args:
-        what: names the new process in the log.
+        what: name of the new process in the log.
 
     Returns:
-        What the new process gives to `beat`.
+        The pipe that the new process passes to `beat`.
     """
     heard, pulse = os.pipe()
     watcher, pid = os.getpid(), os.fork()
@@ -101,14 +101,14 @@ def fork_watched(what: str) -> int:
     os.dup2(heard, PULSE_FD)
     close_from(PULSE_FD + 1)
     if _falls_silent(PULSE_FD, Watchdog(pid)):
-        logger.error("%s is hung: killed after %g s of silence, to be replaced", what, HUNG_TICKS * TICK)
+        logger.error("%s hung: killed after %g s without a heartbeat, will be replaced", what, HUNG_TICKS * TICK)
         os.kill(pid, signal.SIGKILL)
-    end_children()  # it, and what was below it
+    end_children()  # the process and its descendants
     os._exit(0)
 
 
 def _falls_silent(heard: int, watchdog: Watchdog) -> bool:
-    """Waits until the process at the other end is hung, or, which is False, has ended."""
+    """Wait until the watched process hangs (return True) or ends (return False)."""
     poll = select.poll()
     poll.register(heard, select.POLLIN)
     while True:

@@ -2,8 +2,8 @@
 
 It has imported the entry, runs one thread and blocks. Commands come from the supervisor, one message each:
 `["fork", id, niced]` with the child's socket, `["kill", id]`, `["renice", id]`, `["ping", 0]`. It answers `["ready"]`
-or `["broken", why]` once, then `["exited", id]` for every child that has ended, and `["alive"]` to a ping. It ends with
-the supervisor.
+or `["broken", reason]` once, then `["exited", id]` for every child that has ended, and `["alive"]` to a ping. It ends
+with the supervisor.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 
 class Zygote:
-    """Forks, kills and reaps.
+    """Forks, kills and reaps children.
 
     Args:
         control: socket to the supervisor.
         config: what children run.
-        entry: the function, None where children import it themselves.
+        entry: the function; None if children import it themselves.
     """
 
     def __init__(self, control: socket.socket, config: IsolationConfig, entry: Entry | None) -> None:
@@ -49,35 +49,35 @@ class Zygote:
             end.setblocking(False)
 
     def serve(self) -> None:
-        """Obeys until the supervisor is gone."""
+        """Handle commands and exits of children until the supervisor closes the socket."""
         signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
-        self._tell("ready")
+        self._send("ready")
         while True:
             ready = {fd for fd, _ in poll.poll()}
             if self._wake.fileno() in ready:
                 self._wake.recv(4096)
                 self._reap()
-            if self._control.fileno() in ready and not self._obey():
+            if self._control.fileno() in ready and not self._handle_command():
                 return
 
-    def _tell(self, *words: Any) -> None:
+    def _send(self, *words: Any) -> None:
         self._control.send(json.dumps(words).encode())
 
-    def _obey(self) -> bool:
-        """Takes one command; False where the supervisor is gone."""
+    def _handle_command(self) -> bool:
+        """Handle one command; return False if the supervisor has closed the socket."""
         message, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1)
         if not message:
             return False
         command, ident, *rest = json.loads(message)
         if command == "ping":
-            self._tell("alive")
+            self._send("alive")
         elif command == "fork":
             self._fork(ident, socket.socket(fileno=fds[0]), niced=rest[0])
-        elif ident in self._pids:  # else it has ended and is reaped
+        elif ident in self._pids:  # otherwise it has ended and is reaped
             if command == "kill":
                 os.kill(self._pids[ident], signal.SIGKILL)
             else:
@@ -90,7 +90,7 @@ class Zygote:
             pid = os.fork()
         except OSError:
             sock.close()
-            self._tell("exited", ident)
+            self._send("exited", ident)
             return
         if pid == 0:
             self._turn_into_child(sock, niced, parent)
@@ -98,7 +98,7 @@ class Zygote:
         self._pids[ident] = pid
 
     def _turn_into_child(self, sock: socket.socket, niced: bool, zygote: int) -> NoReturn:
-        """Whatever happens, the forked process never returns into the zygote's loop."""
+        """Run the child in the forked process; exit on any error, and never return to the zygote's loop."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -107,7 +107,7 @@ class Zygote:
             become_child(sock, self._config, self._entry, self._confinement, zygote)
         except (BrokenPipeError, ConnectionResetError):
             os._exit(0)  # the supervisor has dropped this child
-        except BaseException:  # noqa: BLE001 - it ends here, whatever it is
+        except BaseException:  # noqa: BLE001 - the process ends after any error
             sys.excepthook(*sys.exc_info())
             os._exit(1)
 
@@ -118,11 +118,11 @@ class Zygote:
                 ident = idents.get(pid)
                 if ident is not None:
                     del self._pids[ident]
-                    self._tell("exited", ident)
+                    self._send("exited", ident)
 
 
 def main() -> None:
-    """`python -m rewardstack_rules.isolation.zygote FD PARENT CONFIG`: what the supervisor runs."""
+    """Run the zygote: `python -m rewardstack_rules.isolation.zygote FD PARENT CONFIG`, started by the supervisor."""
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with_parent(int(sys.argv[2]))
     config = IsolationConfig.from_json(sys.argv[3])
@@ -135,8 +135,8 @@ def main() -> None:
         control.send(json.dumps(["broken", describe(error)]).encode())
         raise SystemExit(1) from error
     if len(os.listdir("/proc/self/task")) > 1:
-        logger.warning("%s starts threads when it is imported; forks of it may hang: use preload=False", config.entry)
-    gc.freeze()  # children share what is there; their collectors leave it alone
+        logger.warning("importing %s starts threads, so forked children may hang; use preload=False", config.entry)
+    gc.freeze()  # children share these objects; their garbage collectors skip them
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         Zygote(control, config, entry).serve()
 

@@ -1,4 +1,4 @@
-"""The supervisor's end of the zygote: starts it, commands it, notices its end, and that it is hung."""
+"""The supervisor's end of the zygote: starts it, sends commands, and detects that it died or hangs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ logger = logging.getLogger(__name__)
 
 
 class ZygoteOwner(Protocol):
-    """The one who hears what the zygote says: the scheduler."""
+    """Receives the notifications of the zygote: the scheduler."""
 
     def zygote_ready(self) -> None:
-        """The zygote takes commands."""
+        """Handle that the zygote accepts commands."""
 
     def zygote_broken(self, message: str) -> None:
-        """The zygote cannot load the entry, and has ended."""
+        """Handle that the zygote could not load the entry and has ended."""
 
     def zygote_died(self) -> None:
-        """The zygote died, and its children with it."""
+        """Handle that the zygote died, and its children with it."""
 
     def child_exited(self, ident: int) -> None:
-        """This child is dead and reaped."""
+        """Handle that a child is dead and reaped."""
 
 
 class ZygoteLink:
-    """One zygote at a time.
+    """Runs one zygote at a time.
 
     Args:
         config: what children run.
-        owner: hears what the zygote says.
+        owner: receives the notifications of the zygote.
         loop: the supervisor's event loop.
     """
 
@@ -56,7 +56,7 @@ class ZygoteLink:
         self._watchdog: Watchdog | None = None
 
     def start(self) -> None:
-        """Starts a zygote; the owner hears when it is ready."""
+        """Start a zygote; the owner is notified when it is ready."""
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = [sys.executable, "-m", "rewardstack_rules.isolation.zygote"]
@@ -71,19 +71,19 @@ class ZygoteLink:
         self._watch(self._watchdog)
 
     def fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
-        """A new child on this socket."""
+        """Fork a child that uses this socket."""
         self._command(["fork", ident, niced], [sock.fileno()])
 
     def kill(self, ident: int) -> None:
-        """Ends a child, if it has not ended."""
+        """Kill a child unless it has ended."""
         self._command(["kill", ident])
 
     def renice(self, ident: int) -> None:
-        """Makes a child stand back."""
+        """Lower the priority of a child."""
         self._command(["renice", ident])
 
     def stop(self) -> None:
-        """Kills the zygote, every child and whatever these started, and reaps them all."""
+        """Kill and reap the zygote, every child and everything that they started."""
         if self._control is not None:
             self._loop.remove_reader(self._control)
             self._control.close()
@@ -93,14 +93,14 @@ class ZygoteLink:
             self._process.kill()
             self._process.wait()
             self._process = None
-        end_children()  # the zygote's are the supervisor's now, and so are programs that a function left behind
+        end_children()  # the supervisor has adopted the zygote's children, and programs that a function left behind
 
     def _watch(self, watchdog: Watchdog) -> None:
-        """Asks for a sign of life, again and again, as long as this is the watchdog of the zygote that runs."""
+        """Ping the zygote every tick while this is its watchdog; replace it if it hangs."""
         if watchdog is not self._watchdog or self._control is None:
             return
         if watchdog.is_hung():
-            logger.error("the zygote of %s is hung: killed, to be replaced", self._config.entry)
+            logger.error("the zygote of %s hung: killed, will be replaced", self._config.entry)
             self._lose(self._control)
             return
         self._command(["ping", 0])
@@ -111,7 +111,7 @@ class ZygoteLink:
             return
         try:
             socket.send_fds(self._control, [json.dumps(words).encode()], fds or [])
-        except OSError:  # dead; or stopped, which serves nobody either (BlockingIOError)
+        except OSError:  # dead, or stopped (BlockingIOError)
             self._loop.call_soon(self._lose, self._control)
 
     def _listen(self) -> None:

@@ -1,21 +1,21 @@
-"""Large evaluations as jobs: taken by the reward server, scored in chunks by workers, kept in a Redis that persists.
+"""Large evaluations as jobs: accepted by the reward server, scored in chunks by workers, kept in a persistent Redis.
 
-Redis Queue (RQ) carries the chunks to the workers, and gives at least once. What is true of a job stands in the job's
-own data: a chunk is scored until one result of it is committed, and only the first commit of a chunk counts, so each
-item appears once in the result. A chunk that got lost on its way, with its worker or with RQ's list, is sent again.
+Redis Queue (RQ) delivers the chunks to workers at least once. The job's own data is authoritative: a chunk is delivered
+until one result of it is committed, and only the first commit of a chunk counts, so each item appears once in the
+result. A chunk that is lost in transit, with its worker or with RQ's list, is sent again.
 
 | module | |
 | --- | --- |
-| `store` | what the server does: takes a job, tells its state, streams its results, cancels it |
-| `ledger` | what a worker does: begins, renews, puts off and commits a chunk |
-| `scripts` | the steps that both take in Redis, each of them atomic |
-| `delivery` | RQ: what is queued, and what a worker will run of it |
+| `store` | the server's side: accepts a job, returns its state, streams its results, cancels it |
+| `ledger` | the worker's side: starts, renews, postpones and commits a chunk |
+| `scripts` | the atomic steps of both in Redis |
+| `delivery` | RQ: queued chunks, and the only function that a worker runs |
 | `chunk` | the function that RQ runs |
-| `background` | chunks that wait for models, beside the worker's own |
-| `lease`, `sweeper` | notice that a worker is gone, and send its chunk again |
+| `background` | chunks that wait for models, in threads |
+| `lease`, `sweeper` | detect that a worker died, and send its chunk again |
 | `worker` | the process |
-| `limits` | what one API key may have in the queue |
-| `audit` | who had what scored when, in the log |
+| `limits` | limits of one API key in the queue |
+| `audit` | log of who submitted what when |
 
-No HTTP enters: `http.protocols.jobs` and `.upload` call the store.
+This package does not use HTTP: `http.protocols.jobs` and `.upload` call the store.
 """

@@ -1,4 +1,4 @@
-"""Chunks that wait for models, in threads beside a worker's own, which scores rules meanwhile."""
+"""Runs chunks that wait for models in threads, while the worker's main thread scores rules."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import suppress
 from rewardstack.errors import ServiceError
 
 MODEL_CHUNKS = 4
-"""Chunks for models that a worker has at the same time, beside one for rules."""
+"""Chunks for models that a worker runs at the same time, in addition to one for rules."""
 
 log = logging.getLogger(__name__)
 
 
 class Background:
-    """Runs work in threads; for one thread that starts it.
+    """Runs work in threads; only one thread may start it.
 
     Args:
-        limit: how much of it runs at the same time.
+        limit: number of threads.
     """
 
     def __init__(self, limit: int = MODEL_CHUNKS) -> None:
@@ -27,15 +27,15 @@ class Background:
         self._running: dict[threading.Thread, Callable[[], None]] = {}
 
     def has_room(self) -> bool:
-        """Return whether `start` would start something."""
+        """Return whether another thread may be started."""
         return len(self._running) < self._limit
 
     def start(self, work: Callable[[], object], give_up: Callable[[], None]) -> bool:
-        """Start `work`; return whether there was room.
+        """Start `work` in a thread; return False if the limit is reached.
 
         Args:
-            work: what is run; what it raises is logged.
-            give_up: undoes the claim to what has not ended when the worker must end.
+            work: called in the thread; its exceptions are logged.
+            give_up: releases the claim to work that is unfinished when the worker must end.
         """
         if not self.has_room():
             return False
@@ -45,13 +45,13 @@ class Background:
         return True
 
     def finish(self) -> None:
-        """Wait until all has ended; give up what has not if a signal ends the worker meanwhile."""
+        """Wait for all threads; if a signal ends the worker, give up unfinished work."""
         try:
             for thread in list(self._running):
                 thread.join()
         except BaseException:
             for give_up in list(self._running.values()):
-                with suppress(ServiceError):  # then its lease ends by itself
+                with suppress(ServiceError):  # its lease expires by itself
                     give_up()
             raise
 
@@ -59,6 +59,6 @@ class Background:
         try:
             work()
         except Exception:
-            log.exception("a chunk is left to another worker")
+            log.exception("a chunk failed; another worker will retry it")
         finally:
             del self._running[threading.current_thread()]

@@ -1,15 +1,15 @@
-"""What a worker does for one chunk: `run`, which RQ calls by its name.
+"""Processes one chunk in a worker: `run`, which RQ calls by name.
 
-| what happened | what becomes of the chunk |
+| event | effect on the chunk |
 | --- | --- |
 | every sample has a score | committed |
-| the infrastructure failed some | put off; these alone are tried again; after the last attempt all is committed |
-| what the run may spend is spent | all is committed: what was scored, and what failed by it |
+| the infrastructure failed some | postponed; only these are tried again; after the last attempt all is committed |
+| the run's budget is used up | everything is committed: scored samples, and those that failed for it |
 | a sample is malformed | that one is `unscored`, the others are scored |
 | scoring a sample raises, or it cannot be read | that one is `failed`, the others are scored |
-| its samples wait for a model | scored in a thread beside the worker's, or left in `MODEL_QUEUE` until one is free |
+| its samples wait for a model | scored in a background thread, or left in `MODEL_QUEUE` until one is free |
 | its job is canceled, or another worker has it | dropped |
-| the worker ends | another begins it; after `MOST_DEATHS` such ends its samples are `failed` |
+| the worker dies | another worker starts it; after `MOST_DEATHS` deaths its samples are `failed` |
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5
-"""Workers that may be lost over one chunk."""
+"""Workers that may die during one chunk."""
 FIRST_DELAY, DELAY_FACTOR, LONGEST_DELAY = 5.0, 4.0, 300.0
-"""Seconds before the first further attempt; each later one waits longer by the factor."""
+"""Seconds before the first retry; each later one waits longer by the factor."""
 QUEUE_RETRIES = 30
-"""Further attempts to reach the queue, a second apart: a worker waits while Redis starts again, and loses nothing."""
+"""Retries to reach the queue, a second apart: a worker waits while Redis restarts, and loses nothing."""
 
 log = logging.getLogger(__name__)
 
 
 class Workshop(NamedTuple):
-    """What a worker works with.
+    """The objects that a worker uses.
 
     Args:
-        evaluator: what scores.
-        ledger: which chunks are whose.
-        retries: further attempts for a chunk of which the infrastructure failed something.
-        delivery: where chunks are sent that there is no room for.
-        background: those that wait for models.
+        evaluator: scores samples.
+        ledger: assigns chunks to workers.
+        retries: retries of a chunk after failures of the infrastructure.
+        delivery: for chunks that exceed the capacity of this worker.
+        background: threads for chunks that wait for models.
     """
 
     evaluator: Evaluator
@@ -65,7 +65,7 @@ class Workshop(NamedTuple):
 
 @lru_cache(maxsize=1)
 def workshop() -> Workshop:
-    """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
+    """Return the objects of this process, from its environment; all chunks share them to keep caches warm."""
     settings = Settings.from_env()
     evaluator = Evaluator(settings, load_registry(settings.function_files, settings.code), counters)
     redis = connect(settings.queue_url, QUEUE_RETRIES)
@@ -73,11 +73,11 @@ def workshop() -> Workshop:
 
 
 def run(job_id: str, number: int) -> None:
-    """Scores a chunk, or begins to in a thread if it waits for models; does nothing if nobody needs it any more.
+    """Score a chunk, in a background thread if it waits for models; do nothing if it is no longer needed.
 
     Args:
         job_id: the job's name.
-        number: the chunk's, from 0.
+        number: of the chunk, from 0.
 
     Raises:
         ServiceError: the queue did not answer; the chunk is sent again.
@@ -94,13 +94,13 @@ def run(job_id: str, number: int) -> None:
 
 
 def _work(shop: Workshop, chunk: Chunk) -> None:
-    """Scores a chunk that is this worker's."""
+    """Score a chunk that this worker holds, and commit or postpone it."""
     started = time.monotonic()
     with Lease(shop.ledger, chunk) as lease:
         try:
             replies, over_budget = _replies(shop, chunk, lease.is_held)
         except UnwantedError:
-            _tell(chunk, (), "dropped", time.monotonic() - started)
+            _log_outcome(chunk, (), "dropped", time.monotonic() - started)
             return
         failed = [at for at in chunk.wanted if replies[at]["status"] == "failed"]
         if failed and not over_budget and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
@@ -109,11 +109,11 @@ def _work(shop: Workshop, chunk: Chunk) -> None:
             shop.ledger.put_off(chunk, _delay(chunk.put_off), done)
         else:
             outcome = shop.ledger.commit(chunk, replies)
-    _tell(chunk, replies, outcome, time.monotonic() - started)
+    _log_outcome(chunk, replies, outcome, time.monotonic() - started)
 
 
 def _replies(shop: Workshop, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
-    """What is said of each sample, known from an earlier attempt or found now; whether the run's budget is spent."""
+    """Return a reply for each sample, old ones included, and whether the run's budget is used up."""
     requests, over_budget = list(chunk.wanted.values()), False
     try:
         if chunk.deaths >= MOST_DEATHS:
@@ -130,7 +130,7 @@ def _replies(shop: Workshop, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Re
 def _score(
     evaluator: Evaluator, requests: Sequence[Request], tenant: str, is_wanted: IsWanted
 ) -> tuple[list[Score], bool]:
-    """The scores, and whether the run's budget is spent; where a sample is at fault, it alone goes without."""
+    """Return the scores, and whether the run's budget is used up; bisect to isolate a sample that raises."""
     try:
         return evaluator.score(requests, limit=None, tenant=tenant, is_wanted=is_wanted), False
     except UnwantedError:
@@ -155,7 +155,7 @@ def _delay(put_off: int) -> float:
     return min(FIRST_DELAY * DELAY_FACTOR**put_off, LONGEST_DELAY)
 
 
-def _tell(chunk: Chunk, replies: Sequence[Record], outcome: str, seconds: float) -> None:
+def _log_outcome(chunk: Chunk, replies: Sequence[Record], outcome: str, seconds: float) -> None:
     fields = {
         "job_id": chunk.keys.job_id,
         "chunk": chunk.number,

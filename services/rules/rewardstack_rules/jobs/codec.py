@@ -1,7 +1,6 @@
-"""Chunks as bytes: compressed lines of JSON, a line a sample.
+"""Chunks as bytes: compressed lines of JSON, one per sample.
 
-What is read back is what the queue holds by then, so each line is read by itself: one that cannot be read costs no
-other.
+The queue may return corrupt data, so each line is parsed separately: an unreadable line does not affect others.
 """
 
 from __future__ import annotations
@@ -16,37 +15,37 @@ from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
-"""Level of compression: text shrinks to a third or less at the speed of a network."""
+"""Compression level: text shrinks to a third or less at network speed."""
 LOST = Score.failed("what the queue holds of it cannot be read")
-"""The score in place of a sample, or of its result, that nobody can read back."""
+"""The score for a sample, or a result, that cannot be read back."""
 
 Sample = Request | Score
-"""A sample, or its score where there is nothing to be scored."""
+"""A sample, or its score if it cannot be scored."""
 T = TypeVar("T")
 
 
 def pack_input(requests: Sequence[Request]) -> bytes:
-    """A chunk's samples."""
+    """Return a chunk's samples as bytes."""
     return _pack(map(fields_of, requests))
 
 
 def unpack_input(data: bytes | None, size: int) -> list[Sample]:
-    """The samples that `pack_input` was given.
+    """Return the samples that `pack_input` packed.
 
     Args:
-        data: what there is; None for nothing.
-        size: how many there were.
+        data: the bytes; None if there are none.
+        size: number of samples.
     """
     return _unpack(data, size, _sample, lambda at: LOST)
 
 
 def pack_partial(done: Mapping[int, Mapping[str, Any]]) -> bytes:
-    """What is known of some of a chunk's samples, by their position in it."""
+    """Return the replies for some of a chunk's samples, by position, as bytes."""
     return zlib.compress(json.dumps({str(at): reply for at, reply in done.items()}).encode(), LEVEL)
 
 
 def unpack_partial(data: bytes) -> dict[int, dict[str, Any]]:
-    """What `pack_partial` was given; nothing where it cannot be read, so that all is scored anew."""
+    """Return the replies that `pack_partial` packed; empty if unreadable, so that all samples are scored again."""
     try:
         found = json.loads(zlib.decompress(data))
         return {int(at): reply for at, reply in found.items() if _is_reply(reply)}
@@ -55,17 +54,17 @@ def unpack_partial(data: bytes) -> dict[int, dict[str, Any]]:
 
 
 def pack_result(start: int, replies: Iterable[Mapping[str, Any]]) -> bytes:
-    """A chunk's result: a line of JSON for each sample, with its position in the job as `index`."""
+    """Return a chunk's result as bytes: a line of JSON per sample, with its position in the job as `index`."""
     return _pack({"index": start + at, **reply} for at, reply in enumerate(replies))
 
 
 def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
-    """The lines that `pack_result` made, each with its end; for one that cannot be read one that says so.
+    """Return the lines that `pack_result` packed, with line ends; a `failed` line replaces an unreadable one.
 
     Args:
-        data: its bytes.
-        start: as `pack_result` had it.
-        size: how many there were.
+        data: the bytes.
+        start: as in `pack_result`.
+        size: number of lines.
     """
 
     def line(text: bytes, at: int) -> bytes:
@@ -78,7 +77,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
 
 
 def fields_of(request: Request) -> Any:
-    """What stands for a sample; a text says why there is none."""
+    """Return the fields of a sample in JSON types; an error text if it is nested too deeply."""
     if any(map(is_deep, (request.solution_str, request.ground_truth, request.extra_info))):
         return TOO_DEEP
     return request.data_source, request.solution_str, request.ground_truth, request.extra_info
@@ -86,7 +85,7 @@ def fields_of(request: Request) -> Any:
 
 def _sample(text: bytes, at: int) -> Sample:
     match json.loads(text):
-        case str(complaint) if complaint == TOO_DEEP:
+        case str(error) if error == TOO_DEEP:
             return Score.unscored(TOO_DEEP)
         case [str(source), solution, reference, extra]:
             return Request(source, solution, reference, extra)
@@ -106,7 +105,7 @@ def _line(record: Any) -> bytes:
 
 
 def _unpack(data: bytes | None, size: int, read: Callable[[bytes, int], T], lost: Callable[[int], T]) -> list[T]:
-    """What `read` makes of each line, by its position; `lost` where there is none or it cannot be read."""
+    """Return `read` of each line and its position; `lost` for lines that are missing or unreadable."""
     try:
         lines = zlib.decompress(data or b"").split(b"\n")
     except zlib.error:

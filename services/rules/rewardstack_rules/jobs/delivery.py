@@ -1,4 +1,4 @@
-"""RQ as the carrier of chunks: what is put into its queue, and the only thing that a worker runs out of it."""
+"""Delivers chunks through RQ: the queues, and the only function that workers run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rewardstack_rules.jobs.link import RedisClient
 
 QUEUE = "rewardstack"
 MODEL_QUEUE = f"{QUEUE}-models"
-"""Where workers put chunks that wait for models, if they have as many of these as they may."""
+"""Queue for chunks that wait for models, beyond the capacity of the worker that got them."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_SECONDS = 3600
-"""How long a chunk may be worked on; the pipeline's own deadlines come long before."""
+"""Timeout of a chunk; the pipeline's deadlines are much shorter."""
 KEPT_SECONDS = 3600
-"""How long RQ keeps what it knows of a run that raised."""
+"""How long RQ keeps the record of a run that raised."""
 BATCH = 1000
 """Chunks that are sent to Redis at a time."""
 
@@ -32,15 +32,15 @@ Chunk = tuple[str, int]
 
 
 class ChunkJob(Job):
-    """What RQ calls a job: one delivery of one chunk.
+    """An RQ job: one delivery of one chunk.
 
-    RQ imports and calls whatever a queue's entry names. This one calls `FUNCTION` and no callbacks, so that writing to
-    the queue's Redis is not enough to run code in a worker.
+    RQ imports and calls any function that a queue entry names. This class calls only `FUNCTION` and no callbacks, so
+    that write access to the queue's Redis does not suffice to run code in a worker.
     """
 
     @property
     def func(self) -> Callable[..., Any]:
-        """The function.
+        """The function to call: always `FUNCTION`.
 
         Raises:
             ConfigError: the entry names another one.
@@ -51,16 +51,16 @@ class ChunkJob(Job):
         return found
 
     def restore(self, raw_data: dict[Any, Any]) -> None:
-        """Reads the entry, but for the names of callbacks."""
+        """Read the entry, but ignore its callbacks."""
         super().restore(raw_data)
         self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = None
 
 
 class Delivery:
-    """The queue for all chunks, and the one for those that wait for models.
+    """The queue for all chunks, and the queue for those that wait for models.
 
     Args:
-        redis: where they are.
+        redis: holds the queues.
     """
 
     def __init__(self, redis: RedisClient) -> None:
@@ -70,26 +70,26 @@ class Delivery:
         ]
 
     def send(self, chunks: Iterable[Chunk]) -> None:
-        """Has a worker run `chunk.run` for each of these; a chunk that is sent twice does no harm."""
+        """Queue `chunk.run` for each of these chunks; sending one twice is harmless."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
             self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
 
     def send_to_models(self, chunk: Chunk) -> None:
-        """Sends a chunk to the next worker that has room for one that waits for models."""
+        """Queue a chunk for the next worker that has capacity for model chunks."""
         self.queues[1].enqueue_many([self._entry(*chunk)])
 
     def count(self) -> int:
-        """How many chunks no worker has taken yet."""
+        """Return the number of queued chunks."""
         return sum(queue.count for queue in self.queues)
 
     def waiting(self) -> set[Chunk]:
-        """The chunks that no worker has taken yet."""
+        """Return the queued chunks."""
         found = (ident.split("-") for queue in self.queues for ident in self._idents(queue, 0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
-        """Seconds that the chunk at the head of a queue has waited since it was sent there; 0 where none waits."""
+        """Return the longest wait of a chunk at the head of a queue, in seconds; 0 if none waits."""
         return max(map(self._longest_wait, self.queues))
 
     def _longest_wait(self, queue: Queue) -> float:
@@ -101,7 +101,7 @@ class Delivery:
 
     @staticmethod
     def _idents(queue: Queue, first: int, last: int) -> list[str]:
-        """RQ's names of some entries, as far as they are texts at all; RQ itself would stop at one that is none."""
+        """Return RQ's names of some entries, even malformed ones, at which RQ itself would raise."""
         found: list[Any] = queue.connection.lrange(queue.key, first, last)
         return [bytes(ident).decode(errors="replace") for ident in found]
 

@@ -1,7 +1,7 @@
-"""A job that was answered with 202 is on the queue's disk.
+"""Ensures that a job is on the queue's disk before the server replies 202.
 
-Redis 7.2 is asked to say so (WAITAOF). An older one has no such command: it must write before it answers
-(`appendfsync always`). A Redis that keeps nothing, or that evicts, is no queue.
+Redis 7.2 can confirm it (WAITAOF). An older one must write before it answers (`appendfsync always`). A Redis without
+persistence, or with eviction, cannot be a queue.
 """
 
 from __future__ import annotations
@@ -18,38 +18,36 @@ OPTIONS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
 
 
 def confirm_written(redis: RedisClient) -> None:
-    """Returns when all that was written so far is on the disk.
+    """Wait until everything that was written so far is on the disk.
 
     Raises:
-        UnreachableError: it is not, or cannot be; the message says which option of Redis is wrong.
+        UnreachableError: it is not, or cannot be; the message names the wrong option of Redis.
         RedisError: the queue does not answer.
     """
     options = _options(redis)
     if options.get("appendonly", "yes") != "yes":
-        raise UnreachableError(
-            "the queue keeps nothing on disk, so no job is taken; start its Redis with appendonly yes"
-        )
+        raise UnreachableError("the queue does not persist: no job is accepted; start its Redis with appendonly yes")
     if options.get("maxmemory", "0") != "0" and options.get("maxmemory-policy", "noeviction") != "noeviction":
-        raise UnreachableError("the queue evicts, so no job is taken; start its Redis with maxmemory-policy noeviction")
+        raise UnreachableError("the queue evicts: no job is accepted; start its Redis with maxmemory-policy noeviction")
     if options.get("appendfsync") == "always":
         return
     try:
-        # Whatever connection it has: what is written now comes after all that was written before.
+        # On any connection, this write comes after everything that was written before.
         pipeline = redis.pipeline(transaction=False).incr(MARK).execute_command("WAITAOF", 1, 0, WAIT_MS)
         [_, [local, _]] = pipeline.execute()
     except ResponseError as error:
         if "unknown command" not in str(error):
             raise
         raise UnreachableError(
-            "the queue answers before it has written, so no job is taken; start its Redis with appendfsync always, "
-            "or take Redis 7.2"
+            "the queue answers before it has written: no job is accepted; start its Redis with appendfsync always, "
+            "or use Redis 7.2"
         ) from error
     if not local:
         raise UnreachableError(f"the queue did not write to its disk within {WAIT_MS / 1000:g} s")
 
 
 def _options(redis: RedisClient) -> dict[str, str]:
-    """Those of `OPTIONS` that the queue tells; a hosted one may tell none."""
+    """Return the values of `OPTIONS`; empty if the queue, such as a hosted one, does not reveal them."""
     try:
         return {name: redis.config_get(name)[name] for name in OPTIONS}
     except ResponseError:

@@ -1,4 +1,4 @@
-"""Whether the queue has heard of a worker lately."""
+"""Checks whether a worker has reported to the queue recently."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rewardstack_rules.jobs.link import RedisClient, reaching
 
 
 def problem(redis: RedisClient, host: str, pids: Collection[int] | None = None) -> str:
-    """What is wrong with a worker; empty where the queue has heard of it within the last `SILENCE` seconds.
+    """Return the problem with a worker; empty if it has reported to the queue within the last `SILENCE` seconds.
 
     Args:
         redis: of the queue.
-        host: that it runs on, as that knows itself.
-        pids: process ids, of which its own is one; None for any worker of that host.
+        host: its host name.
+        pids: process ids that include its own; None for any worker of that host.
 
     Raises:
         ServiceError: the queue does not answer.
@@ -25,4 +25,4 @@ def problem(redis: RedisClient, host: str, pids: Collection[int] | None = None) 
     known = [name for name in heard if name.rpartition("-")[0] == host]
     if known if pids is None else any(f"{host}-{pid}" in known for pid in pids):
         return ""
-    return "the queue has not heard of this worker"
+    return "the queue has no recent heartbeat of this worker"

@@ -1,4 +1,4 @@
-"""The files by which a container's probes find out how a worker is: their command starts no interpreter.
+"""Heartbeat files of a worker, for a container's probes, whose commands start no interpreter.
 
 `services/stack/services_table.py` has the commands.
 """
@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 ALIVE = "alive"
-"""Touched as long as the worker runs, whether or not the queue answers."""
+"""Touched while the worker runs, whether or not the queue answers."""
 READY = "ready"
-"""Touched as long as the queue answers."""
+"""Touched while the queue answers."""
 
 log = logging.getLogger(__name__)
 
@@ -24,14 +24,14 @@ def heartbeat_dir() -> Path:
 
 
 def reset() -> None:
-    """Remove the files of an earlier worker in the same place."""
+    """Remove the files of an earlier worker."""
     with suppress(OSError):
         for name in (ALIVE, READY):
             (heartbeat_dir() / name).unlink(missing_ok=True)
 
 
 def beat(name: str) -> None:
-    """Touch a file. Workers of other users on this machine may own the directory: that is no error.
+    """Touch a file; ignore errors, because another user's worker may own the directory.
 
     Args:
         name: `ALIVE` or `READY`.
@@ -40,4 +40,4 @@ def beat(name: str) -> None:
         heartbeat_dir().mkdir(exist_ok=True)
         (heartbeat_dir() / name).touch()
     except OSError as error:
-        log.debug("no heartbeat: %s", error)
+        log.debug("cannot write the heartbeat: %s", error)

@@ -1,4 +1,4 @@
-"""While a worker works on a chunk, it says so; when it stops saying so, the chunk is sent to another."""
+"""Renews the lease of a chunk while a worker scores it; when the lease expires, another worker gets the chunk."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 
 
 class Lease:
-    """Renews a chunk's lease as long as it is entered.
+    """A context manager that renews a chunk's lease.
 
     Args:
-        ledger: which chunks are whose.
-        chunk: this worker's.
+        ledger: stores the leases.
+        chunk: of this worker.
     """
 
     def __init__(self, ledger: Ledger, chunk: Chunk) -> None:
@@ -28,7 +28,7 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def is_held(self) -> bool:
-        """Return whether the chunk is still this worker's: no other has it, and its job has not been canceled."""
+        """Return whether this worker still holds the chunk: no other has it, and its job is not canceled."""
         return not self._lost.is_set()
 
     def __enter__(self) -> Lease:
@@ -47,4 +47,4 @@ class Lease:
                     self._lost.set()
                     return
             except ServiceError as error:
-                log.warning("a chunk's lease is not renewed: %s", error)
+                log.warning("cannot renew the lease of a chunk: %s", error)

@@ -1,4 +1,4 @@
-"""Jobs as a worker sees them: chunks that are begun, kept, put off, committed."""
+"""The worker's view of jobs: start, renew, postpone and commit chunks."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 from rewardstack_rules.jobs.state import COUNTED, read_state
 
 LEASE = 10.0
-"""Seconds that a chunk stays a worker's of which nothing is heard."""
+"""Seconds after which a worker that does not renew a chunk loses it."""
 LONGEST_REASON = 500
-"""Characters of what a job says is wrong with all its samples."""
+"""Characters of a job's error that applies to all its samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk that is this worker's.
+    """A chunk that this worker holds.
 
     Args:
         keys: of its job.
         number: in the job, from 0.
         start: position of its first sample in the job.
-        samples: its samples; the score of one that cannot be scored.
-        done: what an earlier attempt found, by position in the chunk.
-        begun: how often it was begun, this time included.
-        put_off: how often an attempt of it ended without a result.
+        samples: its samples; for one that cannot be scored, its score.
+        done: replies of an earlier attempt, by position in the chunk.
+        begun: number of attempts, including this one.
+        put_off: number of attempts that were postponed without a result.
         holder: the name of this attempt.
     """
 
@@ -50,23 +50,23 @@ class Chunk:
 
     @property
     def settled(self) -> dict[int, Record]:
-        """What is said of samples that need not be scored, by position in the chunk."""
+        """Replies for samples that need not be scored, by position in the chunk."""
         return {**{at: score_record(one) for at, one in enumerate(self.samples) if isinstance(one, Score)}, **self.done}
 
     @property
     def wanted(self) -> dict[int, Request]:
-        """The samples that are to be scored, by position in the chunk."""
+        """Samples to be scored, by position in the chunk."""
         settled = self.settled
         return {at: one for at, one in enumerate(self.samples) if at not in settled and isinstance(one, Request)}
 
     @property
     def deaths(self) -> int:
-        """How many workers were lost over it."""
+        """Number of workers that died during this chunk."""
         return self.begun - 1 - self.put_off
 
 
 class Ledger:
-    """The chunks of one queue; for any thread. Its methods raise `ServiceError` where the queue does not answer.
+    """The chunks of one queue; thread-safe. Its methods raise `ServiceError` if the queue does not answer.
 
     Args:
         redis: of the queue.
@@ -80,7 +80,7 @@ class Ledger:
         self._commit = redis.register_script(scripts.COMMIT)
 
     def begin(self, job_id: str, number: int) -> Chunk | None:
-        """The chunk; None where it needs nobody: it has a result, or a worker, or its job has ended."""
+        """Claim a chunk; return None if it has a result or another worker, or if its job has ended."""
         with reaching():
             tenant = self._redis.hget(OPEN, job_id)
             if tenant is None:
@@ -97,34 +97,34 @@ class Ledger:
         return Chunk(keys, number, start, unpack_input(data, size), done, int(begun), int(put_off), holder)
 
     def renew(self, chunk: Chunk) -> bool:
-        """Keeps the chunk for another `LEASE`; whether it is still this worker's."""
+        """Renew the lease of a chunk; return whether this worker still holds it."""
         return bool(self._call(self._renew, chunk, chunk.holder, LEASE))
 
     def put_off(self, chunk: Chunk, delay: float, done: Mapping[int, Record]) -> None:
-        """Gives the chunk back, to be tried again after `delay` seconds for what is not in `done`."""
+        """Postpone a chunk by `delay` seconds; the next attempt scores what is not in `done`."""
         self._call(self._put_off, chunk, chunk.holder, delay, pack_partial(done))
 
     def hand_back(self, chunk: Chunk) -> None:
-        """Gives the chunk back, as if it had not been begun."""
+        """Return a chunk to the queue without counting the attempt."""
         self._call(self._put_off, chunk, chunk.holder, 0, "")
 
     def commit(self, chunk: Chunk, replies: Sequence[Record]) -> str:
-        """Makes `replies` the chunk's result.
+        """Commit `replies` as the result of a chunk.
 
         Returns:
-            `committed`, or `duplicate` where it has one already, or `dropped` where its job has ended.
+            `committed`, `duplicate` if it already has a result, or `dropped` if its job has ended.
         """
         counts = Counter(reply["status"] for reply in replies)
         counts["cached"] = sum(reply["cached"] for reply in replies)
         pairs = [part for name in COUNTED for part in (name, counts[name])]
-        blamed = _blamed(replies)
-        outcome, *ended = self._call(self._commit, chunk, pack_result(chunk.start, replies), *blamed, *pairs)
+        common = _common_error(replies)
+        outcome, *ended = self._call(self._commit, chunk, pack_result(chunk.start, replies), *common, *pairs)
         for values in ended:
-            self._tell_end(chunk.keys, values)
+            self._log_end(chunk.keys, values)
         return str(outcome.decode())
 
     @staticmethod
-    def _tell_end(keys: JobKeys, values: Sequence[bytes | None]) -> None:
+    def _log_end(keys: JobKeys, values: Sequence[bytes | None]) -> None:
         with reading():
             state = read_state(keys.job_id, values)
         if state is not None and state.ended is not None:
@@ -137,8 +137,8 @@ class Ledger:
             return script(chunk.keys.of_scripts(), [chunk.keys.job_id, chunk.number, *arguments])
 
 
-def _blamed(replies: Sequence[Record]) -> tuple[str, str]:
-    """The option of `extra_info` that is wrong in every one of a chunk's samples, and how; empty where none is."""
+def _common_error(replies: Sequence[Record]) -> tuple[str, str]:
+    """Return the option of `extra_info` that is invalid in every sample, and the reason; empty if there is none."""
     field = str(replies[0].get("field", ""))
     if not field.startswith(OPTIONS) or any(reply.get("field") != field for reply in replies):
         return "", ""

@@ -1,4 +1,4 @@
-"""What one API key may have in the queue at most; on an open server all clients together."""
+"""Limits of one API key in the queue; on an open server, of all clients together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Limits:
 
     Args:
         open_jobs: jobs that have not ended.
-        queue_bytes: samples and results, compressed as the queue holds them.
+        queue_bytes: compressed bytes of samples and results.
     """
 
     open_jobs: int | None
@@ -21,11 +21,11 @@ class Limits:
 
 
 class LimitReached(Exception):
-    """A tenant has as much in the queue as it may.
+    """A tenant has reached a limit of the queue.
 
     Args:
-        setting: which limit it is.
-        message: names it, and the remedy.
+        setting: of the limit.
+        message: the limit and the remedy.
     """
 
     def __init__(self, setting: str, message: str) -> None:
@@ -34,18 +34,18 @@ class LimitReached(Exception):
 
 
 class NeverFits(LimitReached):
-    """A job alone is more than its tenant may have: no waiting helps."""
+    """A single job exceeds the limit of its tenant, so waiting does not help."""
 
 
 def too_many(most: int | None) -> LimitReached:
-    """The refusal of a further job of a tenant that has `most` open ones."""
+    """Return the error for another job of a tenant that has `most` open ones."""
     return LimitReached(
-        OPEN_JOBS, f"this key has {most} open jobs, and may have no more; wait for one to end, or cancel one"
+        OPEN_JOBS, f"this key has {most} open jobs, which is the limit; wait for one to end, or cancel one"
     )
 
 
 def too_large(most: int | None) -> LimitReached:
-    """The refusal of samples that do not fit into the `most` bytes of a tenant."""
+    """Return the error for samples that do not fit into the `most` bytes of a tenant."""
     why = (
         f"this key's samples and results may take {most} bytes of the queue, compressed, and there is no room for these"
     )
@@ -53,7 +53,7 @@ def too_large(most: int | None) -> LimitReached:
 
 
 def never_fits(most: int) -> NeverFits:
-    """The refusal of a job that alone has more than the `most` bytes of its tenant."""
+    """Return the error for a single job that exceeds the `most` bytes of its tenant."""
     return NeverFits(
         QUEUE_BYTES,
         f"these samples alone take more than the {most} bytes of the queue, compressed, that a key may have;"

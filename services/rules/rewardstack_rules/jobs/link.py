@@ -1,4 +1,4 @@
-"""The connection to the queue's Redis: what can go wrong with it, in the words of rewardstack's errors."""
+"""The connection to the queue's Redis; converts its errors to those of rewardstack."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from redis.retry import Retry
 from rewardstack.errors import OverloadError, UnreachableError
 
 RedisClient: TypeAlias = Any
-"""A `redis.Redis` that answers in bytes, which the types of redis-py cannot say."""
+"""A `redis.Redis` that returns bytes, which the types of redis-py cannot express."""
 
 TIMEOUT = 10.0
-"""Seconds that one attempt of a command may take."""
+"""Timeout of one attempt of a command, in seconds."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
 AWAY = "; see its log, and whether its disk is full"
-"""What helps where nothing answers: a Redis that cannot write ends."""
+"""Remedy if the queue does not answer: a Redis that cannot write exits."""
 PAUSE = 1.0
-"""Most seconds between two attempts."""
+"""Maximum seconds between two attempts."""
 
 
 def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient:
-    """A client for any thread; it connects when it is used.
+    """Return a thread-safe client; it connects when it is used.
 
     Args:
         url: of the queue's Redis.
-        retries: further attempts of a command that found no Redis, or lost it; they are `PAUSE` seconds apart.
-            A command may then have been carried out twice: all that are sent can bear it.
-        timeout: seconds that one attempt may take.
+        retries: retries of a command that did not reach Redis, or lost it; they are `PAUSE` seconds apart.
+            A command may then run twice, so all commands must be safe to repeat.
+        timeout: of one attempt, in seconds.
     """
     retry = Retry(ExponentialBackoff(cap=PAUSE, base=0.05), retries)
     return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
@@ -40,11 +40,11 @@ def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Within it the queue's errors are those of a service.
+    """Convert errors of Redis within the block to service errors.
 
     Raises:
         OverloadError: its memory is full.
-        UnreachableError: it does not answer, or refuses.
+        UnreachableError: it does not answer, or refuses a command.
     """
     try:
         yield
@@ -57,15 +57,15 @@ def reaching() -> Iterator[None]:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Within it sense is made of what the queue holds.
+    """Convert errors from parsing the queue's data within the block to `UnreachableError`.
 
     Raises:
-        UnreachableError: it holds what rewardstack did not write.
+        UnreachableError: the queue has data that rewardstack did not write.
     """
     try:
         yield
     except (LookupError, TypeError, ValueError, OverflowError) as error:
-        raise UnreachableError("the queue (REWARD_QUEUE_URL) holds what rewardstack did not write") from error
+        raise UnreachableError("the queue (REWARD_QUEUE_URL) has data that rewardstack did not write") from error
 
 
 def _first_line(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""What is counted of jobs: it stands in the queue's Redis, where all workers count, and is read when it is wanted."""
+"""Metrics of jobs; all workers count in the queue's Redis, which is read for each scrape."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from rewardstack_rules.jobs.link import connect, reaching, reading
 
 COUNTERS = {
     "rewardstack_jobs": (
-        "Jobs, by what happened to them.",
+        "Jobs, by event.",
         "event",
         "jobs_",
         ("submitted", "finished", "failed", "canceled"),
     ),
     "rewardstack_job_chunks": (
-        "Chunks of jobs: committed; committed before by another attempt; begun again; scored for a job that had ended.",
+        "Chunks of jobs: committed; committed before by another attempt; retried; scored for a job that had ended.",
         "event",
         "chunks_",
         ("committed", "duplicate", "retried", "dropped"),
     ),
-    "rewardstack_job_items": ("Samples of jobs, by how it ended.", "status", "items_", STATUSES),
+    "rewardstack_job_items": ("Samples of jobs, by status.", "status", "items_", STATUSES),
 }
-"""Each counter with its help, its label, the beginning of its fields in `COUNTS`, and what its label can be."""
+"""Each counter with its help, its label, the prefix of its fields in `COUNTS`, and the values of its label."""
 
 TIMEOUT = 2.0
-"""Seconds that the queue has: a scrape that waits longer would tell nothing at all."""
+"""Timeout of the queue, in seconds: a scrape that waits longer would fail entirely."""
 
 log = logging.getLogger(__name__)
 
 
 class JobsCollector(Collector):
-    """The counts of one queue. Every reward server on it tells the same: take one of them, not their sum.
+    """The metrics of one queue. All its reward servers report the same values: use one of them, not their sum.
 
     Args:
         url: of the queue's Redis.
@@ -49,16 +49,16 @@ class JobsCollector(Collector):
         self._delivery = Delivery(self._redis)
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, so that registering it asks the queue nothing."""
+        """Return nothing, so that registration does not query the queue."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """The counts of this moment; only that the queue is away where it does not answer."""
+        """Yield the current metrics; if the queue does not answer, only that it is down."""
         try:
             with reaching(), reading():
                 found = [*self._gauges(), *self._counters()]
         except ServiceError as error:
-            log.warning("jobs are not counted: %s", error)
+            log.warning("job metrics unavailable: %s", error)
             found = []
         yield GaugeMetricFamily("rewardstack_queue_up", "Whether the queue answers.", float(bool(found)))
         yield from found
@@ -70,11 +70,11 @@ class JobsCollector(Collector):
         jobs.add_metric(["queued"], max(0, total - running))
         yield jobs
         waiting = self._delivery.count()
-        yield GaugeMetricFamily("rewardstack_queue_chunks", "Chunks that no worker has taken yet.", waiting)
+        yield GaugeMetricFamily("rewardstack_queue_chunks", "Chunks in the queue.", waiting)
         oldest = self._delivery.longest_wait()
-        yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", "How long the first of them has waited.", oldest)
+        yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", "Wait of the oldest chunk in the queue.", oldest)
         workers = self._redis.zcard(WORKERS)
-        yield GaugeMetricFamily("rewardstack_job_workers", "Workers that were heard of lately.", workers)
+        yield GaugeMetricFamily("rewardstack_job_workers", "Workers with a recent heartbeat.", workers)
 
     def _counters(self) -> Iterable[Metric]:
         counts = {name.decode(): float(value) for name, value in self._redis.hgetall(COUNTS).items()}

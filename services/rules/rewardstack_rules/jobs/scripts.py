@@ -1,11 +1,11 @@
-"""What happens to a job in Redis, each step whole or not at all (https://redis.io/docs/latest/develop/programmability/).
+"""Atomic steps of jobs in Redis, as Lua scripts (https://redis.io/docs/latest/develop/programmability/).
 
-A job consists of `meta` (hash), `input` and `results` (hashes: chunk number to bytes), `partial` (of chunks that are
-tried again: what they have), `due` (sorted set: chunks without a result, by when somebody should look after them) and
-`tries` (hash: for each begun chunk how often it was begun, how often put off, who has it, and until when).
-Where a tenant's bytes are limited, `held` (sorted set: its jobs, by when what they hold is gone) and `bytes` (hash: how
-much each of them holds, and `all`) keep account of samples and results; a job is in neither or in both.
-Time is Redis' own, so the workers' clocks need not agree.
+A job consists of `meta` (hash), `input` and `results` (hashes: chunk number to bytes), `partial` (hash: results so far
+of chunks that are retried), `due` (sorted set: chunks without a result, by the time of the next check) and `tries`
+(hash: for each started chunk the number of attempts and of postponements, its holder, and the end of its lease).
+If a tenant's bytes are limited, `held` (sorted set: its jobs, by the time at which their data expires) and `bytes`
+(hash: bytes of each job, and `all`) account for samples and results; a job is in neither or in both.
+The scripts use the time of Redis, so the workers' clocks need not agree.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ FINISHING = (
 redis.call('HDEL', counts, '')
 """
 )
-"""Before what ends work or frees memory: Redis that is full refuses a script's first write, and this one needs none."""
+"""Prefix of scripts that end work or free memory: a full Redis refuses a script's first write unless it needs no
+memory."""
 
 TAKE = (
     PRELUDE
@@ -73,11 +74,10 @@ redis.call('EXPIRE', input, idle)
 return 1
 """
 )
-"""A chunk's samples are there, for as long as it takes the next to come; 0 where the tenant would hold more than it
-may."""
+"""Store a chunk's samples, which expire unless more follow; return 0 if the tenant would exceed its limit."""
 
 DISCARD = FINISHING + "release(id) redis.call('DEL', input)"
-"""What came of a job that does not exist yet is gone."""
+"""Delete the samples of a job that is not published yet."""
 
 PUBLISH = (
     PRELUDE
@@ -106,8 +106,8 @@ if tonumber(chunks) == 0 then close('finished') end
 return id .. ':' .. digest
 """
 )
-"""The job is there, with all its input; or what was submitted before under the same idempotency key; as `id:digest`;
-nothing where some of the input has expired; `too many` where the tenant has as many open jobs as it may."""
+"""Publish a job with all its input; return `id:digest`, of the earlier job if the idempotency key was used before.
+Return an empty string if some input has expired, and `too many` if the tenant has too many open jobs."""
 
 BEGIN = (
     FINISHING
@@ -126,8 +126,8 @@ return {begun, redis.call('HGET', tries, n .. ':put_off') or '0', redis.call('HG
   redis.call('HGET', partial, n) or '', redis.call('HGET', meta, 'starts'), redis.call('HGET', meta, 'items')}
 """
 )
-"""The chunk is this worker's: how often it was begun and put off, its input, what it has already, and where each chunk
-starts in how many samples; else nothing."""
+"""Claim a chunk; return the numbers of attempts and postponements, its input, its partial result, the starts of all
+chunks and the number of samples. Return false if it cannot be claimed."""
 
 RENEW = (
     FINISHING
@@ -139,7 +139,7 @@ redis.call('ZADD', due, 'XX', at(lease), n)
 return 1
 """
 )
-"""The chunk stays this worker's; 0 where it is not, or where the job has ended."""
+"""Renew the lease of a chunk; return 0 if the worker does not hold it, or if the job has ended."""
 
 PUT_OFF = (
     FINISHING
@@ -156,7 +156,7 @@ redis.call('ZADD', due, at(delay), n)
 return 1
 """
 )
-"""The chunk is nobody's until it is due again; what it has is kept. Without that it is as if it had not been begun."""
+"""Release a chunk until it is due again, and keep its partial result. Without one, do not count the attempt."""
 
 COMMIT = (
     FINISHING
@@ -192,10 +192,10 @@ end
 return {'committed'}
 """
 )
-"""The first result of a chunk is its result; the last chunk's ends the job, and tells how it stands then.
+"""Commit the first result of a chunk; the last chunk ends the job, and returns the job's state.
 
-`field` is wrong in every sample of the chunk, in `meta` in every sample so far; a job of several samples that ends so
-has failed for its `reason`."""
+`field` is invalid in every sample of the chunk; in `meta`, in every sample so far. If that is still so at the end of a
+job of several samples, the job has failed with `reason`."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
-"""No chunk of the job is begun or committed any more; 0 where it has ended already."""
+"""Cancel a job, so that no more chunks are started or committed; return 0 if it has already ended."""

@@ -1,4 +1,4 @@
-"""How a job stands."""
+"""The status of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Status = Literal["queued", "running", "finished", "failed", "canceled"]
 JOB_STATUSES: tuple[Status, ...] = ("queued", "running", "finished", "failed", "canceled")
 COUNTED = (*STATUSES, "cached")
 FIELDS = ("items", "state", "submitted", "started", "ended", "ttl", "error", *COUNTED)
-"""Fields of a job's `meta` that `read_state` is given, in order."""
+"""Fields of a job's `meta` for `read_state`, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,16 @@ class JobState:
 
     Args:
         job_id: its name.
-        status: `queued` until a chunk is begun, then `running`; `failed` where the infrastructure failed every item,
-            or where one option is wrong in every one of several.
-        items: how many it has.
-        statuses: how many of them are scored, by how it ended.
-        cached: how many of these were read from the cache.
-        submitted: when, in seconds since 1970.
-        started: when its first chunk was begun; None before.
-        ended: when it finished, failed or was canceled; None before.
+        status: `queued` until a chunk is started, then `running`; `failed` if the infrastructure failed every item, or
+            if the same option is invalid in every one of several items.
+        items: number of items.
+        statuses: number of scored items, by status.
+        cached: number of these that were read from the cache.
+        submitted: time of the submission, in seconds since 1970.
+        started: time of its first chunk; None before.
+        ended: time when it finished, failed or was canceled; None before.
         ttl: seconds that it is kept after its end.
-        error: which option is wrong in every item, and how; empty where none is.
+        error: the option that is invalid in every item, and the reason; empty if there is none.
     """
 
     job_id: str
@@ -48,20 +48,20 @@ class JobState:
 
     @property
     def done(self) -> int:
-        """How many items are scored."""
+        """Number of scored items."""
         return sum(self.statuses.values())
 
     @property
     def expires(self) -> float | None:
-        """When the job is forgotten, in seconds since 1970; None while it is not known."""
+        """Time when the job expires, in seconds since 1970; None before its end."""
         return None if self.ended is None else self.ended + self.ttl
 
 
 def read_state(job_id: str, values: Sequence[bytes | None]) -> JobState | None:
-    """The state that `FIELDS` have; None where there is no such job.
+    """Return the state in the values of `FIELDS`; None if there is no such job.
 
     Raises:
-        LookupError, ValueError: the fields hold something else.
+        LookupError, ValueError: the values are invalid.
     """
     fields = {name: value.decode() for name, value in zip(FIELDS, values, strict=True) if value is not None}
     if "items" not in fields:
@@ -82,7 +82,7 @@ def read_state(job_id: str, values: Sequence[bytes | None]) -> JobState | None:
 
 
 def _time(text: str) -> float:
-    """Seconds since 1970 that are a time."""
+    """Parse seconds since 1970; raise ValueError or OverflowError if they are not a valid time."""
     seconds = float(text)
     datetime.fromtimestamp(seconds, timezone.utc)
     return seconds

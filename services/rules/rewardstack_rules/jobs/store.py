@@ -1,4 +1,4 @@
-"""Jobs as the reward server sees them: taken, looked up, streamed, canceled."""
+"""The reward server's view of jobs: submit, look up, stream and cancel."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from rewardstack_rules.jobs.submission import Submission
 from rewardstack_rules.settings import Settings
 
 GRACE = 30.0
-"""Seconds after which a submitted chunk that is neither queued nor begun counts as lost."""
+"""Seconds after which a submitted chunk that is neither queued nor started counts as lost."""
 
-EXPIRED = "its samples have expired while they were sent; send them again, and faster"
+EXPIRED = "its samples expired while they were sent; send them again, and faster"
 TAKEN = "the queue holds something else under this Idempotency-Key; send another one"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
-"""What stands under an idempotency key: a job's id and the digest of its samples."""
+"""The value of an idempotency key: a job's id and the digest of its samples."""
 
 
 class Conflict(Exception):
-    """An idempotency key came again with other samples."""
+    """An idempotency key was used again with other samples."""
 
 
 class JobStore:
-    """The jobs of one queue; for any thread. Its methods raise `ServiceError` where the queue does not do its part.
+    """The jobs of one queue; thread-safe. Its methods raise `ServiceError` if the queue fails.
 
     Args:
-        settings: which queue, the size of chunks, how long results stay, what a tenant may have at most.
+        settings: the queue, the size of chunks, the TTL of results, and the limits of tenants.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,29 +51,29 @@ class JobStore:
         self._cancel = self.redis.register_script(scripts.CANCEL)
 
     def submit(self, requests: Iterable[Request], tenant: str, key: str = "") -> str:
-        """Takes a job; when this returns, it is on the queue's disk.
+        """Submit a job; when this returns, it is on the queue's disk.
 
         Args:
-            requests: its samples, which may be read as they come.
-            tenant: whose job it is.
-            key: a name of the caller's own, by which the same job is recognised when it comes again; empty for none.
+            requests: its samples; they may be read while they arrive.
+            tenant: owner of the job.
+            key: idempotency key of the caller; empty for none.
 
         Returns:
-            Its id; that of the earlier job where `key` came before.
+            Its id; that of the earlier job if `key` was used before.
 
         Raises:
-            Conflict: `key` came before, with other samples.
-            LimitReached: the tenant has as much in the queue as it may; `NeverFits` where this job alone is more.
-            Exception: whatever `requests` raises; there is no job then.
+            Conflict: `key` was used before, with other samples.
+            LimitReached: the tenant has reached a limit; `NeverFits` if this job alone exceeds it.
+            Exception: anything that `requests` raises; no job is created then.
         """
         keys, known_as = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
         with reaching():
             known = bool(known_as and self.redis.exists(known_as))
             submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes)
-            if known:  # it is charged for and stored: that it is the same is all that is asked
+            if known:  # already stored and charged; only its digest is compared
                 submission.read(requests)
             else:
-                self._require_place(tenant)
+                self._check_open_jobs(tenant)
                 submission.write(requests)
             job_id, digest = self._announce(keys, submission, known_as)
             if job_id != keys.job_id:
@@ -87,8 +87,8 @@ class JobStore:
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
         return job_id
 
-    def _require_place(self, tenant: str) -> None:
-        """Saves the tenant the sending of samples that would be refused at their end."""
+    def _check_open_jobs(self, tenant: str) -> None:
+        """Refuse a job early, before its samples are sent, if the tenant has too many open ones."""
         most = self._limits.open_jobs
         if most is not None and self.redis.hvals(OPEN).count(tenant.encode()) >= most:
             raise too_many(most)
@@ -99,7 +99,7 @@ class JobStore:
         found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
         known = KNOWN.match(found)
         if known is None:
-            # Not where nothing was heard: then the job may be there, and needs its samples.
+            # Only after a reply: without one, the job may exist and need its samples.
             submission.discard()
             if found == TOO_MANY:
                 raise too_many(self._limits.open_jobs)
@@ -114,16 +114,16 @@ class JobStore:
             raise
 
     def state(self, tenant: str, job_id: str) -> JobState | None:
-        """How a job stands; None where the tenant has none of that name."""
+        """Return the state of a job; None if the tenant has no such job."""
         with reaching(), reading():
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
     def open_jobs(self, tenant: str, most: int) -> list[JobState]:
-        """How the jobs of a tenant stand that have not ended, the latest first.
+        """Return the states of a tenant's open jobs, the latest first.
 
         Args:
-            tenant: whose jobs.
-            most: how many of them.
+            tenant: owner of the jobs.
+            most: maximum number of jobs.
         """
         with reaching(), reading():
             names = [job.decode() for job, owner in self.redis.hgetall(OPEN).items() if owner == tenant.encode()]
@@ -135,7 +135,7 @@ class JobStore:
         return sorted(known, key=lambda state: -state.submitted)[:most]
 
     def cancel(self, tenant: str, job_id: str) -> None:
-        """Ends a job that has not ended: what is committed stays, the rest is not scored, or not taken."""
+        """Cancel a job that has not ended: committed results stay, the rest is not scored or is discarded."""
         keys = JobKeys(tenant, job_id)
         with reaching():
             ended = self._cancel(keys.of_scripts(), [job_id])
@@ -145,17 +145,17 @@ class JobStore:
     def results(
         self, tenant: str, job_id: str, first: int = 0, count: int | None = None, *, partial: bool = False
     ) -> Iterator[bytes]:
-        """The results in input order.
+        """Return the results in input order.
 
         Args:
-            tenant: whose job it is.
+            tenant: owner of the job.
             job_id: its name.
-            first: position of the first item wanted.
-            count: how many at most; None for all.
-            partial: end before the first chunk that has no result; else there must be none.
+            first: position of the first item.
+            count: maximum number of items; None for all.
+            partial: whether to stop at the first chunk without a result, instead of raising.
 
         Returns:
-            Lines of JSON, some at a time; of a sample whose result cannot be read a line that says that it failed.
+            Lines of JSON, several at a time; an unreadable result becomes a `failed` line.
 
         Raises:
             UnreachableError: a result is missing, or the queue does not answer.
@@ -167,14 +167,14 @@ class JobStore:
         return self._lines(keys, bounds, first, float("inf") if count is None else first + count, partial)
 
     def _lines(self, keys: JobKeys, bounds: list[int], first: int, end: float, partial: bool) -> Iterator[bytes]:
-        """What `results` yields.
+        """Yield the lines of `results`.
 
         Args:
             keys: of the job.
-            bounds: position of each chunk's first sample, and how many samples there are.
-            first: position of the first one wanted.
-            end: position behind the last one.
-            partial: as `results` has it.
+            bounds: position of each chunk's first sample, and the number of samples.
+            first: position of the first sample.
+            end: position after the last sample.
+            partial: as in `results`.
         """
         for number in range(max(0, bisect_right(bounds, first) - 1), len(bounds) - 1):
             start = bounds[number]

@@ -1,4 +1,4 @@
-"""Taking a job: its samples go to Redis chunk by chunk as they are read, and it exists when all are there."""
+"""Submission of a job: its samples go to Redis chunk by chunk; the job exists once all are stored."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rewardstack_rules.jobs.limits import never_fits, too_large
 from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
-"""About how many characters a chunk has at most, unless one sample alone has more."""
+"""Approximate maximum characters of a chunk, unless a single sample has more."""
 UNFINISHED_SECONDS = 3600
-"""After which the samples of a job go that never came to exist and of which none came since; its server died."""
+"""Expiry of the samples of an unfinished submission after its last chunk, e.g. because the server died."""
 ENTRY_BYTES = 2048
-"""About what the queue needs for a chunk beside its samples, once it is sent to the workers."""
-ROOM = 0.5
-"""The share of the queue's memory up to which samples are taken; the rest is for results, and for those who work."""
+"""Approximate memory of the queue for a chunk, besides its samples, once it is sent to the workers."""
+SHARE = 0.5
+"""Share of the queue's memory up to which samples are accepted; the rest is for results and workers."""
 
 
 class Submission:
-    """The input of a job that does not exist yet.
+    """The input of a job that is not published yet.
 
     Args:
         redis: of the queue.
         keys: of the job.
         chunk_size: samples in a chunk.
-        most_bytes: that its tenant may have in the queue; None for no limit.
+        most_bytes: limit of its tenant in the queue; None for no limit.
     """
 
     def __init__(self, redis: RedisClient, keys: JobKeys, chunk_size: int, most_bytes: int | None) -> None:
@@ -50,17 +50,17 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """The hash of all samples, however they were written and cut."""
+        """The hash of all samples, independent of their format and chunks."""
         return self._digest.hexdigest()
 
     def write(self, requests: Iterable[Request]) -> None:
-        """Writes the samples.
+        """Write the samples to the queue; discard all of them on an error.
 
         Raises:
-            RedisError: the queue does not take them.
-            OverloadError: it is too full to take them.
-            LimitReached: they are more than their tenant may have there; `NeverFits` where they alone are.
-            Exception: whatever `requests` raises; nothing is left behind in either case.
+            RedisError: the queue refuses them.
+            OverloadError: the queue is too full.
+            LimitReached: they exceed the limit of their tenant; `NeverFits` if they alone do.
+            Exception: anything that `requests` raises.
         """
         try:
             for chunk in self._chunks(requests):
@@ -70,20 +70,20 @@ class Submission:
             raise
 
     def read(self, requests: Iterable[Request]) -> None:
-        """Takes the digest of samples that the queue has already, and writes nothing.
+        """Compute the digest of samples that the queue already has; write nothing.
 
         Raises:
-            Exception: whatever `requests` raises.
+            Exception: anything that `requests` raises.
         """
         for _ in self._chunks(requests):
             pass
 
     def _store(self, chunk: list[Request]) -> None:
-        self._require_room()
+        self._check_memory()
         data = pack_input(chunk)
         if self._most_bytes is not None and self.bytes + len(data) > self._most_bytes:
             raise never_fits(self._most_bytes)
-        # Whoever sends slowly is still there: the time that it has begins anew with each chunk.
+        # Each chunk restarts the expiry, so slow senders are allowed.
         arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._most_bytes or ""]
         if not self._take(self._keys.of_scripts(), arguments):
             raise too_large(self._most_bytes)
@@ -91,18 +91,18 @@ class Submission:
         self.starts.append(self.items)
         self.items += len(chunk)
 
-    def _require_room(self) -> None:
-        """Leaves room for what must be written until every job that was taken has ended.
+    def _check_memory(self) -> None:
+        """Reserve memory for what must be written until every accepted job has ended.
 
         Raises:
-            OverloadError: there is none.
+            OverloadError: there is too little.
         """
         memory = self._redis.info("memory")
-        if memory["used_memory"] + len(self.starts) * ENTRY_BYTES > ROOM * (memory.get("maxmemory") or math.inf):
+        if memory["used_memory"] + len(self.starts) * ENTRY_BYTES > SHARE * (memory.get("maxmemory") or math.inf):
             raise OverloadError(FULL)
 
     def discard(self) -> None:
-        """Removes what was written."""
+        """Remove what was written."""
         self._discard(self._keys.of_scripts(), [self._keys.job_id])
 
     def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:

@@ -1,4 +1,4 @@
-"""Finds chunks that nobody has, and sends them again: their worker died, RQ lost them, or their time has come."""
+"""Finds chunks without a worker, and sends them again: their worker died, RQ lost them, or a retry is due."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 
 INTERVAL = 2.0
-"""Seconds between two sweeps, whichever workers make them."""
+"""Seconds between two sweeps, by any worker."""
 PICK_UP = 5.0
-"""Seconds that a chunk has, once sent, to be seen in the queue or begun."""
+"""Seconds for a sent chunk to appear in the queue or to be started."""
 
 log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sweeps for as long as the process lives.
+    """Sweeps until the process ends.
 
     Args:
         redis: of the queue.
@@ -33,12 +33,12 @@ class Sweeper:
         self._delivery = Delivery(redis)
 
     def start(self) -> None:
-        """Goes on in a thread of its own."""
+        """Start to sweep in a background thread."""
         reset()
         threading.Thread(target=self._run, name="sweeper", daemon=True).start()
 
     def sweep(self) -> int:
-        """Sends lost and due chunks; returns how many.
+        """Send lost and due chunks; return their number.
 
         Raises:
             ServiceError: the queue does not answer.
@@ -52,7 +52,7 @@ class Sweeper:
                     with reading():
                         sent += self._send(JobKeys(tenant.decode(), job_id.decode()), now, waiting)
                 except UnreachableError as error:
-                    log.warning("a job is not swept: %s", error)
+                    log.warning("cannot sweep a job: %s", error)
         if sent:
             log.info("sent %d chunks again", sent)
         return sent
@@ -61,7 +61,7 @@ class Sweeper:
         seconds, microseconds = self._redis.time()
         return float(seconds + microseconds / 1e6)
 
-    def _say_alive(self) -> None:
+    def _send_heartbeat(self) -> None:
         now = self._now()
         self._redis.zadd(WORKERS, {self._name: now})
         self._redis.zremrangebyscore(WORKERS, 0, now - SILENCE)
@@ -70,7 +70,7 @@ class Sweeper:
         overdue = [int(number) for number in self._redis.zrangebyscore(keys["due"], 0, now)]
         lost = [(keys.job_id, number) for number in overdue if (keys.job_id, number) not in waiting][:BATCH]
         if lost:
-            # Later than now, but never earlier than a worker that has begun it meanwhile says.
+            # Set the time later than now, but not before the end of a lease that a worker has just taken.
             self._redis.zadd(keys["due"], {str(number): now + PICK_UP for _, number in lost}, xx=True, gt=True)
             self._delivery.send(lost)
         return len(lost)
@@ -81,10 +81,10 @@ class Sweeper:
             beat(ALIVE)
             try:
                 with reaching():
-                    self._say_alive()
+                    self._send_heartbeat()
                     beat(READY)
                     mine = self._redis.set(SWEEP, self._name, nx=True, px=int(INTERVAL * 1000))
                 if mine:
                     self.sweep()
             except ServiceError as error:
-                log.warning("no sweep: %s", error)
+                log.warning("cannot sweep jobs: %s", error)

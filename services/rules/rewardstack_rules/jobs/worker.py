@@ -1,8 +1,8 @@
-"""A worker for jobs: `python -m rewardstack_rules.jobs.worker`; start as many as there is work for.
+"""A worker for jobs: `python -m rewardstack_rules.jobs.worker`; start as many as you need.
 
-It works on one chunk at a time, beside some that wait for models (`background`), in this process: connections, caches
-and isolated processes stay warm from chunk to chunk, and nothing is forked that could outlive it. SIGTERM lets it
-finish its chunks; a second one, or SIGKILL, leaves them to another worker.
+It scores one chunk at a time, in addition to some that wait for models (`background`), in this process: connections,
+caches and isolated processes stay warm, and no forked process can outlive it. After SIGTERM it finishes its chunks;
+after a second one, or SIGKILL, other workers score them.
 """
 
 from __future__ import annotations
@@ -39,41 +39,41 @@ from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
-"""How long RQ lists a worker of which it hears nothing; a worker speaks more often than that."""
+"""Seconds that RQ lists a worker without a heartbeat; workers send them more often."""
 MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
-"""Seconds before a worker that lost the queue begins anew."""
-NO_ROOM_SECONDS = 1
-"""How often a worker that has as many chunks for models as it may looks whether it can take another."""
+"""Seconds before a worker that lost the queue reconnects."""
+NO_CAPACITY_SECONDS = 1
+"""Seconds between checks for capacity, in a worker whose slots for model chunks are all in use."""
 
 log = logging.getLogger("rewardstack_rules.jobs")
 
 
 class Queues(Queue):
-    """RQ's queues of a worker: while it has no room for a chunk that waits for models, it takes from `QUEUE` alone."""
+    """RQ's queues of a worker; without capacity for model chunks, it reads only `QUEUE`."""
 
     @classmethod
     def dequeue_any(cls, queues: Iterable[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
         """Return the next entry and its queue."""
         if not workshop().background.has_room():
             queues = [queue for queue in queues if queue.name != MODEL_QUEUE]
-            timeout = min(timeout, NO_ROOM_SECONDS) if timeout else timeout
+            timeout = min(timeout, NO_CAPACITY_SECONDS) if timeout else timeout
         return super().dequeue_any(queues, timeout, *arguments, **named)
 
 
 class ChunkWorker(SimpleWorker):
-    """RQ's worker, for entries of this project alone."""
+    """RQ's worker, limited to entries of this project."""
 
     log_result_lifespan = False
     max_connection_wait_time = PAUSE
 
     stopping = False
-    """Whether a signal came, to this worker or to one before it that had lost the queue."""
+    """Whether a signal arrived, at this worker or at an earlier one that lost the queue."""
     reloading = False
-    """Whether it came because reward functions have changed (`RELOAD=on`)."""
+    """Whether it stops to reload changed reward functions (`RELOAD=on`)."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """What the first signal does."""
+        """Handle the first signal: finish the current chunks, then stop."""
         ChunkWorker.stopping = True
         super().request_stop(signum, frame)
 
@@ -84,7 +84,7 @@ class ChunkWorker(SimpleWorker):
 
 
 def main() -> None:
-    """Works until it is told to stop; exits with a message where a setting is wrong."""
+    """Run a worker until a signal stops it; exit with a message if a setting is invalid."""
     environment = dict(os.environ)
     raise_open_files()
     return_memory()
@@ -106,7 +106,7 @@ def main() -> None:
     if reloader:
         reloader.start()
     log.info("Running as %s", name)
-    with contextlib.suppress(StopRequested):  # which comes out where it meets no worker at work
+    with contextlib.suppress(StopRequested):  # raised by a signal outside `work`
         while True:
             _work(settings.queue_url)
             if ChunkWorker.stopping:
@@ -118,17 +118,17 @@ def main() -> None:
 
 
 def _reload() -> None:
-    """End as at SIGTERM, and start again."""
+    """Stop as on SIGTERM, and restart."""
     ChunkWorker.reloading = True
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _work(url: str) -> None:
-    """Works until a signal comes, or the queue is lost."""
+    """Score chunks until a signal arrives or the queue is lost."""
     worker: ChunkWorker | None = None
     try:
         worker = ChunkWorker(
-            [MODEL_QUEUE, QUEUE],  # what waits there came before
+            [MODEL_QUEUE, QUEUE],  # its chunks are older
             connection=connect(url, QUEUE_RETRIES),
             job_class=ChunkJob,
             queue_class=Queues,
@@ -139,10 +139,10 @@ def _work(url: str) -> None:
         )
         worker.work(logging_level="WARNING")
     except (RedisError, OSError) as error:
-        log.warning("the queue is lost: %s", str(error).partition("\n")[0])
+        log.warning("lost the connection to the queue, reconnecting: %s", str(error).partition("\n")[0])
     finally:
         if worker is not None and worker.pubsub_thread is not None:
-            worker.pubsub_thread.stop()  # RQ leaves it running where the queue is not there to be told
+            worker.pubsub_thread.stop()  # RQ does not stop it if the queue is unreachable
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the server and its workers count, how processes count together, and the collectors of counts kept elsewhere.
+"""Counters of the server and its workers, aggregation over processes, and collectors of external counts.
 
-Nothing enters that is counted: other rooms call this one.
+Other packages call this one; it does not import what it counts.
 """

@@ -1,4 +1,4 @@
-"""How the result cache does: its Redis is asked when it is wanted, and tells the same to every server that uses it."""
+"""Metrics of the result cache; its Redis is queried for each scrape and reports the same to every server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 TIMEOUT = 1.0
-"""Seconds that the cache has, as for a score (`rewardstack.cache.link.WAIT`)."""
+"""Timeout of the cache in seconds, as for a score (`rewardstack.cache.link.WAIT`)."""
 
 
 class CacheCollector(Collector):
-    """One Redis that holds results.
+    """Collects the metrics of a result cache.
 
     Args:
-        url: of it.
+        url: of its Redis.
     """
 
     def __init__(self, url: str) -> None:
@@ -29,11 +29,11 @@ class CacheCollector(Collector):
         )
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, so that registering it asks the cache nothing."""
+        """Return nothing, so that registration does not query the cache."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """How it does at this moment; only that it is away where it does not answer, which the pipeline logs itself."""
+        """Yield the current metrics; if the cache does not answer, only that it is down. The pipeline logs it."""
         try:
             info: Mapping[str, Any] = {**self._redis.info("memory"), **self._redis.info("stats")}
         except (RedisError, OSError):
@@ -44,9 +44,9 @@ class CacheCollector(Collector):
 
 
 def _metrics(info: Mapping[str, Any]) -> Iterable[Metric]:
-    """https://redis.io/docs/latest/commands/info/"""
+    """Yield the metrics in a reply to INFO (https://redis.io/docs/latest/commands/info/)."""
     yield GaugeMetricFamily("rewardstack_cache_bytes", "Memory that the result cache uses.", info["used_memory"])
     text = "Memory that it may use; 0 for no limit."
     yield GaugeMetricFamily("rewardstack_cache_limit_bytes", text, info["maxmemory"])
-    text = "Entries that went to make room for others."
+    text = "Entries that were evicted."
     yield CounterMetricFamily("rewardstack_cache_evicted", text, info["evicted_keys"])

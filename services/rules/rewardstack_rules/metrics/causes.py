@@ -1,7 +1,7 @@
-"""Why samples have no score of their own, in words that are few and fixed.
+"""Causes of missing scores, from a small fixed list.
 
-A reason tells more, and may hold what a candidate, a judge or a caller wrote; a cause holds nothing of it, so that it
-can be counted, and shown to whoever may see the server.
+A reason has more detail, and may quote a candidate, a judge or a caller. A cause quotes nothing, so it can be counted
+and shown to everyone who can see the server.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ CAUSES = (
     (", outside its ", "the reward function gave no number in its range"),
     ("no part", "no part of a composite has a value"),
 )
-"""What a reason holds, and the cause that it then is; the first that is found counts."""
+"""Parts of reasons, with the cause of each; the first match counts."""
 RAISED = re.compile(r"^[\w.-]{1,64} raised [A-Za-z_]")
 SEARCHED = 500
-"""Characters of a reason that are looked at."""
+"""Characters of a reason that are searched."""
 
 
 def cause_of(reason: str) -> str:
-    """The cause that a reason is one of.
+    """Return the cause of a reason.
 
     Args:
         reason: of a score whose status is not `ok`.

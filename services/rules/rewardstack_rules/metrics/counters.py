@@ -1,6 +1,6 @@
-"""What the server counts, and `GET /metrics`, which tells it over all its processes.
+"""Counters of the server, and `GET /metrics` of workers.
 
-Under gunicorn each process writes to files in PROMETHEUS_MULTIPROC_DIR, which must be set before this is imported.
+Under gunicorn each process writes to files in PROMETHEUS_MULTIPROC_DIR; set it before importing this module.
 """
 
 from __future__ import annotations
@@ -29,46 +29,46 @@ SECONDS = Histogram("rewardstack_request_seconds", "Time from a request to its a
 IN_PROGRESS = Gauge(
     "rewardstack_requests_in_progress", "Requests that are being answered.", multiprocess_mode="livesum"
 )
-ITEMS = Counter("rewardstack_items_total", "Samples scored, by who scored them and how it ended.", ["route", "status"])
+ITEMS = Counter("rewardstack_items_total", "Samples scored, by route and status.", ["route", "status"])
 CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
 SENT = Counter(
     "rewardstack_model_requests_total",
-    "Requests sent to judges and embedding servers, each attempt, by whose samples they are.",
+    "Requests sent to judges and embedding servers, including retries, by the route of the samples.",
     ["route"],
 )
 COUNTED = Counter(
     "rewardstack_model_replies_counted_total",
-    "Replies of judges and embedding servers that said how many tokens they took; those of the others are not known.",
+    "Replies of judges and embedding servers that reported their tokens; those of other replies are unknown.",
     ["route"],
 )
 TOKENS = Counter(
     "rewardstack_model_tokens_total",
-    "Tokens that judges and embedding servers said they read (`prompt`) and wrote (`completion`).",
+    "Tokens that judges and embedding servers reported as read (`prompt`) and written (`completion`).",
     ["route", "kind"],
 )
 UNWRITTEN = Counter(
     "rewardstack_cache_unwritten_total",
-    "Values that never came into the result cache: it did not take them, or too many waited.",
+    "Values that were not written to the result cache: it refused them, or too many were pending.",
 )
 DISTRUSTED = Counter(
     "rewardstack_cache_refused_total",
-    "Values in the result cache that were not believed: malformed, out of range, or not sealed with the secret.",
+    "Values in the result cache that were rejected: malformed, out of range, or not signed with the secret.",
 )
 COMPARED = Counter(
     "rewardstack_math_compared_total",
-    "Answers of mathematics compared in isolated processes: by their `values`, or left `undecided`.",
+    "Math answers compared in isolated processes: by their `values`, or left `undecided`.",
     ["by"],
 )
 CODE_TESTS = Counter(
     "rewardstack_code_tests_total",
-    "Tests that programs were run on, by verdict; `fault` where the sandbox failed.",
+    "Tests of programs, by verdict; `fault` if the sandbox failed.",
     ["verdict"],
 )
-CODE_SECONDS = Counter("rewardstack_code_cpu_seconds_total", "Seconds of CPU that programs took, or slept too long.")
-CODE_LAUNCHERS = Counter("rewardstack_code_launcher_restarts_total", "Launchers of programs that died over a test.")
+CODE_SECONDS = Counter("rewardstack_code_cpu_seconds_total", "CPU seconds of programs, or seconds that they slept.")
+CODE_LAUNCHERS = Counter("rewardstack_code_launcher_restarts_total", "Launchers of programs that died during a test.")
 CAUSES = Counter(
     "rewardstack_causes_total",
-    "Samples that have no score of their own, by how it ended and why, in words that hold nothing of a sample.",
+    "Samples without a score of their own, by status and cause; causes quote nothing of a sample.",
     ["route", "status", "cause"],
 )
 ITEM_SECONDS = Histogram(
@@ -77,14 +77,14 @@ ITEM_SECONDS = Histogram(
 
 
 def serve(port: int, collectors: Sequence[Collector]) -> None:
-    """Answers `GET /metrics` for a process that counts alone and has no server, in a thread of its own.
+    """Serve `GET /metrics` from a background thread, for a single process without a web server.
 
     Args:
         port: to listen on, on every address.
-        collectors: of what is counted elsewhere.
+        collectors: of external counts.
 
     Raises:
-        SettingsError: the port cannot be had.
+        SettingsError: the port cannot be used.
     """
     for collector in collectors:
         REGISTRY.register(collector)
@@ -96,8 +96,8 @@ def serve(port: int, collectors: Sequence[Collector]) -> None:
 
 
 def count_scores(scores: Iterable[Score]) -> None:
-    """Counts the samples of a call."""
-    # One step a counter and not one a sample, for each writes to a file; a histogram takes its values one by one.
+    """Count the samples of a call."""
+    # One increment per counter, not per sample, because each writes to a file. A histogram needs every value.
     counts: Counts[tuple[str, str, bool]] = Counts()
     causes: Counts[tuple[str, str, str]] = Counts()
     for score in scores:
@@ -115,7 +115,7 @@ def count_scores(scores: Iterable[Score]) -> None:
 
 
 def count_spent(route: str, usage: Usage) -> None:
-    """Counts a request to a judge or an embedding server that is sent, or the tokens that a reply took."""
+    """Count a request sent to a judge or an embedding server, or the tokens of a reply."""
     if usage.requests:
         _spending(route)
         SENT.labels(route).inc(usage.requests)
@@ -126,23 +126,23 @@ def count_spent(route: str, usage: Usage) -> None:
 
 
 def count_unwritten(values: int) -> None:
-    """Counts values that the result cache was to hold and does not."""
+    """Count values that were not written to the result cache."""
     UNWRITTEN.inc(values)
 
 
 def count_distrusted(values: int) -> None:
-    """Counts values that the result cache had and that were not believed."""
+    """Count values of the result cache that were rejected."""
     DISTRUSTED.inc(values)
 
 
 def count_compared(by: Iterable[str]) -> None:
-    """Counts answers of mathematics, by what compared them."""
+    """Count math answers, by how they were compared."""
     for name, count in Counts(by).items():
         COMPARED.labels(name).inc(count)
 
 
 def count_code(counts: Mapping[str, int]) -> None:
-    """Counts the tests that a sample's program ran."""
+    """Count the tests of a sample's program."""
     for name, count in counts.items():
         if name == "cpu_ms":
             CODE_SECONDS.inc(count / 1000)
@@ -154,7 +154,7 @@ def count_code(counts: Mapping[str, int]) -> None:
 
 @cache
 def _spending(route: str) -> None:
-    """Begins a route's counters of tokens at 0: a server that does not count them is then seen not to."""
+    """Start a route's token counters at 0, which shows that a server does not report tokens."""
     COUNTED.labels(route)
     for kind in ("prompt", "completion"):
         TOKENS.labels(route, kind)
@@ -162,7 +162,7 @@ def _spending(route: str) -> None:
 
 @cache
 def _clock(route: str) -> Histogram:
-    """Where a route's seconds go. With it its counters begin, at 0: the first failure is then an increase."""
+    """Return a route's histogram, and start its counters at 0, so that the first failure is an increase."""
     for status in STATUSES:
         ITEMS.labels(route, status)
     CACHED.labels(route)

@@ -1,6 +1,6 @@
-"""Where the processes of a server count together: a directory in memory, since they map its files.
+"""The directory in which the processes of a server count together; in memory, because they map its files.
 
-A file for which a disk has no room would end a process that maps it.
+On a full disk, a process that maps a file would crash.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""None for the directory of temporary files."""
+"""None for the default directory of temporary files."""
 PREFIX = "reward-server-metrics-"
 BEGAN = "began"
-"""A file of the directory, as old as the counts in it."""
+"""A file whose age is that of the counts."""
 
 
 def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
-    """A new directory, which is removed when this process ends; one that is killed leaves it to the next one to start.
+    """Create a directory that is removed when this process exits; remove those that killed processes left behind.
 
-    This process, and all that it forks, hold a lock on it, by which it is known to be in use.
+    This process and its forks hold a lock on it while it is in use.
 
     Args:
-        folder: to make it in; None for that of temporary files.
+        folder: the parent; None for the default directory of temporary files.
     """
     _remove_left_behind(Path(folder or tempfile.gettempdir()))
     directory, maker = tempfile.mkdtemp(prefix=PREFIX, dir=folder), os.getpid()
@@ -41,10 +41,10 @@ def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
 
 
 def begin(directory: Path) -> None:
-    """Has a directory hold no counts: from now on all processes of a server count in it, from 0.
+    """Reset the counts of a directory, in which all processes of a server count from now on.
 
     Args:
-        directory: which is made where it is not there.
+        directory: created if it is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for stale in directory.glob("*.db"):
@@ -54,7 +54,7 @@ def begin(directory: Path) -> None:
 
 def _remove_left_behind(folder: Path) -> None:
     for directory in folder.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it is in use, or somebody else's
+        with suppress(OSError):  # it is in use, or another user's
             descriptor = os.open(directory, os.O_RDONLY)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""The counts of processes that have ended: kept, but in one file a kind, however many processes come and go.
+"""Merges the counts of ended processes into one file per kind of metric, for any number of processes.
 
-prometheus_client leaves a file a kind and process behind, and reads them all at each scrape. What a process had under
-way when it ended counts no more.
+prometheus_client keeps a file per kind and process, and reads all of them at each scrape. Gauges of a process are
+dropped when it ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import mark_process_dead
 
 KINDS = ("counter", "histogram")
-"""Kinds of metrics that outlive a process; the values of all of them add up."""
+"""Kinds of metrics that outlive a process; their values are summed."""
 LOCK = "lock"
 
 _ended: set[int] = set()
@@ -23,14 +23,14 @@ _ended: set[int] = set()
 
 @contextmanager
 def reading(directory: Path) -> Iterator[None]:
-    """While this lasts nothing is moved, so that a scrape counts nothing twice and misses nothing."""
+    """Block merging within the block, so that a scrape counts nothing twice and misses nothing."""
     with (directory / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
 
 
 def filled(files: Iterable[Path]) -> list[Path]:
-    """Return the files that exist and hold counts: prometheus_client makes one empty before it writes to it."""
+    """Return the files that exist and have counts: prometheus_client creates a file empty before it writes."""
     found = []
     for file in files:
         with suppress(FileNotFoundError):
@@ -40,9 +40,9 @@ def filled(files: Iterable[Path]) -> list[Path]:
 
 
 def fold(directory: Path, pid: int) -> None:
-    """Adds the counts of a process that has ended to those of all that have.
+    """Add the counts of a process that has ended to those of all ended processes.
 
-    It never waits: where a scrape is under way it is done at the next call.
+    It never waits: during a scrape, it defers this to the next call.
 
     Args:
         directory: where the processes count.

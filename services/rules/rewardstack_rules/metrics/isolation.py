@@ -1,4 +1,4 @@
-"""What is counted of the isolated processes: their supervisor keeps it, and is asked when it is wanted."""
+"""Metrics of isolated processes; their supervisor is queried for each scrape."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ log = logging.getLogger(__name__)
 
 
 class Evaluator(Protocol):
-    """What has isolated processes."""
+    """An object with isolated processes."""
 
     @property
     def runs_code(self) -> bool:
-        """Whether it has some that run programs."""
+        """Whether some of them run programs."""
         ...
 
     def isolation_stats(self, *, code: bool = False) -> Mapping[str, int]:
-        """Counts of those that run programs, or of all others."""
+        """Return the counts of those that run programs, or of all others."""
         ...
 
 
 def isolation_collectors(evaluator: Evaluator) -> Iterable[Collector]:
-    """Return the collectors of an evaluator's isolated processes."""
+    """Yield the collectors of an evaluator's isolated processes."""
     yield IsolationCollector(evaluator.isolation_stats, "rewardstack_verifier")
     if evaluator.runs_code:
         yield IsolationCollector(partial(evaluator.isolation_stats, code=True), "rewardstack_code")
 
 
 class IsolationCollector(Collector):
-    """The isolated processes of one server, which all its processes share.
+    """Collects the metrics of a server's isolated processes, which all its processes share.
 
     Args:
-        stats: asks for `Scheduler.stats`.
-        prefix: with which the names of the metrics begin.
+        stats: returns `Scheduler.stats`.
+        prefix: of the metric names.
     """
 
     def __init__(self, stats: Callable[[], Mapping[str, int]], prefix: str) -> None:
@@ -49,26 +49,26 @@ class IsolationCollector(Collector):
         self._prefix = prefix
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, so that registering it starts no processes."""
+        """Return nothing, so that registration starts no processes."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """The counts of this moment; only that the supervisor is away where it does not answer."""
+        """Yield the current metrics; if the supervisor does not answer, only that it is down."""
         try:
             stats: Mapping[str, int] = self._stats()
         except (RewardstackError, asyncio.TimeoutError) as error:
-            log.warning("isolated processes are not counted: %s", error or "no answer in time")
+            log.warning("isolation metrics unavailable: %s", error or "no answer in time")
             stats = {}
-        yield GaugeMetricFamily(f"{self._prefix}_up", "Whether isolated processes can be had.", float(bool(stats)))
+        yield GaugeMetricFamily(f"{self._prefix}_up", "Whether isolated processes are available.", float(bool(stats)))
         if stats:
             yield from _gauges(self._prefix, stats)
             yield from _counters(self._prefix, stats)
 
 
 def _gauges(prefix: str, stats: Mapping[str, int]) -> Iterable[Metric]:
-    text = "Isolated processes that there are, busy or not."
+    text = "Isolated processes, busy or idle."
     yield GaugeMetricFamily(f"{prefix}_processes", text, stats["children"])
-    text = "Samples that an isolated process works on; those that take long have a lane of their own."
+    text = "Samples that isolated processes are scoring, by lane; slow samples have their own lane."
     busy = GaugeMetricFamily(f"{prefix}_busy", text, labels=["lane"])
     busy.add_metric(["fast"], stats["busy"] - stats["slow"])
     busy.add_metric(["slow"], stats["slow"])
@@ -81,10 +81,10 @@ def _gauges(prefix: str, stats: Mapping[str, int]) -> Iterable[Metric]:
 
 
 def _counters(prefix: str, stats: Mapping[str, int]) -> Iterable[Metric]:
-    text = "Isolated processes that were killed at their deadline (timeout), or died over a sample (died)."
+    text = "Isolated processes that were killed at their deadline (timeout), or died during a sample (died)."
     killed = CounterMetricFamily(f"{prefix}_killed", text, labels=["reason"])
     killed.add_metric(["timeout"], stats["timeouts_total"])
     killed.add_metric(["died"], stats["killed_total"] - stats["timeouts_total"])
     yield killed
-    text = "Isolated processes that were replaced after their share of work."
+    text = "Isolated processes that were replaced after a number of samples."
     yield CounterMetricFamily(f"{prefix}_recycled", text, stats["recycled_total"])

@@ -1,4 +1,4 @@
-"""What all processes of a server have counted together, at one moment."""
+"""The counts of all processes of a server at one moment."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from rewardstack_rules.metrics.files import filled, reading
 
 
 class _Processes(Collector):
-    """Collect the counts of all processes of a server."""
+    """Collects the counts of all processes of a server."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def collect(self) -> Iterable[Metric]:
-        """Return the sums; a process that is just starting, whose file is still empty, has counted nothing."""
+        """Return the sums over all processes; the file of a starting process may still be empty."""
         files = filled(self._directory.glob("*.db"))
         return MultiProcessCollector.merge([str(file) for file in files], accumulate=True)
 
 
 @contextmanager
 def counted(directory: str) -> Iterator[CollectorRegistry]:
-    """The registry that tells it; while this lasts no process's counts are moved.
+    """Yield a registry with these counts; within the block, no counts of ended processes are merged.
 
     Args:
-        directory: where all processes keep their counts; empty where there is one process.
+        directory: where all processes keep their counts; empty for a single process.
     """
     if not directory:
         yield REGISTRY

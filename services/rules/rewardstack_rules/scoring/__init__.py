@@ -1,4 +1,4 @@
-"""How the server evaluates a sample by a rule: inline, in isolated processes, or by the verifier of mathematics.
+"""Evaluates samples by rules: inline, in isolated processes, or by the math verifier.
 
-No HTTP enters, and no job: both call `Evaluator.score`.
+This package uses neither HTTP nor jobs: both call `Evaluator.score`.
 """

@@ -1,4 +1,4 @@
-"""What is counted while samples are scored. A server passes `metrics.counters`; without one nothing is counted."""
+"""Protocol of the counters for scoring. A server passes `metrics.counters`; by default nothing is counted."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from rewardstack.score import Score, Usage
 
 
 class Counters(Protocol):
-    """Counts what scoring does."""
+    """Counters for scoring."""
 
     def count_scores(self, scores: Iterable[Score]) -> None:
-        """Counts the samples of a call."""
+        """Count the samples of a call."""
 
     def count_spent(self, route: str, usage: Usage) -> None:
-        """Counts a request to a judge or an embedding server that is sent, or the tokens that a reply took."""
+        """Count a request sent to a judge or an embedding server, or the tokens of a reply."""
 
     def count_unwritten(self, values: int) -> None:
-        """Counts values that the result cache was to hold and does not."""
+        """Count values that were not written to the result cache."""
 
     def count_distrusted(self, values: int) -> None:
-        """Counts values that the result cache had and that were not believed."""
+        """Count values of the result cache that were rejected."""
 
     def count_compared(self, by: Iterable[str]) -> None:
-        """Counts answers of mathematics, by what compared them."""
+        """Count math answers, by how they were compared."""
 
     def count_code(self, counts: Mapping[str, int]) -> None:
-        """Counts the tests that a sample's program ran, by verdict, and the milliseconds of CPU (`cpu_ms`)."""
+        """Count the tests of a sample's program by verdict, and its CPU milliseconds (`cpu_ms`)."""
 
 
 def _ignore(*counted: object) -> None:
-    """Counts nothing."""
+    """Count nothing."""
 
 
 class _Uncounted:

@@ -1,4 +1,4 @@
-"""Scoring for the endpoints: the client's own pipeline, with this server's rules in place of remote ones."""
+"""Scores for the endpoints: the client's pipeline, with this server's rules instead of remote ones."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
 PROBE_TENANT = "readiness probe"
-"""No key's: no process that code of others may have changed answers for the server."""
+"""Belongs to no API key, so that processes that ran users' code do not answer the probe."""
 STATS_SECONDS = 2.0
 TENANTS = 1024
-"""Kept at a time; one that comes again later begins with an empty memory."""
+"""Tenants whose pipelines are kept; a tenant that was evicted starts with an empty one."""
 FIRST_SECONDS = 0.1
-"""After which work counts as taking long."""
+"""Seconds after which work counts as slow."""
 CHECK_SECONDS = 1.0
-"""How often it is asked whether work that takes longer is still wanted."""
+"""Seconds between checks whether slow work is still wanted."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -56,9 +56,9 @@ class Evaluator:
     """Scores for callers in any thread; the work itself runs on the client's event loop.
 
     Args:
-        settings: the server's.
+        settings: of the server.
         registry: its rules.
-        counters: of what is done; by default nothing is counted.
+        counters: for scoring; by default nothing is counted.
 
     Raises:
         ConfigError: a setting or a route that the pipeline reads is malformed.
@@ -84,19 +84,19 @@ class Evaluator:
         is_wanted: IsWanted = always,
         meanwhile: Meanwhile = nullcontext,
     ) -> list[Score]:
-        """Return one score for each request, in order; samples without a value have what their route's policy says.
+        """Return one score for each request, in order; samples without a value follow their route's error policy.
 
         Args:
             requests: the samples.
-            limit: seconds that the caller still waits, None if it did not say.
-            tenant: separates those who may not see each other's results.
-            is_wanted: is asked now and then; once it returns False, the work is dropped.
-            meanwhile: is entered if the work takes longer than `FIRST_SECONDS`; what it raises drops the work.
+            limit: seconds that the caller still waits; None if unknown.
+            tenant: separates callers that must not see each other's results.
+            is_wanted: called periodically; once it returns False, the work is dropped.
+            meanwhile: entered if the work takes longer than `FIRST_SECONDS`; if it raises, the work is dropped.
 
         Raises:
             UnwantedError: the work was dropped.
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
-            BudgetError: what the run may spend is spent; has all scores.
+            BudgetError: the run's budget is used up; the error has all scores.
         """
         if limit is not None and limit <= 0:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
@@ -119,11 +119,11 @@ class Evaluator:
         is_wanted: IsWanted = always,
         meanwhile: Meanwhile = nullcontext,
     ) -> Explanation:
-        """Return how one request comes to its score; arguments as those of `score` and `Trace`.
+        """Score one request and return the explanation; for the arguments, see `score` and `Trace`.
 
         Raises:
             UnwantedError: the work was dropped.
-            ConfigError: no route takes its source.
+            ConfigError: no route accepts its source.
         """
         return run(self._explain(request, limit, tenant, anew=anew), partial(_result, is_wanted, meanwhile))
 
@@ -155,7 +155,7 @@ class Evaluator:
         return reward_type
 
     def check_source(self, data_source: str) -> None:
-        """Raise UnknownSourceError, which lists what is known, if nothing scores this `data_source`."""
+        """Raise UnknownSourceError, which lists the known sources, if no route or rule scores this `data_source`."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
@@ -167,12 +167,12 @@ class Evaluator:
     def _asks_models(self, source: str) -> bool:
         try:
             target = self._routes.find(source).target
-        except UnknownSourceError:  # which scoring says
+        except UnknownSourceError:  # scoring reports it
             return False
         return target.kind != "rule" if isinstance(target, Leaf) else self.asks_models(routes_of(target))
 
     def _check_judges(self) -> None:
-        """Raise SettingsError if a judge lacks its key, or its addresses do not go together."""
+        """Raise SettingsError if a judge has no API key, or its addresses are inconsistent."""
         check_addresses(self._client_settings)
         for judge in self._routes.judges.values():
             named = Named(judge)
@@ -181,7 +181,7 @@ class Evaluator:
             key_of_model(model, self._client_settings)
 
     def _check_rules(self) -> None:
-        """Raise RouteError if a route names a reward function that there is not."""
+        """Raise RouteError if a route names an unknown reward function."""
         for route in self._routes:
             try:
                 for part in () if isinstance(route.target, Leaf) else routes_of(route.target):
@@ -190,14 +190,14 @@ class Evaluator:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
     def isolation_answers(self) -> bool:
-        """Return whether a task comes back from an isolated process of each kind that is needed."""
+        """Return whether isolated processes of every required kind complete a task."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
             clients = self._rules.clients.values()
             asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS, tenant=PROBE_TENANT) for client in clients]
             results = run(_all(asked))
         except RewardstackError:
-            log.exception("isolation does not answer")
+            log.exception("isolated processes do not answer")
             return False
         return not any("error" in result for [result] in results)
 
@@ -207,10 +207,10 @@ class Evaluator:
         return Pool.CODE in self._rules.clients
 
     def isolation_stats(self, *, code: bool = False) -> dict[str, int]:
-        """Return how busy the isolated processes are: the counts of `Scheduler.stats`.
+        """Return the counts of `Scheduler.stats` for the isolated processes.
 
         Args:
-            code: of those that run programs, in place of all others.
+            code: whether to return those of processes that run programs, instead of all others.
 
         Raises:
             UnreachableError, asyncio.TimeoutError: their supervisor does not answer.
@@ -226,17 +226,17 @@ class Evaluator:
         return self._client_settings.cache_url
 
     def standings(self) -> list[Standing]:
-        """Ask the judges and the embedding server for their health."""
+        """Return the health of the judges and the embedding server."""
         return run(standings(self._client_settings.follow(), self._routes))
 
     @property
     def caps(self) -> dict[str, int]:
-        """What a run may spend on them, by the setting; 0 for any number."""
+        """Limits of requests and tokens of a run, by setting; 0 for no limit."""
         return {MAX_REQUESTS: self._client_settings.max_requests, MAX_TOKENS: self._client_settings.max_tokens}
 
     @property
     def definitions(self) -> dict[str, dict[str, Any]]:
-        """The routes in force, by what they take."""
+        """The definitions of routes, by pattern."""
         return {route.pattern: definition(route) for route in self._routes}
 
     @property
@@ -247,26 +247,26 @@ class Evaluator:
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
             return await self._pipeline(tenant).score(requests, limit=limit, strict=False)
-        except ScoringError as error:  # the policy `raise` is for those who can catch
+        except ScoringError as error:  # the policy `raise` does not apply to remote callers
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
-        """Return a tenant's own pipeline: it shares connections with others, but no calls in flight."""
+        """Create a tenant's pipeline: it shares connections with others, but no calls in flight."""
         backends, cache = self._parts()
         return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
 
     def _parts(self) -> tuple[Backends, ResultCache]:
-        """What all pipelines share."""
+        """Return the backends and the cache that all pipelines share."""
         if self._shared is None:
-            told = self._counters
-            cache = ResultCache(self._client_settings, told.count_unwritten, told.count_distrusted)
-            self._shared = Backends(told.count_spent), cache
+            counters = self._counters
+            cache = ResultCache(self._client_settings, counters.count_unwritten, counters.count_distrusted)
+            self._shared = Backends(counters.count_spent), cache
             loop_thread().closing += [one.close for one in self._shared]
         return self._shared
 
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
-        """Return the makers of a tenant's scorers."""
-        alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
+        """Return the factories of a tenant's scorers."""
+        alone = replace(self._client_settings, reward_server_urls=())  # this server does not call other reward servers
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes)
 
         def make_rule(name: str) -> Scorer[Any]:
@@ -277,7 +277,7 @@ class Evaluator:
 
 
 def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:
-    """Return the result of work while somebody wants it; raise UnwantedError once nobody does."""
+    """Wait for the result of work; raise UnwantedError once it is no longer wanted."""
     with suppress(TimeoutError):
         return work.result(FIRST_SECONDS)
     with meanwhile():

@@ -1,7 +1,7 @@
-"""The isolated processes of a server, of kinds that share nothing: `Pool`.
+"""The isolated processes of a server, in pools that share nothing: `Pool`.
 
-What they run is `task.execute`, of those for programs `code.runner.execute`. They import it by its name, so that who
-starts them loads nothing of what they run, and what is forked or started after a file has changed loads that file.
+They run `task.execute`, or `code.runner.execute` for programs. They import it by name, so that the process that starts
+them does not load it, and processes that start after a file has changed load the new file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rewardstack_rules.functions.registry import Rule
 
 BACKSTOP = 6
-"""Times CODE_TIMEOUT after which a sample is given up: its tests bound themselves, unless the machine starves them."""
+"""Multiple of CODE_TIMEOUT after which a sample is stopped: a backstop to the limits of tests on an overloaded CPU."""
 CODE_ADDRESS_SPACE = 16 * 1024 * MIB
-"""Of those that run programs, and of programs, which have a limit of their own."""
+"""Address space of processes that run programs, including the programs, which have their own limits."""
 
 
 class Pool(Enum):
-    """Which rules the processes run; each kind has a template of its own that they are forked from."""
+    """The rules that processes run; each pool has its own zygote."""
 
     BUILT_IN = "built-in rules"
     CONFINED = "own functions, confined"
@@ -44,13 +44,13 @@ class Pool(Enum):
 
 
 def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> IsolationConfig:
-    """Return what runs in processes that can be killed; the same for all processes of one server or trainer.
+    """Return the configuration of a pool; the same in all processes of one server or trainer.
 
-    Only own functions get what the operator allows them, and only their processes import the user's files.
+    Only users' functions get the operator's permissions, and only their processes import users' files.
 
     Args:
-        settings: how many run at the same time, and what own functions may do.
-        pool: which rules they run.
+        settings: the number of processes, and the permissions of users' functions.
+        pool: the rules that they run.
     """
     if pool is Pool.CODE:
         return _code_config(settings)
@@ -69,17 +69,17 @@ def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> Isol
 
 
 def pools(settings: RuleSettings, wanted: Iterable[Pool] = Pool) -> list[Pool]:
-    """Return the pools that there are, of those that are wanted: none for programs where they are not run here."""
+    """Return the wanted pools, without the one for programs if programs are not run here."""
     return [pool for pool in wanted if pool is not Pool.CODE or settings.code is not None]
 
 
 def sample_seconds(settings: RuleSettings, pool: Pool) -> float:
-    """Return the seconds after which a sample is given up, whatever it waits for."""
+    """Return the seconds after which a sample is stopped."""
     return BACKSTOP * settings.code.timeout if pool is Pool.CODE and settings.code else settings.verify_timeout
 
 
 def _code_config(settings: RuleSettings) -> IsolationConfig:
-    """Return what runs programs: trusted processes, each with a launcher of confined ones, for all tenants."""
+    """Return the configuration for programs: trusted processes of all tenants, each with its own launcher."""
     assert settings.code is not None
     return IsolationConfig(
         "rewardstack_rules.code.runner:execute",
@@ -94,10 +94,10 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
 
 
 def prepare_isolated(settings: RuleSettings) -> None:
-    """Starts them, to be called in the process that forks the others (`launch.prepare`).
+    """Start the pools; call it in the process that forks the others (`launch.prepare`).
 
-    Those for own functions that are not confined are started at once if REWARD_FUNCTIONS names files. Otherwise the
-    process that needs them first starts them for all, as it does for those that are confined.
+    The pool for unconfined functions starts immediately only if REWARD_FUNCTIONS names files. Otherwise the first
+    process that needs it starts it for all. The pool for confined functions always starts that way.
 
     Raises:
         ConfigError: a file of reward functions cannot be loaded.
@@ -113,7 +113,7 @@ def prepare_isolated(settings: RuleSettings) -> None:
 
 
 def renew_isolated(settings: RuleSettings) -> None:
-    """Starts new ones, for the processes that are forked from now on; raises as `prepare_isolated`."""
+    """Start new pools for processes that are forked from now on; raise as `prepare_isolated`."""
     for pool in pools(settings):
         home_of(isolation_config(settings, pool)).close()
     prepare_isolated(settings)

@@ -1,4 +1,4 @@
-"""The rules of this process: a reward server, a worker, or a trainer that scores by rules without a server."""
+"""The rules of this process: of a reward server, a worker, or a trainer that scores without a server."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class LocalRules:
     No process is started before a sample needs one.
 
     Args:
-        settings: how long a sample may run, and how many run at the same time.
+        settings: the timeout of a sample, and the number of processes.
         registry: the rules.
-        counters: of what is done; by default nothing is counted.
+        counters: for scoring; by default nothing is counted.
     """
 
     def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
@@ -49,7 +49,7 @@ class LocalRules:
         self._verdicts: Verdicts = LruCache(REMEMBERED)
         needed = {Pool.BUILT_IN, *map(Pool.of, registry)}
         self.clients = {pool: IsolationClient(isolation_config(settings, pool)) for pool in pools(settings, needed)}
-        """Of the isolated processes that the rules need, by pool."""
+        """Clients of the isolated processes that the rules need, by pool."""
         self._isolations = {
             pool: Isolation(client, sample_seconds(settings, pool)) for pool, client in self.clients.items()
         }
@@ -59,11 +59,11 @@ class LocalRules:
 
         Args:
             name: of the rule.
-            tenant: whose samples it scores; no isolated process has samples of two tenants.
+            tenant: owner of the samples; an isolated process never gets samples of two tenants.
 
         Raises:
-            UnknownSourceError: there is no such rule; the message lists those there are.
-            ConfigError: it runs programs, which is off.
+            UnknownSourceError: there is no such rule; the message lists the known rules.
+            ConfigError: it runs programs, which is disabled.
         """
         rule = self._registry.get(name)
         pool = Pool.of(rule)
@@ -81,13 +81,13 @@ class LocalRules:
         """Close the connections to the isolated processes; a later sample opens new ones."""
         for client in self.clients.values():
             client.close()
-        for _ in range(2):  # turns of the loop: one aborts a connection, the next closes its socket
+        for _ in range(2):  # event loop iterations: one aborts a connection, the next closes its socket
             await asyncio.sleep(0)
 
 
 @lru_cache(maxsize=1)
 def embedded_rules() -> LocalRules:
-    """Return the rules of a trainer's process, as its environment names them at the first call.
+    """Return the rules of a trainer's process, from its environment at the first call.
 
     Raises:
         SettingsError: a variable is malformed, or a file of REWARD_FUNCTIONS cannot be loaded.

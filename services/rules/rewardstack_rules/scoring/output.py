@@ -1,7 +1,7 @@
-"""Carry what reward functions print from the isolated processes to the log of the process that asked.
+"""Sends what reward functions print in isolated processes to the log of the calling process.
 
-An isolated process keeps what a call writes to `sys.stdout` and `sys.stderr`, as `logging` does by default, and returns
-it with the result. What a killed process had written is lost.
+An isolated process captures what a call writes to `sys.stdout` and `sys.stderr`, where `logging` writes by default, and
+returns it with the result. The output of a killed process is lost.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any, TextIO
 
 MOST_CHARACTERS = 4000
 MOST_LINES = 40
-"""Of one call; the rest is dropped."""
+"""Limits of one call; the rest is dropped."""
 MOST_LINES_A_MINUTE = 600
-"""Of all calls together, in each process that logs."""
+"""Limit of all calls together, in each process that logs."""
 
 log = logging.getLogger(__name__)
 
 
 class Output:
-    """What one call of a function has written, up to a bound."""
+    """The captured output of one call, up to a limit."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._left = MOST_CHARACTERS
 
     def write(self, text: str) -> None:
-        """Keep a text as far as the bound allows."""
+        """Append a text, up to the limit."""
         if self._left > 0:
             self._pieces.append(text[: self._left])
             self._left -= len(text)
 
     @property
     def text(self) -> str:
-        """What was kept, in characters that can be encoded."""
+        """The captured text, with unencodable characters escaped."""
         text = "".join(self._pieces).encode(errors="backslashreplace").decode()
         return text + " ..." if self._left < 0 else text
 
@@ -68,19 +68,19 @@ class _Stream:
 
 
 def replace_streams() -> None:
-    """Replace `sys.stdout` and `sys.stderr`, in a process that runs functions and before it imports their files."""
+    """Replace `sys.stdout` and `sys.stderr`; call it in a process that runs functions, before importing their files."""
     for name in ("stdout", "stderr"):
         setattr(sys, name, _Stream(getattr(sys, name)))
 
 
 @contextmanager
 def captured() -> Iterator[Output]:
-    """Keep what is written meanwhile; `isolation.child` adds it to the result of what raises."""
+    """Capture output within the block; if the block raises, `isolation.child` adds the output to its result."""
     output = _Stream.current = Output()
     try:
         yield output
     except BaseException as error:
-        with suppress(Exception):  # an exception of the user's own may refuse attributes
+        with suppress(Exception):  # a user's exception may refuse attributes
             error.__result__ = {"output": output.text}  # type: ignore[attr-defined]
         raise
     finally:
@@ -88,7 +88,7 @@ def captured() -> Iterator[Output]:
 
 
 class OutputLog:
-    """Logs what functions have written, line by line, up to a number of lines a minute."""
+    """Logs the output of functions line by line, up to a number of lines per minute."""
 
     def __init__(self) -> None:
         self._minute = 0.0
@@ -99,7 +99,7 @@ class OutputLog:
 
         Args:
             function: the name of the reward function.
-            text: what it has written, as an isolated process reports it.
+            text: its output, as an isolated process returns it.
         """
         if not text or not isinstance(text, str):
             return
@@ -113,7 +113,7 @@ class OutputLog:
         now = time.monotonic()
         if now - self._minute >= 60:
             if self._dropped:
-                log.warning("%d more lines that reward functions printed were left out", self._dropped)
+                log.warning("dropped %d more lines that reward functions printed", self._dropped)
             self._minute, self._logged, self._dropped = now, 0, 0
         if self._logged >= MOST_LINES_A_MINUTE:
             self._dropped += 1
@@ -123,4 +123,4 @@ class OutputLog:
 
 
 output_log = OutputLog()
-"""Of this process."""
+"""The log of this process."""

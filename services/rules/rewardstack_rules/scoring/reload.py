@@ -1,7 +1,7 @@
-"""Reload reward functions and routes when their files change (`RELOAD=on`), for development.
+"""Reloads reward functions and routes when their files change (`RELOAD=on`), for development.
 
-A thread watches the files. When some have changed, a forked process loads them as a server would; only if that succeeds
-is the server or worker told to reload. Otherwise the old functions stay in force, and the log says why.
+A thread watches the files. After a change, a forked process loads them as a server does. If that succeeds, the server
+or worker reloads. Otherwise the old functions stay active, and the log has the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewardstack_rules.settings import Settings
 
 POLL_SECONDS = 0.2
 LOAD_SECONDS = 60
-"""That loading may take, with everything the files import."""
+"""Timeout of loading, with everything that the files import."""
 
 log = logging.getLogger("rewardstack_rules.reload")
 
@@ -35,11 +35,11 @@ log = logging.getLogger("rewardstack_rules.reload")
 class Reloader(threading.Thread):
     """Watches the files of reward functions, the modules beside them, routes and prompt templates.
 
-    Create it before the server or worker loads them: a change while it loads is then seen.
+    Create it before the server or worker loads them, so that it detects a change during loading.
 
     Args:
-        settings: which files.
-        reload: makes the server or worker load them again; called after they have been loaded without an error.
+        settings: name the files.
+        reload: makes the server or worker load them again; called after a test load without an error.
     """
 
     def __init__(self, settings: Settings, reload: Callable[[], None]) -> None:
@@ -62,14 +62,14 @@ class Reloader(threading.Thread):
             files |= loaded
             seen = {**_versions(files), **now}
             if error:
-                log.warning("reload: %s; the old reward functions stay in force", error)
+                log.warning("reload failed: %s; the old reward functions stay active", error)
             else:
                 log.info("reload: reward functions or routes have changed")
                 self._reload()
 
 
 def _versions(files: Collection[Path]) -> dict[Path, tuple[int, int, int]]:
-    """Return what changes when a file does, by the file; nothing for one that is missing."""
+    """Return the modification time, size and inode of each file; omit missing ones."""
     found = {}
     for file in files:
         with suppress(OSError):
@@ -79,14 +79,14 @@ def _versions(files: Collection[Path]) -> dict[Path, tuple[int, int, int]]:
 
 
 def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path], str]:
-    """Load everything in a forked process, so that nothing of it stays in this one.
+    """Load everything in a forked process, so that this process stays unchanged.
 
     Args:
-        settings: which files.
-        known: files that may be loaded here in an earlier version.
+        settings: name the files.
+        known: files of which this process may have loaded an earlier version.
 
     Returns:
-        The files that belong to the reward functions and routes, and why they cannot be loaded; empty where they can.
+        The files that belong to the reward functions and routes, and the error of loading them; empty if there is none.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -97,7 +97,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
         os._exit(0)
     os.close(writer)
     text = b""
-    # Not until the end of the pipe: a server process that is forked meanwhile holds it open, too.
+    # Do not read until the end of the pipe: a server process that was forked in between holds it open, too.
     while not text.endswith(b"\n") and select.select([reader], [], [], LOAD_SECONDS)[0]:
         if not (part := os.read(reader, 65_536)):
             break

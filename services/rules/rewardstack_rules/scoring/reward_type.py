@@ -1,4 +1,4 @@
-"""Whether REWARD_TYPE names something; a master process asks this before it starts workers."""
+"""Validates REWARD_TYPE; a master process does this before it starts workers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def is_built_in(settings: Settings) -> bool:
 
 
 def unknown_reward_type(settings: Settings) -> str:
-    """Return what is wrong with REWARD_TYPE; empty if it names something. Loads all rules, and the user's files.
+    """Return the error of an unknown REWARD_TYPE, else an empty string; loads all rules and the user's files.
 
-    Other settings may be wrong as well: a worker reports those.
+    Other settings may be invalid, too: workers report those.
     """
     from rewardstack_rules.functions.catalogue import load_registry
     from rewardstack_rules.scoring.evaluator import Evaluator

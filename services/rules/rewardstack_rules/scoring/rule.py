@@ -1,6 +1,6 @@
-"""One rule as a scorer: inline where that is safe, else in processes that can be killed.
+"""Rules as scorers: they run inline if that is safe, else in processes that can be killed.
 
-A verifier decides inline what is beyond doubt, and has the rest decided in those processes.
+A verifier decides clear cases inline, and sends the rest to those processes.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from rewardstack_verifier.question import Question, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
-"""Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
+"""Maximum characters of a sample that is read on the event loop; longer ones go to threads or isolated processes."""
 PATIENCE = 30.0
-"""Seconds, beside those an item may run, in which no item at all was finished before one gives up waiting its turn."""
+"""Seconds without any finished item, in addition to the timeout of an item, after which a queued item gives up."""
 MAX_ISOLATED = 2_000_000
-"""Characters beyond which an isolated rule gives 0 unread."""
+"""Characters of a response beyond which an isolated rule returns 0 without reading it."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 IN_THREADS = BatchKey(64)
 ALONE = BatchKey(1)
-"""One isolated sample a call, so that none waits for the slowest of its batch."""
+"""One isolated sample per call, so that none waits for the slowest of its batch."""
 TOGETHER = BatchKey(8, "questions")
-"""To hand a question to another process takes about as long as to decide it, so several travel together."""
+"""It takes about as long to send a question to another process as to decide it, so questions are batched."""
 REMEMBERED = 8192
-"""Questions whose verdicts a process remembers."""
+"""Verdicts that a process caches."""
 MAX_QUESTION = 2000
-"""Characters of a question that is remembered."""
+"""Maximum characters of a cached question."""
 
 Verdicts = LruCache[tuple[str, Question], Ruling]
-"""Verdicts by tenant and question: they are facts. Each tenant's are its own, for otherwise the time that an answer
-takes would show what others have asked."""
+"""Cached verdicts by tenant and question. Tenants do not share them: otherwise response times would reveal what others
+have asked."""
 
 Outcomes = Score | Ruling | Mapping[str, Any] | RewardstackError
-"""What becomes of a sample: a score, the verdict on its question, a task's result with `error`, or an error."""
+"""The outcome of a sample: a score, the verdict on its question, a task's result with `error`, or an error."""
 
 log = logging.getLogger(__name__)
 
 
 class Isolation:
-    """The isolated processes, and when they last finished something.
+    """The isolated processes, and when they last finished a task.
 
     Args:
-        client: hands them tasks.
+        client: sends them tasks.
         timeout: seconds that one task may run.
     """
 
@@ -75,17 +75,17 @@ class Isolation:
     async def run(
         self, task: Mapping[str, Any], deadline: SharedDeadline, tenant: str, *, brief: bool = False
     ) -> dict[str, Any]:
-        """Return what became of a task; drop it when nobody waits for it any more.
+        """Run a task and return its result; drop it when all callers have reached their deadlines.
 
         Args:
-            task: what the process is told.
-            deadline: of all who wait.
-            tenant: whose task it is.
-            brief: end it as soon as it turns out to be slow.
+            task: the argument of the entry.
+            deadline: shared by all callers that wait.
+            tenant: owner of the task.
+            brief: whether to stop it as soon as it counts as slow.
 
         Raises:
-            DeadlineError: nobody waited until its end.
-            ServiceError: there are no isolated processes.
+            DeadlineError: all callers reached their deadlines.
+            ServiceError: isolated processes are unavailable.
         """
         work = asyncio.ensure_future(self._client.run([task], self.timeout, brief=brief, tenant=tenant))
         try:
@@ -103,19 +103,19 @@ class Isolation:
 
 
 class LocalSample(NamedTuple):
-    """A sample that is scored here, and the question that decides it; None if the sample itself has to be judged."""
+    """A sample that is scored here, and the question that decides it; None if the rule needs the whole sample."""
 
     item: Item
     question: Question | None = None
 
 
 class LocalRule(Scorer[LocalSample]):
-    """What the scorers of a rule share, which run it here or in isolated processes beside this server.
+    """Base of scorers that run a rule in this process or in isolated processes.
 
     Args:
         rule: the rule.
-        isolation: where it runs if it is isolated.
-        tenant: whose samples they score.
+        isolation: runs it if it is isolated.
+        tenant: owner of the samples.
     """
 
     ran = "in an isolated process"
@@ -129,16 +129,16 @@ class LocalRule(Scorer[LocalSample]):
         self._tenant = tenant
 
     def prepare(self, item: Item) -> LocalSample:
-        """Return the item as it is: the rule itself reads it."""
+        """Return the item unchanged: the rule reads it."""
         return LocalSample(item)
 
     async def keys(self, samples: Sequence[LocalSample], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
+        """Return the samples' cache keys; clients compute the same keys from `/v1/reward_types`."""
         rule = self._rule
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in samples], rule.range)
 
     def describe(self, item: Item, sample: LocalSample) -> Record:
-        """Return the function, what it is given, and what it reads if it says so."""
+        """Return the function, the fields that it gets, and what it reads if it has `read_out`."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
         if given := read_fields(item, rule.fields):
@@ -150,7 +150,7 @@ class LocalRule(Scorer[LocalSample]):
         except RequestError as error:
             return {**facts, "unreadable": str(error)}
         except Exception:
-            log.exception("%s: a fault while it told what it reads", self.source)
+            log.exception("%s: cannot explain what it reads", self.source)
             return facts
 
     def _read_out(self, item: Item) -> Record:
@@ -205,31 +205,31 @@ class IsolatedRule(LocalRule):
     """Scores by one rule in processes that can be killed."""
 
     def batch(self, sample: LocalSample) -> BatchKey:
-        """Each sample is a call of its own."""
+        """Return a key that never batches samples."""
         return ALONE
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
         """Return one score for each sample, in order.
 
         Raises:
-            DeadlineError: nobody waited for them until their end.
-            ServiceError: there are no isolated processes.
+            DeadlineError: all callers reached their deadlines.
+            ServiceError: isolated processes are unavailable.
         """
         scores = [self._with_hint(one.item, await self._isolated(one.item, context.deadline)) for one in samples]
         self._note(context)
         return scores
 
     def _with_hint(self, item: Item, score: Score) -> Score:
-        """Add to a score's reason which field of `extra_info` most likely has a slip in its name."""
+        """Add a hint to a score's reason if a field name of `extra_info` is most likely a typo."""
         if self._rule.named and (hint := near_miss(self._rule.name, self._rule.named, tuple(item.extra))):
             score.reason = f"{score.reason}; {hint}" if score.reason else hint
         return score
 
 
 class ProgramRule(IsolatedRule):
-    """Scores by the policy's programs.
+    """Scores by running the policy's programs.
 
-    No program runs in the processes that take its samples, so tenants share them.
+    Tenants share its isolated processes, because the programs run in separate ones.
     """
 
     ran = "in confined processes, one a test"
@@ -248,27 +248,27 @@ class ProgramRule(IsolatedRule):
 
 
 class InlineRule(LocalRule):
-    """Scores by one rule that is bounded by its own making, where it is called."""
+    """Scores by one rule of bounded run time, in the calling process."""
 
     ran = "in the process that scores"
 
     def batch(self, sample: LocalSample) -> BatchKey:
-        """Long samples share a thread."""
+        """Return a key that batches long samples for a thread."""
         return IN_THREADS
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score, unless the sample is so long that others would wait for it."""
+        """Return the score, or the sample itself if it is so long that it would delay others."""
         return self._inline(sample.item) if _is_short(sample.item) else sample
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
-        """Return one score for each sample, in order, found in a thread."""
+        """Return one score for each sample, in order, computed in a thread."""
         scores = await asyncio.to_thread(lambda: [self._inline(sample.item) for sample in samples])
         self._note(context)
         return scores
 
 
 class LocalVerifier(LocalRule):
-    """Scores by one verifier; verifiers share the verdicts that this process remembers."""
+    """Scores by one verifier; all verifiers of a process share cached verdicts."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class LocalVerifier(LocalRule):
         self._batcher: Batcher[LocalSample, Outcomes] = Batcher(self._decide, window=0)
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score of a sample about which there is no doubt, else the question that decides it."""
+        """Return the score of a clear case, else the sample with the question that decides it."""
         item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:
             return sample
@@ -300,14 +300,14 @@ class LocalVerifier(LocalRule):
         except RequestError as error:
             return Score.unscored(str(error), self.source, error.field or "")
         except Exception:
-            log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
+            log.exception("%s: inline evaluation failed; evaluating the sample in an isolated process", self.source)
         return sample
 
     def _read_out(self, item: Item) -> Record:
         return read_out(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
-        """Return one score for each sample, in order; what is not scored within the deadline is `failed`.
+        """Return one score for each sample, in order; samples past the deadline are `failed`.
 
         Raises:
             ConfigError: the isolated processes cannot run the rule.
@@ -342,10 +342,10 @@ class LocalVerifier(LocalRule):
         return self._read_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
 
     async def _decide(self, samples: Sequence[LocalSample], deadline: SharedDeadline) -> Sequence[Outcomes]:
-        """Return the outcomes of a batch: of a sample without a question, or of several questions.
+        """Return the outcomes of a batch: of one sample without a question, or of several questions.
 
         Raises:
-            ServiceError: several questions came to a bad end together, or turned out to be slow: each is asked alone.
+            ServiceError: a batch of several questions failed or is slow; the batcher then sends each one alone.
         """
         try:
             if samples[0].question is None:
@@ -355,7 +355,7 @@ class LocalVerifier(LocalRule):
         except RewardstackError as error:
             return [error] * len(samples)
         except Exception as error:
-            log.exception("%s: a fault on the way to the isolated processes", self.source)
+            log.exception("%s: cannot send a task to the isolated processes", self.source)
             return [ServiceError(f"internal error: {type(error).__name__}")] * len(samples)
         if "error" in result:
             if len(samples) > 1:
@@ -383,7 +383,7 @@ class LocalVerifier(LocalRule):
 
 
 def _is_short(item: Item) -> bool:
-    """Whether a sample is read in no time, however many references it has."""
+    """Return whether a sample with all its references is short enough to score inline."""
     references = item.references or ("",)
     return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE
 

@@ -1,4 +1,4 @@
-"""One sample, one rule: what runs inside an isolated process, and, for rules that need no isolation, in the server."""
+"""Evaluates one sample by one rule, in an isolated process, or in the server if the rule needs no isolation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewardstack_verifier.verification import decide, decide_with_trace
 
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an isolated process is told of a sample: the argument of `execute`."""
+    """Return the argument of `execute` for a sample."""
     return {
         "rule": rule.name,
         "fingerprint": rule.fingerprint,
@@ -30,26 +30,26 @@ def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mappi
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Evaluates one sample, or decides the questions that a verifier asks; the entry of isolated processes.
+    """Evaluate one sample, or decide the questions of a verifier; the entry of isolated processes.
 
     Args:
         task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
-            and `extra` (a mapping), or `questions` (the fields of each `Question`), or one of them to be decided
-            `with_trace`.
+            and `extra` (a mapping), or `questions` (the fields of each `Question`); `with_trace` decides only
+            the first question.
 
     Returns:
-        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, or `error` and `message` where the
-        function returned no score, and `output`, what the function printed; of questions `verdicts` (`right` and
-        `reason` of each), and of one that is decided with a trace its `comparisons` as well, in plain JSON types.
+        For a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, or `error` and `message` if the
+        function returned no score, and `output` (what the function printed). For questions `verdicts` (`right` and
+        `reason` of each), and `comparisons` with a trace, in JSON types.
 
     Raises:
-        ConfigError: this process has another version of the rule than the one who asks; its value would be kept
-            under the wrong fingerprint.
-        Exception: whatever the reward function raised.
+        ConfigError: this process has another version of the rule than the caller, which would cache the value under the
+            wrong fingerprint.
+        Exception: anything that the reward function raises.
     """
     rule = registry().get(task["rule"])
     if rule.fingerprint != task["fingerprint"]:
-        raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
+        raise ConfigError("its source or a library changed while the server ran; restart or reload the server")
     if "questions" in task:
         asked = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
         if task.get("with_trace"):
@@ -65,15 +65,15 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-    """What `rule` makes of a sample; without the reference it needs, the sample is unscored."""
+    """Return the outcome of `rule` for a sample; unscored if a required reference is missing."""
     if rule.needs_reference and not references:
         return Outcome(None, NO_REFERENCE)
     return rule.evaluate(solution, references, extra)
 
 
 def warm_up() -> None:
-    """Loads, before children are forked, what each of them would load anew."""
-    # Imported here: the server calls `evaluate` alone, and does without the libraries behind this.
+    """Load rules and the verifier before children are forked, so that they need not load them again."""
+    # Imported here, because the server calls only `evaluate` and does not need these libraries.
     from rewardstack_verifier.verification import warm_up as warm_up_verifier
 
     replace_streams()
@@ -83,5 +83,5 @@ def warm_up() -> None:
 
 @lru_cache(maxsize=1)
 def registry() -> Registry:
-    """This process's rules, as its environment names them."""
+    """Return the rules of this process, from its environment."""
     return load_registry(RuleSettings.from_env().function_files)

@@ -1,4 +1,4 @@
-"""Whether somebody still waits for work, without what does the work: gunicorn's master loads none of that."""
+"""Types for work that is dropped when no caller waits for it; gunicorn's master imports them without the scorers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 IsWanted = Callable[[], bool]
-"""Returns whether somebody still waits for the work; it may be called from any thread."""
+"""Returns whether a caller still waits for the work; must be thread-safe."""
 Meanwhile = Callable[[], AbstractContextManager[None]]
-"""Returns what the caller's thread is in from when work turns out to take long until it is done."""
+"""Returns a context manager that the caller's thread enters while it waits for slow work."""
 
 
 class UnwantedError(Exception):
-    """Nobody waits for the work any more; it was dropped."""
+    """The work was dropped because no caller waits for it."""
 
 
 def always() -> bool:
-    """Return that the work is wanted."""
+    """Return True: the work is always wanted."""
     return True

@@ -1,4 +1,4 @@
-"""What the status page tells: the last hour by minutes, of all replicas where they share a Redis, and how it is now.
+"""The data of the status page: the last hour by minute, of all replicas that share a Redis, and the current state.
 
-Nothing is counted here: what is told comes from `metrics`, and is what `/metrics` tells.
+This package does not count: its numbers come from `metrics`, and are those of `/metrics`.
 """

@@ -1,4 +1,4 @@
-"""Rates, latencies and statuses by route, from what was counted in each minute."""
+"""Rates, latencies and statuses by route, from the counts of each minute."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Record = dict[str, Any]
 
 
 class Counts(NamedTuple):
-    """What was counted, over all replicas.
+    """Counts of all replicas.
 
     Args:
-        first: the first minute that is told, since 1970.
-        minutes: what each minute brought, in order.
-        hour: what they brought together.
-        so_far: what those that live have counted since they started.
+        first: the first minute, since 1970.
+        minutes: counts of each minute, in order.
+        hour: their sum.
+        so_far: counts of live replicas since they started.
     """
 
     first: int
@@ -50,19 +50,19 @@ class Counts(NamedTuple):
 
 
 def gather(series: Sequence[Series], living: Sequence[Series], now: int) -> Counts:
-    """What replicas counted together.
+    """Return the sums of the counts of replicas.
 
     Args:
-        series: of each.
-        living: of those that live.
-        now: the minute that is the last one told.
+        series: of each replica.
+        living: of live replicas.
+        now: the last minute.
     """
     minutes = [total(parts) for parts in zip(*(one.increases(now) for one in series), strict=True)]
     return Counts(now - MINUTES + 1, minutes, total(minutes), total(one.latest for one in living))
 
 
 def routes(counts: Counts) -> list[Record]:
-    """What is told of each route that scored, the busiest of the hour first; of `MOST_ROUTES` at most."""
+    """Return a record for each route, the busiest of the hour first; at most `MOST_ROUTES`."""
     busy = {key[1]: 0.0 for key in counts.so_far if key[0] == ITEMS}
     for (name, *labels), value in counts.hour.items():
         if name == ITEMS:
@@ -78,16 +78,16 @@ def _route(name: str, counts: Counts) -> Record:
 
 
 def samples(counts: Counts) -> Record:
-    """What is told of all routes together, however many they are."""
+    """Return a record for all routes together."""
     return _samples(counts, _of_all)
 
 
 def _samples(counts: Counts, read: Callable[[Snapshot], dict[str, int]]) -> Record:
-    """Samples by status, and how many came from the cache.
+    """Return the numbers of samples by status, and of those from the cache.
 
     Args:
         counts: of all routes.
-        read: takes those numbers out of a snapshot.
+        read: returns these numbers from a snapshot.
     """
     hour, so_far = read(counts.hour), read(counts.so_far)
     minutes = [read(one) for one in counts.minutes]
@@ -118,11 +118,11 @@ def _count(counts: Snapshot, *key: str) -> int:
 
 
 def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
-    """What is told of each path that was asked, the busiest of the hour first.
+    """Return a record for each requested path, the busiest of the hour first.
 
     Args:
         counts: of the hour.
-        quiet: paths that are asked all the time, and left out.
+        quiet: polled paths, which are omitted.
     """
     found: dict[str, Record] = {}
     for name, *labels in {**counts.hour, **counts.so_far}:
@@ -138,7 +138,7 @@ def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
 
 
 def causes(counts: Counts) -> list[Record]:
-    """Why samples had no score of their own, the latest first."""
+    """Return the causes of missing scores, the latest first."""
     last: dict[tuple[str, ...], int] = {}
     for at, minute in enumerate(counts.minutes):
         last |= {key[1:]: at for key in minute if key[0] == CAUSES}
@@ -156,7 +156,7 @@ def causes(counts: Counts) -> list[Record]:
 
 
 def spending(counts: Counts) -> list[Record]:
-    """What each route that asks models has had them do."""
+    """Return the requests and tokens of each route that uses models."""
     names = sorted({key[1] for key in (*counts.so_far, *counts.hour) if key[0] == SENT})
     return [{"route": name, "hour": _spent(counts.hour, name), "total": _spent(counts.so_far, name)} for name in names]
 
@@ -172,12 +172,12 @@ def _spent(counts: Snapshot, name: str) -> dict[str, int]:
 
 
 def latencies(counts: Snapshot, name: str, label: str) -> dict[str, float | None]:
-    """The median and the 95th percentile of a histogram, in seconds; None where nothing was measured.
+    """Return the median and the 95th percentile of a histogram, in seconds; None if it is empty.
 
     Args:
-        counts: that hold it.
+        counts: with its buckets.
         name: of its buckets.
-        label: of whose it is.
+        label: its route or path.
     """
     found = [counts.get((name, bound, label) if name == SECONDS else (name, label, bound), 0.0) for bound in BOUNDS]
     buckets = list(zip((*BUCKETS, math.inf), found, strict=True))
@@ -185,15 +185,15 @@ def latencies(counts: Snapshot, name: str, label: str) -> dict[str, float | None
 
 
 def quantile(buckets: Sequence[tuple[float, float]], part: float) -> float | None:
-    """A quantile of a histogram, as Prometheus' `histogram_quantile` has it.
+    """Return a quantile of a histogram, as Prometheus' `histogram_quantile` does.
 
     Args:
-        buckets: the upper bound of each, and how many values are not above it; in order, the last one infinite.
-        part: from 0 to 1.
+        buckets: the upper bound of each, and the number of values up to it; in order, the last bound infinite.
+        part: the quantile, from 0 to 1.
 
     Returns:
-        It, within its bucket as if values were spread evenly; the last finite bound where it is above that; None where
-        there are no values.
+        The linear interpolation within its bucket; the last finite bound if it is above that; None if there are no
+        values.
     """
     count = buckets[-1][1] if buckets else 0.0
     if count <= 0:

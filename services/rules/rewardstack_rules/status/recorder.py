@@ -1,4 +1,4 @@
-"""Takes a snapshot every few seconds, and tells other replicas of it: what the page's last hour is made of."""
+"""Takes a snapshot every few seconds and shares it with other replicas, for the page's last hour."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from rewardstack_rules.status.snapshot import take
 INTERVAL = 10.0
 """Seconds between two snapshots."""
 SILENCE = 45.0
-"""Seconds after which a replica that wrote nothing counts as gone."""
+"""Seconds without a write after which a replica counts as down."""
 LOCK = "recorder"
-"""A file beside the counts: whoever holds it writes for all processes of this server."""
+"""A lock file beside the counts: the process that holds it writes for all processes of this server."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One server, of several processes or one.
+    """One server, with one or several processes.
 
     Args:
-        life: its host, its address, and when it began to count; one that is started again is another.
-        own: whether it is the one that was asked.
-        heard: when it was last heard of, in seconds since 1970.
+        life: its host, its address, and when it began to count; a restarted server is another replica.
+        own: whether it is this server.
+        heard: time of its last write, in seconds since 1970.
         series: its last hour.
-        left: whether it has ended in order.
-        heeded: whether it would be heard, which it is not while the Redis is away.
+        left: whether it has shut down cleanly.
+        reachable: whether its writes can be seen; False while the Redis is down.
     """
 
     life: str
@@ -47,7 +47,7 @@ class Replica:
     heard: float
     series: Series
     left: bool = False
-    heeded: bool = True
+    reachable: bool = True
 
     @property
     def name(self) -> str:
@@ -56,24 +56,24 @@ class Replica:
 
     @property
     def silent(self) -> float:
-        """Seconds since it was heard of."""
+        """Seconds since its last write."""
         return 0.0 if self.own else max(0.0, time.time() - self.heard)
 
     @property
     def lives(self) -> bool | None:
-        """Whether it was heard of lately; None where it was not, and could not be."""
+        """Whether it wrote recently; None if it did not, and the Redis is down."""
         if self.silent < SILENCE:
             return True
-        return False if self.heeded else None
+        return False if self.reachable else None
 
 
 class Recorder:
-    """The last hour of this server, and of those that share a Redis with it; for any thread.
+    """The last hour of this server, and of those that share a Redis with it; thread-safe.
 
     Args:
-        address: of this server, by which it is told from others on its host.
-        directory: where its processes count; empty where there is one.
-        cache_url: the Redis in which replicas meet; empty for none.
+        address: of this server, which distinguishes it from others on its host.
+        directory: where its processes count; empty for a single process.
+        cache_url: the Redis that replicas share; empty for none.
     """
 
     def __init__(self, address: str, directory: str, cache_url: str) -> None:
@@ -86,47 +86,47 @@ class Recorder:
         self._lock = threading.Lock()
         self._held: IO[str] | None = None
         self.away = ""
-        """Why the Redis does not answer; empty where it does, or there is none."""
+        """The error of the Redis; empty if it answers, or there is none."""
 
     def start(self) -> None:
-        """Goes on in a thread of its own."""
+        """Start to record in a background thread."""
         threading.Thread(target=self._run, name="status", daemon=True).start()
 
     @property
     def shared(self) -> bool:
-        """Whether there is a Redis in which replicas meet."""
+        """Whether replicas share a Redis."""
         return self._ring is not None
 
     def replicas(self) -> list[Replica]:
-        """This server as it is now, and the others as they last said."""
+        """Return this server in its current state, and the others in their last known state."""
         with self._lock:
             minute, known = self._take(), {one.life: one for one in self._others}
         try:
             others, self.away = self._read_others(known, minute), ""
         except (RedisError, OSError) as error:
-            others, self.away = [replace(one, heeded=False) for one in known.values()], type(error).__name__
+            others, self.away = [replace(one, reachable=False) for one in known.values()], type(error).__name__
         with self._lock:
             self._others = others
         return [Replica(self._life, own=True, heard=time.time(), series=self._own), *others]
 
     def leave(self) -> None:
-        """Tells the others that this server ends, so that it is not missed."""
+        """Deregister this server, so that others do not report it as down."""
         if self._ring is not None:
-            _tried(self._ring.leave)
+            _try(self._ring.leave)
 
     def _run(self) -> None:
-        pause, remembered = threading.Event(), False
+        pause, loaded = threading.Event(), False
         while True:
-            remembered = remembered or _tried(self._remember)
+            loaded = loaded or _try(self._load_own)
             pause.wait(INTERVAL)
-            _tried(self._record)
+            _try(self._record)
 
-    def _remember(self) -> None:
-        """Takes up what other processes of this server have written, one that has ended among them."""
+    def _load_own(self) -> None:
+        """Load what other processes of this server have written, including ended ones."""
         if self._ring is not None:
             written = self._ring.read({self._life: 0}, int(time.time() // 60) - 1)[self._life]
             with self._lock:
-                _take_up(self._own, written)
+                _merge(self._own, written)
 
     def _record(self) -> None:
         with self._lock:
@@ -151,11 +151,11 @@ class Recorder:
         written = self._ring.read({one.life: one.series.last for one in found}, minute)
         with self._lock:
             for one in found:
-                _take_up(one.series, written[one.life])
+                _merge(one.series, written[one.life])
         return [replace(one, left=written[one.life].left) for one in found]
 
     def _writes(self) -> bool:
-        """Whether this process is the one of its server that writes; it is for as long as it lives."""
+        """Return whether this process writes for its server; the first one to get the lock keeps it."""
         if not self._directory or self._held is not None:
             return True
         file = (Path(self._directory) / LOCK).open("a")
@@ -168,34 +168,34 @@ class Recorder:
         return True
 
 
-def _tried(step: Callable[[], None]) -> bool:
-    """Whether a step could be done; the log says why it could not."""
+def _try(step: Callable[[], None]) -> bool:
+    """Run a step; log an error and return False if it fails."""
     try:
         step()
     except (RedisError, OSError) as error:
-        log.info("the status page's last hour is not kept in Redis: %s", error)
+        log.info("cannot store the status page's last hour in Redis: %s", error)
     except Exception:
-        log.exception("the status page's last hour is not kept")
+        log.exception("cannot record the status page's last hour")
     else:
         return True
     return False
 
 
-def _take_up(series: Series, written: Written) -> None:
+def _merge(series: Series, written: Written) -> None:
     for minute, snapshot in written.snapshots:
         series.put(minute, snapshot)
 
 
 def _began(directory: str) -> float:
-    """When a server began to count, in seconds since 1970."""
+    """Return when a server began to count, in seconds since 1970."""
     try:
         return (Path(directory) / BEGAN).stat().st_mtime if directory else time.time()
-    except FileNotFoundError:  # gunicorn was started otherwise than by this package's configuration
+    except FileNotFoundError:  # gunicorn was started without this package's configuration
         return time.time()
 
 
 def _number(text: str) -> float | None:
-    """The time that a text is, None where it is none."""
+    """Parse a time, limited to a plausible range; return None if the text is not a number."""
     try:
         return min(max(0.0, float(text)), 1e11)
     except ValueError:

@@ -1,4 +1,4 @@
-"""All that the page tells, as `GET /v1/status` gives it; made at most once in `FRESH` seconds, however many look."""
+"""The report of `GET /v1/status` and the page; cached for `FRESH` seconds for all readers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rewardstack_rules.status.recorder import Recorder, Replica
 from rewardstack_rules.status.snapshot import Key, numbers
 
 FRESH = 1.0
-"""Seconds for which a report is given again."""
+"""Seconds for which a report is cached."""
 ASKED = 10.0
-"""Seconds after which judges and embedding servers are asked again whether they are up."""
+"""Seconds between health checks of judges and embedding servers."""
 FIRST = 2.5
-"""Seconds that the first report waits for them."""
+"""Seconds that the first report waits for these checks."""
 NOT_SHARED = "REWARD_CACHE_URL is not set, so these are the figures of this server alone"
 
 log = logging.getLogger(__name__)
@@ -32,17 +32,17 @@ Record = dict[str, Any]
 
 
 class Service(Protocol):
-    """How one address of a service stands."""
+    """The health of one address of a service."""
 
     def _asdict(self) -> Record: ...
 
 
 class Kept(Generic[T]):
-    """Something that is made anew when it is wanted and old; who meets its making is given the one before.
+    """Caches a value; while one thread renews it, others get the old value.
 
     Args:
-        make: makes it.
-        seconds: for which it is given again.
+        make: computes the value.
+        seconds: for which the value is cached.
     """
 
     def __init__(self, make: Callable[[], T], seconds: float) -> None:
@@ -53,7 +53,7 @@ class Kept(Generic[T]):
         self._until = 0.0
 
     def get(self) -> T:
-        """It; raises what its making raises."""
+        """Return the value; raise what `make` raises."""
         made = self._made
         if made is not None and time.monotonic() < self._until:
             return made[0]
@@ -69,10 +69,10 @@ class Kept(Generic[T]):
 
 
 class Asked:
-    """How the services stand: asked in a thread of its own, so that one that hangs holds up no report.
+    """The health of services; checked in a background thread, so that a hanging service does not delay reports.
 
     Args:
-        ask: asks them all.
+        ask: checks all of them.
     """
 
     def __init__(self, ask: Callable[[], Sequence[Service]]) -> None:
@@ -83,7 +83,7 @@ class Asked:
         self._found: list[Record] = []
 
     def found(self) -> list[Record]:
-        """What they said last."""
+        """Return the last known health; start a check if it is due."""
         with self._lock:
             due = time.monotonic() >= self._next
             if due:
@@ -97,27 +97,27 @@ class Asked:
         try:
             self._found = [one._asdict() for one in self._ask()]
         except Exception:
-            log.exception("how judges and embedding servers stand is not known")
+            log.exception("cannot check the health of judges and embedding servers")
         finally:
             self._known.set()
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a report comes from.
+    """The sources of a report.
 
     Args:
-        recorder: of what is counted.
-        elsewhere: what is counted elsewhere: of verifiers, cache and jobs.
-        ask: asks judges and embedding servers how they stand.
-        caps: what a run may spend, by the setting.
+        recorder: of counts.
+        external: collector of external counts: of verifiers, cache and jobs.
+        ask: checks the health of judges and embedding servers.
+        caps: limits of a run, by setting.
         cache_url: of the result cache; empty for none.
         queue_url: of the jobs; empty for none.
-        quiet: paths that are asked all the time.
+        quiet: polled paths, which are omitted.
     """
 
     recorder: Recorder
-    elsewhere: Collector
+    external: Collector
     ask: Callable[[], Sequence[Service]]
     caps: Mapping[str, int]
     cache_url: str
@@ -126,10 +126,10 @@ class Sources:
 
 
 class Reporter:
-    """Makes reports; for any thread.
+    """Creates reports; thread-safe.
 
     Args:
-        sources: of them.
+        sources: of the reports.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -138,11 +138,11 @@ class Reporter:
         self._kept = Kept(self._report, FRESH)
 
     def report(self) -> Record:
-        """The report of this moment, or of the last second."""
+        """Return a report, at most `FRESH` seconds old."""
         return self._kept.get()
 
     def leave(self) -> None:
-        """Tells other servers that this one ends."""
+        """Deregister this server from the reports of others."""
         self._sources.recorder.leave()
 
     def _report(self) -> Record:
@@ -151,7 +151,7 @@ class Reporter:
         present = _present(replicas)
         living = [one.series for one in present if one.lives is not False]
         counts = figures.gather([one.series for one in replicas], living, int(now // 60))
-        gauges = dict(numbers(sources.elsewhere))
+        gauges = dict(numbers(sources.external))
         return {
             "version": __version__,
             "at": round(now, 3),
@@ -163,9 +163,9 @@ class Reporter:
             "causes": figures.causes(counts),
             "endpoints": figures.endpoints(counts, sources.quiet),
             "spending": {"routes": figures.spending(counts), "caps": dict(sources.caps)},
-            "verifiers": _told(gauges, "rewardstack_verifier_"),
-            "cache": _told(gauges, "rewardstack_cache_"),
-            "jobs": _told(gauges, ("rewardstack_job", "rewardstack_queue_")),
+            "verifiers": _with_prefix(gauges, "rewardstack_verifier_"),
+            "cache": _with_prefix(gauges, "rewardstack_cache_"),
+            "jobs": _with_prefix(gauges, ("rewardstack_job", "rewardstack_queue_")),
         }
 
     def _scope(self, replicas: Sequence[Replica], present: Sequence[Replica]) -> Record:
@@ -202,7 +202,7 @@ class Reporter:
 
 
 def _present(replicas: Sequence[Replica]) -> list[Replica]:
-    """Of each place the one that began last, if it did not end in order: those that live, and those that are missed."""
+    """Return the latest replica of each name, live or down, without those that shut down cleanly."""
     latest: dict[str, Replica] = {}
     for one in sorted(replicas, key=lambda one: one.series.began):
         latest[one.name] = one
@@ -210,18 +210,18 @@ def _present(replicas: Sequence[Replica]) -> list[Replica]:
 
 
 def _workers(count: float | None) -> Record:
-    """How workers stand of which so many were heard; None where the queue, which hears of them, does not answer."""
+    """Return the health of workers from the number of heartbeats; None if the queue does not answer."""
     if count is None:
         return _service("workers", "", None, "")
-    return _service("workers", f"{count:.0f} heard of", count > 0, "" if count else "jobs wait for one")
+    return _service("workers", f"{count:.0f} alive", count > 0, "" if count else "no worker runs, so jobs wait")
 
 
 def _service(service: str, address: str, up: bool | None, problem: str) -> Record:
     return {"service": service, "address": address, "up": up, "model": "", "problem": problem}
 
 
-def _told(gauges: Mapping[Key, float], prefix: str | tuple[str, ...]) -> Record:
-    """The numbers whose names begin so, by name, and by the value of the label where there is one."""
+def _with_prefix(gauges: Mapping[Key, float], prefix: str | tuple[str, ...]) -> Record:
+    """Return the numbers whose names have a prefix, by name, and by the value of the label if there is one."""
     found: Record = {}
     for (name, *labels), value in gauges.items():
         if name.startswith(prefix):

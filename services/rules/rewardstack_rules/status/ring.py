@@ -1,8 +1,8 @@
-"""The last hour of every replica, in the Redis of the result cache: a few snapshots a minute are written.
+"""The last hour of every replica, in the Redis of the result cache, written a few times per minute.
 
-A replica has a hash of one snapshot a minute, in which a minute takes the place of the one an hour and some before it;
-all of it is forgotten when nothing is written for two hours. One that ends in order says so, and is not missed. What is
-read is believed as little as anything from outside.
+A replica has a hash with one snapshot per minute; a minute overwrites the one `KEPT` minutes before. The hash expires
+two hours after the last write. A replica that shuts down cleanly marks this, and is not reported as down. Data that is
+read is validated like any untrusted input.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from rewardstack_rules.status.snapshot import Snapshot, pack, unpack
 
 PREFIX = "rewardstack:status"
 REPLICAS = f"{PREFIX}:replicas"
-"""A sorted set: replicas by when they last wrote."""
+"""A sorted set: replicas by the time of their last write."""
 LIFE = 7200
-"""Seconds."""
+"""Expiry in seconds."""
 WAIT = 1.0
-"""Seconds that a command may take."""
+"""Timeout of a command, in seconds."""
 MOST_REPLICAS = 64
-"""That are read."""
+"""Maximum replicas that are read."""
 LONGEST_NAME = 200
 LEFT = "left"
-"""A field beside the minutes, of a replica that has ended in order."""
+"""A field beside the minutes, of a replica that has shut down cleanly."""
 
 
 class Written(NamedTuple):
-    """What a replica has written.
+    """Data that a replica has written.
 
     Args:
         snapshots: with the minute of each.
-        left: whether it has said that it ends.
+        left: whether it has shut down cleanly.
     """
 
     snapshots: list[tuple[int, Snapshot]]
@@ -45,7 +45,7 @@ class Written(NamedTuple):
 
 
 class Ring:
-    """What replicas tell each other; methods raise `redis.RedisError` or `OSError` where Redis does not answer.
+    """Shares snapshots among replicas; methods raise `redis.RedisError` or `OSError` if Redis does not answer.
 
     Args:
         url: of the Redis.
@@ -59,7 +59,7 @@ class Ring:
         self._name = name
 
     def write(self, minute: int, snapshot: Snapshot) -> None:
-        """Keeps this replica's snapshot of a minute."""
+        """Store this replica's snapshot of a minute."""
         now = time.time()
         pipe = self._redis.pipeline(transaction=False)
         pipe.hset(self._key(self._name), str(minute % KEPT), pack(minute, snapshot))
@@ -70,22 +70,22 @@ class Ring:
         pipe.execute()
 
     def replicas(self) -> dict[str, float]:
-        """The replicas, and when each last wrote, in seconds since 1970."""
+        """Return the replicas, with the time of their last write in seconds since 1970."""
         found = self._redis.zrevrange(REPLICAS, 0, MOST_REPLICAS - 1, withscores=True)
         # Scores can be infinite, which JSON cannot hold.
         return {name.decode("utf-8", "replace")[:LONGEST_NAME]: max(0.0, score) for name, score in found}
 
     def leave(self) -> None:
-        """Says that this replica ends in order, if it has written anything."""
+        """Mark that this replica shuts down cleanly, if it has written anything."""
         if self._redis.expire(self._key(self._name), LIFE):
             self._redis.hset(self._key(self._name), LEFT, "1")
 
     def read(self, since: Mapping[str, int], now: int) -> dict[str, Written]:
-        """What replicas have written, all of it asked for at once.
+        """Return what replicas have written, with one round trip.
 
         Args:
-            since: the first minute that is wanted, by the replica's name.
-            now: the last one.
+            since: the first minute, by the replica's name.
+            now: the last minute.
         """
         pipe = self._redis.pipeline(transaction=False)
         for name, first in since.items():

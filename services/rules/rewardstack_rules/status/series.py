@@ -1,4 +1,4 @@
-"""One replica's snapshots, one a minute: what it counted in each minute of the last hour."""
+"""One replica's snapshots, one per minute, and its counts of each minute of the last hour."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import threading
 from rewardstack_rules.status.snapshot import Snapshot, increase
 
 MINUTES = 60
-"""That are told."""
+"""Minutes that are reported."""
 KEPT = MINUTES + 4
-"""Snapshots that are kept: one before the first minute that is told, and some for clocks that differ."""
+"""Snapshots that are kept: one before the first reported minute, and some for clock skew."""
 
 
 class Series:
-    """Snapshots by the minute since 1970 in which each was taken; for any thread.
+    """Snapshots by minute since 1970; thread-safe.
 
-    A later one of the same minute takes the place of the one before.
+    A later snapshot of the same minute replaces the earlier one.
 
     Args:
-        began: when the replica had counted nothing, in seconds since 1970.
+        began: when the replica began to count from 0, in seconds since 1970.
     """
 
     def __init__(self, began: float) -> None:
         self.began = began
         self._taken: dict[int, Snapshot] = {int(began // 60) - 1: {}}
         self._closed: dict[int, Snapshot] = {}
-        """What each minute brought after which another one was seen."""
+        """Counts of minutes that have a later snapshot."""
         self._lock = threading.Lock()
 
     @property
     def last(self) -> int:
-        """The minute of the latest snapshot; 0 where there is none."""
+        """The minute of the latest snapshot; 0 if there is none."""
         return max(self._taken, default=0)
 
     @property
@@ -39,7 +39,7 @@ class Series:
         return self._taken.get(self.last, {})
 
     def put(self, minute: int, snapshot: Snapshot) -> None:
-        """Takes a snapshot; one that comes after a later one changes nothing but its own minute."""
+        """Store a snapshot; snapshots may arrive out of order."""
         with self._lock:
             self._taken[minute] = snapshot
             for changed in [one for one in self._closed if one >= minute]:
@@ -49,10 +49,10 @@ class Series:
                 self._closed.pop(old, None)
 
     def increases(self, now: int) -> list[Snapshot]:
-        """What each of the last `MINUTES` brought, the earliest first; before the first snapshot nothing is known.
+        """Return the counts of each of the last `MINUTES`, the earliest first; empty before the first snapshot.
 
         Args:
-            now: the minute that is the last of them.
+            now: the last minute.
         """
         with self._lock:
             return [self._increase(minute) for minute in range(now - MINUTES + 1, now + 1)]

@@ -1,4 +1,4 @@
-"""What a server has counted so far, as numbers that can be subtracted, kept and sent."""
+"""The counts of a server so far, as numbers that can be subtracted, stored and sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from rewardstack_rules.metrics.scrape import counted
 
 Key = tuple[str, ...]
-"""The name of a sample of Prometheus' and the values of its labels, in the order of their names."""
+"""The name of a Prometheus sample and the values of its labels, in the order of the labels' names."""
 Snapshot = dict[Key, float]
 
 ITEMS, CACHED, CAUSES = "rewardstack_items_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
@@ -23,32 +23,32 @@ KEPT = {
     **dict.fromkeys((ITEMS, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
     CAUSES: 3,
 }
-"""What the page tells of, and how many labels it has."""
+"""Metrics of the page, with their numbers of labels."""
 MOST_BYTES = 2**20
-"""Bytes of a snapshot that is read: the counts of some 500 routes."""
+"""Maximum bytes of a snapshot that is read: about 500 routes."""
 MOST_COUNTED = 2**53
-"""The largest count that is read: a float holds every whole number up to it, and no sum of them is infinite."""
+"""The largest count that is read: floats represent all integers up to it, and no sum is infinite."""
 
 
 def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
-    """Each number that a collector tells at this moment."""
+    """Yield each current number of a collector."""
     for family in collector.collect():
         for sample in family.samples:
             yield (sample.name, *(value for _, value in sorted(sample.labels.items()))), sample.value
 
 
 def take(directory: str) -> Snapshot:
-    """What is counted over all processes of this server, as far as the page tells it.
+    """Return the counts of all processes of this server that the page shows.
 
     Args:
-        directory: where they count; empty where there is one process.
+        directory: where they count; empty for a single process.
     """
     with counted(directory) as registry:
         return {key: value for key, value in numbers(registry) if key[0] in KEPT}
 
 
 def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
-    """What was counted between two snapshots; a count that went back began anew, as Prometheus has it."""
+    """Return the counts between two snapshots; a smaller count was reset to 0, as in Prometheus."""
     grown = {}
     for key, value in later.items():
         before = earlier.get(key, 0.0)
@@ -58,7 +58,7 @@ def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
 
 
 def total(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """The sum of snapshots."""
+    """Return the sum of snapshots."""
     summed: Snapshot = {}
     for snapshot in snapshots:
         for key, value in snapshot.items():
@@ -67,17 +67,17 @@ def total(snapshots: Iterable[Snapshot]) -> Snapshot:
 
 
 def pack(minute: int, snapshot: Snapshot) -> str:
-    """A snapshot as it is kept in Redis.
+    """Return a snapshot in the format for Redis.
 
     Args:
-        minute: in which it was taken, since 1970.
-        snapshot: what was counted.
+        minute: of the snapshot, since 1970.
+        snapshot: the counts.
     """
     return json.dumps([minute, [[*key, value] for key, value in snapshot.items()]], separators=(",", ":"))
 
 
 def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
-    """What `pack` made, None where it is something else, or too large."""
+    """Return the minute and the snapshot that `pack` wrote; None if the data is invalid or too large."""
     if data is None or len(data) > MOST_BYTES:
         return None
     try:

@@ -1,1 +1,1 @@
-"""What runs in the launcher and in the confined processes that it forks; Python 3.10 and its library suffice."""
+"""Code of the launcher and of the confined processes that it forks; requires only Python 3.10."""

@@ -1,6 +1,6 @@
 """Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY`, started by the runner.
 
-It holds no text of anybody: what a process reads and writes comes as descriptors. Messages on the socket are JSON:
+It never reads a program or a test: processes read and write through descriptors. Messages on the socket are JSON:
 `[id, program, limits, options]` with descriptors starts a process, `["kill", id]` ends it, `["pid", id]` asks for its
 process id; `[id, "exit", status, CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]` come back.
 """
@@ -32,7 +32,7 @@ FIRST = 3
 OPEN_FILES = 64
 STACK_BYTES = 128 << 20
 ADDRESS_SPACE = 1 << 30
-"""Beyond the memory of a program: what libraries reserve and never touch."""
+"""Address space beyond a program's memory: libraries reserve some that they never touch."""
 PR_SET_DUMPABLE = 4
 NICE = 5
 READABLE = (
@@ -46,7 +46,7 @@ NO_LANDLOCK = (
 
 
 def _import_ours() -> None:
-    """Make our modules importable without what the package itself imports, and the folder no place of modules."""
+    """Make this package importable without running its `__init__`, and take this folder off `sys.path`."""
     sys.path[:] = [path for path in sys.path if path and Path(path).resolve() != Path(__file__).resolve().parent]
     package = types.ModuleType(FOLDER.name)
     package.__path__ = [str(FOLDER)]
@@ -54,11 +54,11 @@ def _import_ours() -> None:
 
 
 class Launcher:
-    """Forks, measures and ends processes.
+    """Forks, measures and kills processes.
 
     Args:
         control: the socket to the runner.
-        confinement: what the processes keep.
+        confinement: the `Confinement` of the processes.
     """
 
     def __init__(self, control: socket.socket, confinement: Any) -> None:
@@ -75,23 +75,23 @@ class Launcher:
         self._born = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         self._pids: dict[int, int] = {}
         self._handles: dict[int, int] = {}
-        """Process descriptors, and the ids of their processes."""
+        """Ids of processes, by process descriptor."""
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
 
     def serve(self) -> None:
-        """Obey until the runner is gone."""
+        """Handle messages and exits of processes until the runner closes the socket."""
         while True:
             for fd, _ in self._poll.poll():
                 if fd != self._control.fileno():
                     self._reap(fd)
-                elif not self._obey():
+                elif not self._handle_message():
                     return
 
-    def _tell(self, *words: Any) -> None:
+    def _send(self, *words: Any) -> None:
         self._control.send(json.dumps(words).encode())
 
-    def _obey(self) -> bool:
+    def _handle_message(self) -> bool:
         message, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, MOST_DESCRIPTORS)
         if not message:
             return False
@@ -100,7 +100,7 @@ class Launcher:
             if words[1] in self._pids:
                 os.kill(self._pids[words[1]], signal.SIGKILL)
         elif words[0] == "pid":
-            self._tell(words[1], "pid", self._pids.get(words[1], 0))
+            self._send(words[1], "pid", self._pids.get(words[1], 0))
         else:
             self._start(words, fds)
         return True
@@ -110,7 +110,7 @@ class Launcher:
         try:
             pid = os.fork()
         except OSError as error:
-            self._tell(ident, "fault", f"no process could be forked: {error.strerror}")
+            self._send(ident, "fault", f"no process could be forked: {error.strerror}")
             pid = -1
         if pid == 0:
             self._become(words, fds, launcher)
@@ -127,10 +127,10 @@ class Launcher:
         os.close(handle)
         _, status, usage = os.wait4(self._pids.pop(ident), 0)
         seconds = usage.ru_utime + usage.ru_stime
-        self._tell(ident, "exit", os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024)
+        self._send(ident, "exit", os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024)
 
     def _become(self, words: list[Any], fds: list[int], launcher: int) -> NoReturn:
-        """Turn the forked process into one that runs a program; never returns into the launcher's loop."""
+        """Confine the forked process and run a program in it; never return to the launcher's loop."""
         from rewardstack_rules.isolation.process import die_with_parent
 
         ident, program, limits, options = words
@@ -141,9 +141,9 @@ class Launcher:
             moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, OPEN_FILES) for fd in fds]
             resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
             self._confinement.limit_calls()
-        except BaseException as error:  # whatever it is, no program runs
+        except BaseException as error:  # after any failure no program may run
             with contextlib.suppress(OSError):
-                self._tell(ident, "fault", f"a process could not be confined: {error}")
+                self._send(ident, "fault", f"a process could not be confined: {error}")
             os._exit(1)
         try:
             for at, fd in enumerate(moved):
@@ -172,9 +172,9 @@ class Launcher:
 
 
 def _give_up_root() -> None:
-    """Be nobody, or, where the interpreter's files are root's alone, nobody who reads as root.
+    """Switch from root to `nobody`, but keep root's file access if `nobody` cannot read the interpreter.
 
-    Limits of threads do not hold for processes of root.
+    The limit of threads does not apply to root.
     """
     if os.getuid() != 0:
         return
@@ -199,7 +199,7 @@ def _nobody_can_read() -> bool:
 
 
 def main() -> None:
-    """Start, say whether programs can be confined, and serve."""
+    """Confine the launcher, report whether programs can be run, and serve the runner."""
     control, parent, boundary = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
     _import_ours()
     try:
@@ -226,7 +226,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         confinement.limit_files()
         confinement.check()
-    except Exception as error:  # the runner says why there are no programs
+    except Exception as error:  # the runner reports it
         control.send(json.dumps(["broken", str(error)]).encode())
         raise SystemExit(1) from error
     atexit._clear()

@@ -1,4 +1,4 @@
-"""What a candidate's process does: run the program on its input, call one of its functions, or serve its tester."""
+"""Runs in a candidate's process: runs the program on its input, calls one of its functions, or serves its tester."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rewardstack_rules.code.inside.values import MODULES, Channel, decode, encod
 FILE = "main.py"
 EXIT_ERROR, EXIT_COMPILE, EXIT_NO_FUNCTION = 1, 65, 66
 RECURSION_LIMIT = 50_000
-"""That of LiveCodeBench's import lines."""
+"""The limit that LiveCodeBench sets."""
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
 MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
@@ -29,7 +29,7 @@ Names = dict[str, Any]
 
 
 def preamble() -> Names:
-    """Return the names that every program finds: what LiveCodeBench imports before one."""
+    """Return the names that every program has without imports: those that LiveCodeBench imports."""
     names: Names = {}
     exec("".join(f"from {module} import *\n" for module in (*STARS, *MORE_STARS)), names)
     exec("".join(f"import {module}\n" for module in MODULES), names)
@@ -41,7 +41,7 @@ PREAMBLE = preamble()
 
 
 def replace_files() -> None:
-    """Keep temporary files in memory, and find output streams by their names: a candidate opens no file to write."""
+    """Patch `open` to find output streams by name, and `tempfile` to use memory: candidates cannot write files."""
     plain_open = io.open
 
     def with_streams(file: Any, *arguments: Any, **options: Any) -> Any:
@@ -62,14 +62,14 @@ def replace_files() -> None:
 
 
 def read(fd: int) -> bytes:
-    """Return all that a memory file holds, and close it; its position is shared with other processes."""
+    """Return the content of a memory file and close it; leave its position, which other processes share."""
     data = os.pread(fd, os.fstat(fd).st_size, 0)
     os.close(fd)
     return data
 
 
 def load(source: bytes, name: str) -> Names:
-    """Run a program's source as a module, and return its names; ends the process where it is no Python."""
+    """Run a program's source as a module and return its names; end the process if it does not compile."""
     try:
         text = source.decode("utf-8", "surrogatepass")
         code = compile(text, FILE, "exec", dont_inherit=True)
@@ -86,12 +86,12 @@ def load(source: bytes, name: str) -> Names:
 
 
 def _end(status: int) -> NoReturn:
-    """End the process as the interpreter does: threads, exit functions, output."""
+    """End the process as the interpreter does: join threads, run exit functions, flush output."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
-    except BaseException:  # whatever the program left behind
+    except BaseException:  # raised by what the program left behind
         status = status or EXIT_ERROR
     os._exit(status & 255)
 
@@ -154,7 +154,7 @@ def _with_whole_keys(value: Any) -> Any:
 
 
 def find(names: Names, name: str) -> Any:
-    """Return a function of a program; ends the process where it has none of that name."""
+    """Return a function of a program; end the process if it has none of that name."""
     solution = names.get("Solution")
     if isinstance(solution, type) and hasattr(solution, name):
         return getattr(solution(), name)
@@ -164,7 +164,7 @@ def find(names: Names, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of NumPy, or a sequence, in types that JSON has."""
+    """Return a NumPy value or a deque in JSON types; raise TypeError for anything else."""
     for method in ("tolist", "item"):
         if hasattr(value, method):
             return getattr(value, method)()
@@ -174,7 +174,7 @@ def _plain(value: Any) -> Any:
 
 
 def serve(fds: list[int], options: Names) -> NoReturn:
-    """Do what a tester asks of a program's functions and objects, until it has gone.
+    """Run a tester's requests on a program's functions and objects until the tester is gone.
 
     Args:
         fds: the source, the socket to the tester.
@@ -195,7 +195,7 @@ def serve(fds: list[int], options: Names) -> NoReturn:
 
 
 class Server:
-    """The candidate's end: keeps its objects, of which the tester has the numbers."""
+    """The candidate's end of the socket: keeps objects that the tester refers to by number."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -213,22 +213,22 @@ class Server:
         return self._objects[content] if tag == "object" else Callback(self, content)
 
     def introduce(self, names: Names) -> None:
-        """Tell the tester which names the program defines, and the values of those that are plain."""
-        told = {}
+        """Send the tester the names that the program defines, with their values where these are plain."""
+        introduced = {}
         for name, value in names.items():
             if not name.startswith("__") and value is not PREAMBLE.get(name, names):
                 try:
-                    told[name] = encode(value, self._keep)
-                except Exception:  # nested too deeply, or of the program's own making
-                    told[name] = self._keep(value)
-        self._channel.send({"names": told})
+                    introduced[name] = encode(value, self._keep)
+                except Exception:  # nested too deeply, or raised by the program's own types
+                    introduced[name] = self._keep(value)
+        self._channel.send({"names": introduced})
 
     def answer(self) -> None:
         """Answer one request."""
         self._channel.send(self._do(self._channel.receive()))
 
     def ask(self, number: int, arguments: Any, keywords: Any) -> Any:
-        """Have the tester call a function of its own; it may ask for more meanwhile."""
+        """Have the tester call one of its functions; answer its requests until it returns."""
         self._channel.send({"call": number, "args": encode(list(arguments), self._keep)})
         while "returned" not in (message := self._channel.receive()):
             self._channel.send(self._do(message))
@@ -247,7 +247,7 @@ class Server:
                 reply["args"] = encode(arguments, self._keep)
             json.dumps(reply)
             return reply
-        except BaseException as error:  # of the program; the tester hears of it
+        except BaseException as error:  # of the program; reported to the tester
             return {"error": type(error).__name__, "text": _text(error), "bases": _bases(error)}
 
 
@@ -263,7 +263,7 @@ def _bases(error: BaseException) -> list[str]:
 
 
 class Callback:
-    """A function of the tests that the program was given."""
+    """A function of the tests that was passed to the program."""
 
     def __init__(self, server: Server, number: int) -> None:
         self._server = server

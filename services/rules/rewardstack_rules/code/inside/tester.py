@@ -1,7 +1,7 @@
-"""What a tester's process does: run test programs, and have the candidate's process do what they ask of the program.
+"""Runs in a tester's process: runs test programs and forwards their calls to the candidate's process.
 
-Expected values, comparisons and the outcome stay here. The report is a byte a test, `1` or `0`; `c` before them once
-the program was asked for something; `U` and a reason where the tests are at fault.
+Expected values, comparisons and the outcome stay here. The report has a byte for each test, `1` or `0`. A `c` marks the
+first call of the program. `U` and a reason are written if the tests are invalid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REASON_CHARACTERS = 200
 
 
 def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
-    """Run a suite.
+    """Run a suite of test programs, and end the process.
 
     Args:
         fds: the suite (JSON of `setup`, `tests` and `entry`), the report, the socket to the candidate.
@@ -54,7 +54,7 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
     except ImportError as error:
         report.unscored(f"the tests' setup: {error}")
     except Exception:
-        report.result(False)  # as if each test had raised it
+        report.result(False)  # every test fails
         os._exit(0)
     for code in codes[1:]:
         report.result(_holds(code, names, report))
@@ -62,7 +62,7 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
 
 
 def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
-    """Run one test program; functions of the names `test_…` are tests, too."""
+    """Return whether a test program passes; `test_…` functions that it defines are called, too."""
     before = set(names)
     try:
         exec(code, names)
@@ -73,36 +73,36 @@ def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
         if not hasattr(error, "is_remote"):
             report.unscored(f"the tests: {error}")
         return False
-    except BaseException:  # a test that does not hold
+    except BaseException:  # the test fails
         return False
     return True
 
 
 class Report:
-    """Where the outcome goes."""
+    """Writes the outcome of the tests to a file."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._has_called = False
 
     def called(self) -> None:
-        """The program was asked for something."""
+        """Record that the tests have called the program."""
         if not self._has_called:
             self._has_called = True
             os.write(self._fd, b"c")
 
     def result(self, holds: bool) -> None:
-        """A test holds, or does not."""
+        """Record whether a test passed."""
         os.write(self._fd, b"1" if holds else b"0")
 
     def unscored(self, reason: str) -> NoReturn:
-        """The tests are at fault; ends the process."""
+        """Record that the tests are invalid, and end the process."""
         os.write(self._fd, b"U" + reason[:REASON_CHARACTERS].encode("ascii", "replace"))
         os._exit(0)
 
 
 class RemoteStop(BaseException):
-    """The candidate's process is gone, or does not keep to the protocol; no test can catch it as an `Exception`."""
+    """The candidate's process ended or broke the protocol; tests cannot catch this as an `Exception`."""
 
 
 class Session:
@@ -116,21 +116,21 @@ class Session:
         self._is_over = False
 
     def names(self, sources: list[str], entry: str) -> dict[str, Any]:
-        """Return the names that tests find: libraries, and what the program defines but for those and built-ins."""
+        """Return the global names of the tests: libraries, and what the program defines."""
         names: dict[str, Any] = {"__name__": NAME, "__builtins__": builtins}
         exec("from typing import *\n" + "".join(f"import {module}\n" for module in MODULES), names)
         reserved = {*vars(builtins), *MODULES, *LIBRARIES}
-        told = self._introduction()
+        introduced = self._introduction()
         used = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
         for alias, library in LIBRARIES.items():
-            if alias in used and told.get(alias) == {"module": library}:
+            if alias in used and introduced.get(alias) == {"module": library}:
                 names[alias] = importlib.import_module(library)
-        bound = {name for name in told if name not in reserved or name == entry}
+        bound = {name for name in introduced if name not in reserved or name == entry}
         if not bound & used:
-            bound |= told.keys() & used - LIBRARIES.keys()
+            bound |= introduced.keys() & used - LIBRARIES.keys()
         for name in bound:
             try:
-                names[name] = self._decode(told[name])
+                names[name] = self._decode(introduced[name])
             except ValueFormatError:
                 continue
         self._offer_module(names, bound)
@@ -138,8 +138,8 @@ class Session:
 
     def _introduction(self) -> dict[str, Any]:
         try:
-            told = self._channel.receive()["names"]
-            return {name: value for name, value in told.items() if isinstance(name, str)}
+            introduced = self._channel.receive()["names"]
+            return {name: value for name, value in introduced.items() if isinstance(name, str)}
         except (EOFError, OSError, ValueFormatError, TypeError, KeyError, AttributeError):
             os._exit(1)  # the program did not load
 
@@ -180,7 +180,7 @@ class Session:
         return {"callback": len(self._callbacks) - 1}
 
     def do(self, operation: str, number: int, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        """Have the candidate do something to an object; raise what it raised."""
+        """Run an operation on an object of the candidate; return its result, or raise its exception."""
         self._report.called()
         if self._is_over:
             raise RemoteStop
@@ -223,7 +223,7 @@ class Session:
 
 
 def _update(old: Any, new: Any) -> None:
-    """Make an argument what the program has made of it."""
+    """Apply the program's changes of an argument to the original."""
     if type(old) is not type(new) or not isinstance(old, MUTABLE):
         return
     if isinstance(old, (list, bytearray)):
@@ -234,9 +234,9 @@ def _update(old: Any, new: Any) -> None:
 
 
 class Proxy:
-    """An object of the program: calls, attributes and items are asked of it; it equals nothing but itself.
+    """An object of the program: forwards calls, attributes and items; equals only itself.
 
-    Comparisons and arithmetic are not passed on: a program's own operators would say whatever tests want to hear.
+    Comparisons and arithmetic are not forwarded: a program could define operators that pass every test.
     """
 
     __slots__ = ("_number", "_session")
@@ -305,7 +305,7 @@ class Proxy:
 
 
 class _Iterator:
-    """Goes through an object of the program."""
+    """Iterates over an object of the program."""
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy

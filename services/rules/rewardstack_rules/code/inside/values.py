@@ -1,7 +1,7 @@
 """Plain values between two processes that do not trust each other: tagged JSON over a socket.
 
-Only the types of `encode` cross. Anything else stays where it is, and a number stands for it. What is read is built
-from plain parts, so no method of the sender's ever runs where a value is compared.
+Only the types that `encode` supports are sent. Any other object stays in its process; a number refers to it. Received
+values are built from plain parts, so no method of the sender runs where values are compared.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 MOST_BYTES = 16 << 20
-"""Of one message."""
+"""Maximum size of a message."""
 MOST_DEEP = 60
 LENGTH = struct.Struct("!I")
 MODULES = (
     *("math", "cmath", "operator", "itertools", "functools", "collections", "string", "re", "datetime", "heapq"),
     *("bisect", "random", "decimal", "fractions", "statistics", "copy", "typing", "json", "sys", "time", "io", "types"),
 )
-"""Bound by their names in every program, as the import lines of LiveCodeBench do."""
+"""Modules that every program has without an import, as in LiveCodeBench."""
 SHARED = ("builtins", *(name for name in MODULES if name not in ("sys", "io", "types")))
 """Modules whose functions and classes are the same ones in both processes."""
 KEPT_BACK = frozenset(
@@ -36,11 +36,11 @@ KEPT_BACK = frozenset(
     | {"getattr", "setattr", "delattr", "memoryview", "__import__"}
 )
 LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
-"""Modules that tests may use under the name that the program has given them, by that name."""
+"""Modules that tests may use if the program has imported them under this alias, by alias."""
 
 
 class ValueFormatError(Exception):
-    """A message that is no value."""
+    """A received message is malformed."""
 
 
 def _shared() -> dict[tuple[str, str], Any]:
@@ -64,12 +64,12 @@ SCALARS = (
 
 
 def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) -> Any:
-    """Return a value in types that JSON has.
+    """Return a value in JSON types.
 
     Args:
         value: anything.
-        keep: returns what stands for an object that does not travel.
-        depth: of the value in another one.
+        keep: returns a reference to an object that is not sent.
+        depth: nesting depth of the value.
 
     Raises:
         ValueError: it is nested too deeply.
@@ -161,11 +161,11 @@ def decode(value: Any, stand_in: Callable[[str, Any], Any]) -> Any:
     """Return the value that `encode` wrote.
 
     Args:
-        value: in types that JSON has.
-        stand_in: returns what takes the place of an object that did not travel, by its tag and what came with it.
+        value: in JSON types.
+        stand_in: returns the replacement for an object that was not sent, from its tag and content.
 
     Raises:
-        ValueFormatError: it is none.
+        ValueFormatError: the value is malformed.
     """
     try:
         return _decode(value, stand_in)
@@ -210,7 +210,7 @@ class Channel:
             rest = rest[os.write(self._fd, rest) :]
 
     def receive(self) -> Any:
-        """Return the next message; raise EOFError at the end, ValueFormatError if it is none."""
+        """Return the next message; raise EOFError at the end, ValueFormatError if it is malformed."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
         if length > MOST_BYTES:
             raise ValueFormatError("too long")
@@ -231,7 +231,7 @@ class Channel:
 
 
 def exception(name: str, message: str, bases: list[str]) -> Exception:
-    """Return the exception that an exception of the other process is here: the first that is known of its bases."""
+    """Return a local exception for one of the other process: of the first known type among its bases."""
     for known in (name, *bases):
         kind = getattr(builtins, known, None)
         if isinstance(kind, type) and issubclass(kind, Exception):

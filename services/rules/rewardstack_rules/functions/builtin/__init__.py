@@ -29,24 +29,24 @@ from rewardstack_rules.functions.verifier import FIELDS
 from rewardstack_rules.settings import CodeSettings
 
 VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
-"""Compare with all references at once, in a process that can be killed."""
+"""Rules that compare with all references together, in a process that can be killed."""
 COMPARING = (gsm8k, multiple_choice, exact_match)
-"""Need a reference; bounded by their own making, so they run where they are called."""
+"""Rules that need a reference; their run time is bounded, so they run in the calling process."""
 MEASURING = (length, overlong, repetition, example_math, example_coding, example_safety)
-"""Read the response alone, and run where they are called, too."""
+"""Rules that read only the response; they run in the calling process, too."""
 RANGES = {overlong: (-inf, 0.0)}
-"""Of those whose values are not from 0 to 1."""
+"""Ranges of values, where not from 0 to 1."""
 READING_OUT = {gsm8k: read_out_gsm8k}
-"""Say what they read."""
+"""Functions that return what a rule has read, for explanations."""
 ISOLATED = (regex_format, json_schema)
-"""Run what callers wrote, so they run in a process that can be killed."""
+"""Rules that run a pattern or schema of the caller, so they run in a process that can be killed."""
 
 
 def built_in_rules(code: CodeSettings | None = None) -> Iterator[Rule]:
-    """The rules that every server has.
+    """Yield the built-in rules.
 
     Args:
-        code: how programs are run; None where they are not.
+        code: how programs are run; None if they are not.
     """
     for name, (verifier, values) in VERIFIERS.items():
         yield Rule(name, verifier.evaluate, VERDICT_VERSION, fields=FIELDS, range=values, verifier=verifier)
@@ -70,7 +70,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
 
 
 def _once(evaluate: RewardFunction) -> RewardFunction:
-    """A function that reads no reference, called once however many references there are."""
+    """Return a function that calls `evaluate` once, without references, for any number of references."""
 
     def evaluate_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         return evaluate(response, (), extra)

@@ -1,4 +1,4 @@
-"""`code`: the policy's program, run against tests. The code pool evaluates it (package `code`); here is what it is."""
+"""`code`: runs the policy's program against tests. The code pool (package `code`) evaluates this rule."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ DESCRIBE_SECONDS = 60
 
 
 def code_rule(settings: CodeSettings | None) -> Rule:
-    """Return the rule.
+    """Return the rule `code`.
 
     Args:
-        settings: how programs are run; None where they are not run in this server's processes.
+        settings: how programs are run; None if they are not run in this server's processes.
     """
     interpreter = "" if settings is None else _interpreter(settings.python or sys.executable)
     fingerprint = f"{RUNNER_VERSION}-{interpreter}"
@@ -57,7 +57,7 @@ def _interpreter(python: str) -> str:
     """Return a hash of an interpreter's version and packages; raise SettingsError if it cannot be run."""
     command = [python, "-s", "-c", DESCRIBE]
     try:
-        said = subprocess.run(command, env={}, capture_output=True, timeout=DESCRIBE_SECONDS, check=True).stdout
+        output = subprocess.run(command, env={}, capture_output=True, timeout=DESCRIBE_SECONDS, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise SettingsError(f"CODE_PYTHON: {python} is no Python that can be run: {error}", "CODE_PYTHON") from error
-    return blake2b(said, digest_size=8).hexdigest()
+    return blake2b(output, digest_size=8).hexdigest()

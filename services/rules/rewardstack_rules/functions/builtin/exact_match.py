@@ -1,4 +1,4 @@
-"""`exact_match`: 1 if the response is the reference, but for white space around it; else 0."""
+"""`exact_match`: 1 if the response equals the reference except for surrounding white space; else 0."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ INDENTS = ("    ", "\t")
 
 
 def example_coding(response: str, reference: str | None = None) -> float:
-    """0.9 for a code word and an indent of four spaces or a tab, 0.6 for a code word alone, else 0.3.
+    """Return 0.9 for a code word and an indent of four spaces or a tab, 0.6 for a code word alone, else 0.3.
 
     Args:
         response: what the policy wrote.

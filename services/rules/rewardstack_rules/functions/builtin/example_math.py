@@ -6,7 +6,7 @@ SYMBOLS = "+-*/=<>"
 
 
 def example_math(response: str, reference: str | None = None) -> float:
-    """0.8 if the response has a digit and one of + - * / = < >, else 0.2.
+    """Return 0.8 if the response has a digit and one of + - * / = < >, else 0.2.
 
     Args:
         response: what the policy wrote.

@@ -1,4 +1,4 @@
-"""The format `<think>…</think><answer>…</answer>`, read in one pass whatever the response holds."""
+"""The format `<think>…</think><answer>…</answer>`, read in one pass over any response."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ ANSWER, ANSWER_END = "<answer>", "</answer>"
 
 
 def answer_in_format(response: str) -> str | None:
-    """The text between `<answer>` and `</answer>`.
+    """Return the text between `<answer>` and `</answer>`.
 
     Args:
         response: has the format if it is one `<think>` block and, right behind it, one `<answer>` block, and nothing
             before, between or after.
 
     Returns:
-        The answer, None where the response does not have the format.
+        The answer; None if the response does not have the format.
     """
     if not response.startswith(THINK) or response.count(THINK) != 1 or response.count(ANSWER) != 1:
         return None

@@ -1,4 +1,4 @@
-"""`gsm8k`: 1 if the response's number is the reference's, else 0, or `format_score` where it has the form of an answer.
+"""`gsm8k`: 1 if the response's number is the reference's, else 0, or `format_score` if it has the form of an answer.
 
 The number is found by the modes of `rewardstack_verifier.extraction`. The two methods, for the form of the GSM8K data
 set, whose solutions end with `#### 42`, and the score for the form are those of verl's `gsm8k.compute_score`
@@ -26,11 +26,11 @@ WINDOW = 50_000
 """Characters at the end of a response in which the last number is looked for."""
 MARK = "####"
 LONGEST_LINE = 200
-"""Characters behind the mark that are read."""
+"""Characters after the mark that are read."""
 NUMERAL = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
 BARE = re.compile(rf"([-+]?)\$?({NUMERAL})\Z")
 _END = re.compile(r"\n|<[|/\uff5ca-z]")
-"""Where an answer's line ends: at its end, or at a token that ends the text or begins a turn."""
+"""The end of an answer's line: a line break, or a token that ends the text or begins a turn."""
 _LOOKS = re.compile(r"[*_`{}$\s]|\\(?:boxed|textbf|text|mathbf|mathrm|[()\[\],! ])")
 _CURRENCY = r"(?:\\?[€£¥₹₽₩]|\\ |(?:USD|EUR|GBP|INR|Rs\.?)\s)"
 _UNIT = r"[^\W\d_]+(?:[/-][^\W\d_]+)*(?:\^[23]|[²³])?\.?"
@@ -39,7 +39,7 @@ _ANSWER = re.compile(
     rf"(?P<words>(?:\(?{_UNIT}(?:\s+{_UNIT}){{0,3}}\)?)?)\s*[.\u3002]?\s*"
 )
 _ATTACHED = re.compile(r"[0-9](?![mghsLl]\b)[A-Za-z]\b")
-"""A letter right behind a digit that is a factor or an exponent, and no unit."""
+"""A letter right after a digit that is a factor or an exponent, not a unit."""
 _BESIDE = """
 or and to plus minus times over by point half third quarter squared cubed factorial remainder
 k dozen hundred thousand million billion trillion tausend millionen milliarden mille mil millones
@@ -47,9 +47,9 @@ k dozen hundred thousand million billion trillion tausend millionen milliarden m
 not no wrong incorrect false maybe perhaps possibly probably if unless oder und ou et o y \u6216
 """
 _NO_UNITS = frozenset(_BESIDE.split())
-"""Words that a number is not alone with: another number, a factor, a doubt."""
+"""Words that are not units: number words, operators, hedging cues."""
 DIGITS = re.compile(r"(?<![0-9.,/^_])(?<![\^_]\{)(?:(?<![\w)\]}])[-+])?\$?[.]?[0-9](?:[.,/^]?[0-9]+)*")
-"""A run of digits with what joins them, whether that is a number or not; exponents and indices are none."""
+"""A run of digits with the characters that join them, a number or not; exponents and indices do not match."""
 
 
 def gsm8k(
@@ -66,10 +66,10 @@ def gsm8k(
         reference: a number, or a solution that ends with `#### number`.
         extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction`).
         method: in place of `extraction`, `strict` (the last `#### number`) or `flexible` (the last number).
-        format_score: what a wrong number is worth, from 0 to 1; the parts `format` and `accuracy` are then reported.
+        format_score: score of a wrong number, from 0 to 1; the parts `format` and `accuracy` are then reported.
 
     Raises:
-        Unscored: the reference holds no number.
+        Unscored: the reference has no number.
         RequestError: an option is malformed, or both `extraction` and `method` are given.
     """
     options = Fields({"extraction": extraction, "method": method, "format_score": format_score})
@@ -140,7 +140,7 @@ def _outcome(consolation: float | None, form: float, right: float, reason: str =
 
 
 def _answer(text: str) -> str | None:
-    """The number that a line says, whatever its looks and unit; None where it says anything else, or two numbers."""
+    """Return the number on a line, without markup and unit; None if the line has anything else, or two numbers."""
     line = _END.split(text.strip()[: LONGEST_LINE + 1], maxsplit=1)[0]
     if len(line) > LONGEST_LINE:
         return None
@@ -152,7 +152,7 @@ def _answer(text: str) -> str | None:
 
 
 def _last_number(text: str) -> str | None:
-    """The last run of digits, None where there is none or where it is no number, such as `1/2`."""
+    """Return the last run of digits; None if there is none or it is not a number, such as `1/2`."""
     last = None
     for match in DIGITS.finditer(text):
         last = match

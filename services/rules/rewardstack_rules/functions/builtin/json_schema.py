@@ -1,7 +1,7 @@
 """`json_schema`: 1 if the response's JSON fits a schema of the caller's, else 0.
 
-A schema can hold patterns and take very long, so this runs where it can be killed. References lead nowhere but into
-the schema itself: nothing is fetched.
+A schema can hold patterns and take very long, so this runs in a process that can be killed. References resolve only
+within the schema: nothing is fetched.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from rewardstack.core.fields import field_error
 from rewardstack_rules.functions.outcome import Outcome
 
 MAX_JSON = 100_000
-"""Characters of the response's JSON, and of the schema."""
+"""Maximum characters of the response's JSON, and of the schema."""
 MAX_NESTING = 50
-"""Objects and lists within one another."""
+"""Maximum depth of nested objects and lists."""
 FENCE = "```"
 LABELS = ("", "json")
-"""What may stand behind the backquotes that open a block of JSON."""
+"""Tags that mark a fenced block as JSON."""
 THOUGHT = "</think>"
 
 
 def json_schema(response: str, reference: str | None = None, *, schema: Any) -> Outcome:
-    """Validates the JSON that a response is, or that stands in its last fenced block.
+    """Validate the JSON in the last fenced block of a response, or the whole response if there is none.
 
     Args:
-        response: what the policy wrote; what stands before `</think>` is not read.
+        response: what the policy wrote; the text before `</think>` is not read.
         reference: not read.
         schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` says otherwise. `format` is
-            no constraint.
+            not checked.
 
     Raises:
-        RequestError: the schema is malformed, too long, refers to what is not in it, or to itself without end.
+        RequestError: the schema is malformed or too long, refers outside itself, or refers to itself endlessly.
     """
     validator = _validator(_schema_text(schema))
     text = _json_text(response.rpartition(THOUGHT)[2])
@@ -102,7 +102,7 @@ def _validator(text: str) -> Any:
 
 
 def _json_text(response: str) -> str:
-    """The last fenced block of JSON; without one the whole response."""
+    """Return the last fenced block of JSON, or the whole response if there is none."""
     *_, last = ("", *_fenced(response))
     return last or response.strip()
 

@@ -17,9 +17,9 @@ from rewardstack_rules.functions.outcome import Outcome
 
 UNITS = ("words", "characters")
 MAX_RESPONSE = 1_000_000
-"""Characters of a response whose words are counted."""
+"""Maximum characters of a response whose words are counted."""
 LONGEST = 1e12
-"""The largest length that an option takes."""
+"""The largest length that an option accepts."""
 
 
 def length(
@@ -31,15 +31,15 @@ def length(
     length_buffer: float | None = None,
     length_unit: str | None = None,
 ) -> Outcome:
-    """How well the response's length fits.
+    """Score how well the length of the response fits the target or the bounds.
 
     Args:
         response: what the policy wrote.
         reference: not read.
-        target_length: the one right length; excludes the next two.
-        min_length: the shortest that is worth 1.
-        max_length: the longest that is worth 1.
-        length_buffer: over how much the value falls from 1 to 0; by default the bound that was crossed.
+        target_length: the only length that scores 1; excludes the next two.
+        min_length: the shortest length that scores 1.
+        max_length: the longest length that scores 1.
+        length_buffer: distance from the bound at which the score is 0; by default the bound that was crossed.
         length_unit: of all four: `words` (between white space) or `characters`.
 
     Raises:

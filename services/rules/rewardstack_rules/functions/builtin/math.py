@@ -1,4 +1,4 @@
-"""`math`: 1 for a right final answer to a problem of mathematics; else 0."""
+"""`math`: 1 for a correct final answer to a math problem, else 0."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`math_verifier`: half a point for the format, one more for a right answer in the right format.
+"""`math_verifier`: 0.5 for the format, and 1 more for a correct answer in that format.
 
-After Align-Anything's reward of the same name: a right answer without the format earns nothing.
+It follows Align-Anything's reward of the same name: a correct answer without the format scores 0.
 """
 
 from __future__ import annotations

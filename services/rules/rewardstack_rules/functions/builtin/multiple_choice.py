@@ -13,7 +13,7 @@ _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:
 
 
 def multiple_choice(response: str, reference: str, extraction: str | None = None) -> Outcome:
-    """Compare two letters.
+    """Compare the letter that the response chooses with the reference's.
 
     Args:
         response: what the policy wrote; an answer of several letters ("A or B") is wrong.
@@ -21,8 +21,8 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
         extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction.choices`).
 
     Raises:
-        Unscored: the reference is no letter from A to J.
-        RequestError: `extraction` is none of these.
+        Unscored: the reference is not a letter from A to J.
+        RequestError: `extraction` is not one of these.
     """
     mode = Fields({"extraction": extraction}).choice("extraction", EXTRACTIONS)
     expected = _REFERENCE.fullmatch(reference.translate(FULL_WIDTH))

@@ -22,15 +22,15 @@ def overlong(
     overlong_buffer: float | None = None,
     overlong_penalty: float | None = None,
 ) -> Outcome:
-    """Punish a response that comes near the longest one allowed, counted in the policy's own tokens.
+    """Penalize a response that comes near the longest one allowed, counted in the policy's own tokens.
 
     Args:
-        response: not read, for characters say little about tokens.
+        response: not read; its characters do not give the number of tokens.
         reference: not read.
         completion_tokens: tokens of the response. TRL, ms-swift and slime pass them.
         max_response_length: most tokens of a response, as the trainer has it.
         overlong_buffer: tokens below that limit at which the punishment starts.
-        overlong_penalty: what is taken off at the limit; by default 1.
+        overlong_penalty: subtracted at the limit; by default 1.
 
     Raises:
         RequestError: a length is missing or malformed, or the buffer is larger than the limit.

@@ -1,6 +1,6 @@
 """`regex_format`: 1 if the response has the form that a pattern of the caller's describes, else 0.
 
-A pattern can take for ever on some responses, so this runs where it can be killed.
+A pattern can run forever on some responses, so this runs in a process that can be killed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rewardstack.core.fields import Fields, field_error
 from rewardstack_rules.functions.outcome import Outcome
 
 MAX_PATTERN = 2_000
-"""Characters of a pattern."""
+"""Maximum characters of a pattern."""
 MATCHES = ("full", "search")
 
 
 def regex_format(
     response: str, reference: str | None = None, *, pattern: str, pattern_match: str | None = None
 ) -> Outcome:
-    """Whether a regular expression matches.
+    """Return 1 if a regular expression matches the response, else 0.
 
     Args:
         response: what the policy wrote.
         reference: not read.
-        pattern: as Python's `re` has it; flags stand in it, such as `(?s)` for a dot that matches line ends.
+        pattern: as Python's `re` has it; with flags inside it, such as `(?s)` for a dot that matches line ends.
         pattern_match: `full` (it matches the whole response) or `search` (it matches somewhere).
 
     Raises:
@@ -50,7 +50,7 @@ def _checked(pattern: Any) -> str:
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a later Python may read in another way is no concern of a log
+            warnings.simplefilter("ignore")  # do not log what a later Python may read differently
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise field_error("pattern", f"is no regular expression: {str(error)[:100]}") from error

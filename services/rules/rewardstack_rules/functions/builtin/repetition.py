@@ -1,4 +1,4 @@
-"""`repetition`: the share of a response's n-grams that are different ones; 1 where nothing is said twice.
+"""`repetition`: the share of distinct n-grams in a response; 1 if none occurs twice.
 
     value = distinct n-grams / all n-grams
 
@@ -18,7 +18,7 @@ UNITS = ("words", "characters")
 NGRAM_SIZE = 3
 MAX_NGRAM_SIZE = 20
 MAX_RESPONSE = 500_000
-"""Characters of a response."""
+"""Maximum characters of a response."""
 
 
 def repetition(
@@ -27,14 +27,13 @@ def repetition(
     ngram_size: float | None = None,
     repetition_unit: str | None = None,
 ) -> Outcome:
-    """How little the response repeats itself; in time and memory linear in its length.
+    """Score how little the response repeats itself, in time and memory linear in its length.
 
     Args:
-        response: what the policy wrote; where it is shorter than two n-grams it repeats nothing.
+        response: what the policy wrote; it scores 1 if it has fewer than two n-grams.
         reference: not read.
         ngram_size: n, from 1 to 20; by default 3.
-        repetition_unit: n-grams of what: `words` (between white space) or `characters`, for text that is written
-            without spaces.
+        repetition_unit: `words` (between white space), or `characters` for text that is written without spaces.
 
     Raises:
         RequestError: an option is malformed.

@@ -1,5 +1,5 @@
 "use strict";
-// Whatever the server tells is put into the page as text or as an attribute, never as markup.
+// Server data is inserted as text or attributes, never as markup.
 const REFRESH = 5000, STATUSES = ["ok", "fallback", "unscored", "failed"], LINES = 4;
 const SVG = "http://www.w3.org/2000/svg";
 const at = (id) => document.getElementById(id);

@@ -1,4 +1,4 @@
-// A sample explained: what `rewardstack explain` says, as text.
+// Explanation of a sample, in the text format of `rewardstack explain`.
 const WIDE = 100, LISTED = 50, PAGE_OF_RESULTS = 5000;
 
 function told(explanation) {
@@ -41,7 +41,7 @@ async function ask(path, options) {
   throw new Error(refusal.error || `the server answers ${reply.status}`);
 }
 
-// Of two questions the later one is answered, whichever reply comes last.
+// Only the latest request is shown, in whatever order the replies arrive.
 let explaining = 0, choosing = 0;
 
 async function explain() {
@@ -87,7 +87,7 @@ async function choose() {
       { title: "Status", show: (one) => one.status },
       { title: "Reason", kind: "full", show: (one) => one.reason },
       { title: "Explain", kind: "full", label: "", show: (one) => chooser(rows[one.index]) },
-    ], found, "Every sample that is scored so far has a score.");
+    ], found, "No sample without a score so far.");
   } catch (error) {
     if (mine !== choosing) return;
     at("chosen").replaceChildren(make("p", { class: "problem" }, error.message));
@@ -95,7 +95,7 @@ async function choose() {
 }
 
 function chooser(row) {
-  if (!row) return make("span", { class: "soft" }, "its text is in the file that was submitted");
+  if (!row) return make("span", { class: "soft" }, "choose the submitted file above to explain it");
   const button = make("button", { type: "button" }, "Explain");
   button.addEventListener("click", () => {
     at("sample").value = row;

@@ -5,7 +5,7 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
 }
 
-// The part of the height, from 0 to 1, at which a value stands, and the values that have a line.
+// The position of a value as a part of the height, from 0 to 1, and the values with grid lines.
 function linear(most) {
   return { part: (value) => value / most, ticks: [0, most / 2, most] };
 }
@@ -31,7 +31,7 @@ function frame(place, scale, label, told, first) {
   return { svg, x, y, width, height };
 }
 
-// Shows below a plot what stands at the pointer.
+// Shows the values at the pointer below a plot.
 function readable(plot, read, told) {
   const cursor = draw("rect", { class: "cursor", y: 8, height: 160, width: plot.x(1) - plot.x(0), visibility: "hidden" });
   plot.svg.append(cursor);
@@ -58,7 +58,7 @@ function showSamples(status) {
   const counts = STATUSES.map((name) => status.samples.minutes[name]);
   const totals = counts.map(sum), tall = counts[0].map((_, minute) => sum(counts.map((one) => one[minute])));
   const most = Math.max(2, ceiling(Math.max(...tall)));
-  const told = `Samples a minute over the last hour: ${STATUSES.map((name, i) => `${whole.format(totals[i])} ${name}`).join(", ")}; at most ${whole.format(Math.max(...tall))} in a minute`;
+  const told = `Samples per minute over the last hour: ${STATUSES.map((name, i) => `${whole.format(totals[i])} ${name}`).join(", ")}; at most ${whole.format(Math.max(...tall))} in a minute`;
   const plot = frame("samples", linear(most), (value) => brief.format(value), told, status.first_minute);
   for (let minute = 0; minute < 60; minute++) {
     let below = 0;
@@ -74,7 +74,7 @@ function showSamples(status) {
   readable(plot, read, (minute) => `${clock(status.first_minute + 60 * minute)}: ${STATUSES.map((name, i) => `${whole.format(counts[i][minute])} ${name}`).join(", ")}`);
   const shapes = STATUSES.map((name, i) => [draw("rect", { class: `f-${name}`, width: 18, height: 10, rx: 2 }), `${name} ${whole.format(totals[i])}`]);
   const rows = tall.map((_, minute) => [clock(status.first_minute + 60 * minute), ...counts.map((one) => whole.format(one[minute]))]);
-  put("samples", plot.svg, key(shapes), read, asTable("Samples a minute", ["Minute", ...STATUSES], rows.filter((_, minute) => tall[minute])));
+  put("samples", plot.svg, key(shapes), read, asTable("Samples per minute", ["Minute", ...STATUSES], rows.filter((_, minute) => tall[minute])));
 }
 
 function showLatency(status) {
@@ -89,7 +89,7 @@ function showLatency(status) {
   const shapes = shown.map((one, i) => [draw("path", { class: `s-${i}`, d: "M0 5H18" }), one.route]);
   const rows = Array.from({ length: 60 }, (_, minute) => [clock(status.first_minute + 60 * minute), ...shown.map((one) => duration(one.minutes.p95_s[minute]))]);
   put("latency", plot.svg, shown.length ? key(shapes) : make("p", { class: "empty" }, "No samples in the last hour."), read,
-    shown.length ? asTable("Latency a minute", ["Minute", ...shown.map((one) => one.route)], rows.filter((_, minute) => shown.some((one) => one.minutes.p95_s[minute] !== null))) : null);
+    shown.length ? asTable("Latency per minute", ["Minute", ...shown.map((one) => one.route)], rows.filter((_, minute) => shown.some((one) => one.minutes.p95_s[minute] !== null))) : null);
 }
 
 function line(plot, values) {
@@ -112,7 +112,7 @@ function asTable(caption, titles, rows) {
       make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body))));
 }
 
-// Puts a plot in its place; a table that is open stays open, where it was scrolled to, and the focus stays in it.
+// Replaces a plot; an open table stays open and keeps its scroll position and the focus.
 function put(place, ...parts) {
   const before = at(place).querySelector("details");
   const scrolled = before && before.open ? before.querySelector(".scroll").scrollTop : null;

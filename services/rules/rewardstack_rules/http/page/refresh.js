@@ -1,7 +1,7 @@
 let last = null, lostSince = null, heard = null, timer = 0, paused = false;
 
 function say(text, kind) {
-  if (at("standing").textContent !== text) at("standing").textContent = text; // read out when it changes, not each time
+  if (at("standing").textContent !== text) at("standing").textContent = text; // screen readers announce only changes
   at("standing").className = `badge ${kind}`;
 }
 
@@ -33,7 +33,7 @@ function tellTime() {
 async function listen() {
   try {
     const reply = await fetch(`${location.origin}/v1/status`, { cache: "no-store", signal: AbortSignal.timeout(15000) });
-    if (!reply.ok) throw new Error(reply.status === 401 ? "it asks for a key; reload the page" : `it answers ${reply.status}`);
+    if (!reply.ok) throw new Error(reply.status === 401 ? "it requires a key; reload the page" : `it answers ${reply.status}`);
     last = await reply.json();
     lostSince = null;
     heard = new Date();

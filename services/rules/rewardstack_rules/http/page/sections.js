@@ -7,8 +7,8 @@ function showTiles(status, seconds) {
   const open = status.jobs.rewardstack_jobs_open || {};
   const share = (count) => (all ? percent.format(count / all) : "–");
   tiles("tiles", [
-    ["Samples", whole.format(all), `${three.format(all / seconds)} a second`],
-    ["Scored as asked", share(hour.ok), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
+    ["Samples", whole.format(all), `${three.format(all / seconds)} per second`],
+    ["Scored (ok)", share(hour.ok), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
     ["From the cache", share(cached), plural(cached, "sample", "samples")],
     ["Model tokens", brief.format(tokens), plural(requests, "request", "requests")],
     ["Jobs", "running" in open ? whole.format(open.running + open.queued) : "–", "running" in open ? `${whole.format(open.running)} running, ${whole.format(open.queued)} queued` : "no queue"],
@@ -35,7 +35,7 @@ function showRoutes(status, seconds) {
   table("routes", "Routes over the last hour", [
     { title: "Route", kind: "name full", label: "", show: (one) => one.route },
     number("Samples", (one) => sum(STATUSES.map((name) => one.hour[name]))),
-    { title: "A second", kind: "n", show: (one) => three.format(sum(STATUSES.map((name) => one.hour[name])) / seconds) },
+    { title: "Per second", kind: "n", show: (one) => three.format(sum(STATUSES.map((name) => one.hour[name])) / seconds) },
     { title: "p50", kind: "n", show: (one) => duration(one.latency_s.p50) },
     { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
     ...STATUSES.map((name) => count(name)),
@@ -52,7 +52,7 @@ function showCauses(status) {
     { title: "Status", show: (one) => one.status },
     number("Samples", (one) => one.hour),
     { title: "Last", kind: "n", show: (one) => clock(one.last_minute) },
-  ], status.causes, "Every sample of the last hour has a score of its own.");
+  ], status.causes, "Every sample of the last hour was scored.");
 }
 
 function showJobs(status) {
@@ -76,7 +76,7 @@ function showJobs(status) {
   const items = jobs.rewardstack_job_items_total;
   if (items) {
     const all = sum(Object.values(items)), told = STATUSES.map((name) => `${whole.format(items[name])} ${name}`).join(", ");
-    at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue began: ${whole.format(all)}${all ? `, of them ${told}` : ""}.`));
+    at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue was created: ${whole.format(all)}${all ? ` (${told})` : ""}.`));
   }
   if (open && status.own_jobs.length && others > 0) at("jobs").append(make("p", { class: "soft" }, none.replace("are open", "are open as well").replace("is open", "is open as well")));
 }
@@ -91,8 +91,8 @@ function showSpending(status) {
     number("Tokens unknown", (one) => one.hour.uncounted, { label: "unknown" }),
     number("Requests since start", (one) => one.total.requests, { label: "all requests" }),
     number("Tokens since start", (one) => one.total.prompt_tokens + one.total.completion_tokens, { label: "all tokens" }),
-  ], status.spending.routes, "No judge and no embedding server was asked.");
-  const told = caps.length ? `A run may spend: ${caps.map(([name, most]) => `${whole.format(most)} (${name})`).join(", ")}.` : "No cap is set (REWARDSTACK_MAX_REQUESTS, REWARDSTACK_MAX_TOKENS).";
+  ], status.spending.routes, "No requests to judges or embedding servers.");
+  const told = caps.length ? `Limits of a run: ${caps.map(([name, most]) => `${whole.format(most)} (${name})`).join(", ")}.` : "No limit is set (REWARDSTACK_MAX_REQUESTS, REWARDSTACK_MAX_TOKENS).";
   at("spending").append(make("p", { class: "soft" }, told));
 }
 
@@ -103,8 +103,8 @@ function showVerifiers(status) {
     ["Isolated processes", whole.format(of("processes"))],
     ["Busy: fast, slow", `${whole.format(of("busy").fast)}, ${whole.format(of("busy").slow)}`],
     ["Samples waiting: fast, slow", `${whole.format(of("waiting").fast)}, ${whole.format(of("waiting").slow)}`],
-    ["Killed: at their deadline, died", `${whole.format(of("killed_total").timeout)}, ${whole.format(of("killed_total").died)}`],
-    ["Replaced after their share of work", whole.format(of("recycled_total"))],
+    ["Killed: timeout, died", `${whole.format(of("killed_total").timeout)}, ${whole.format(of("killed_total").died)}`],
+    ["Recycled", whole.format(of("recycled_total"))],
   ]);
 }
 
@@ -131,5 +131,5 @@ function showPaths(status) {
     number("failed (5xx)", (one) => codes(one, (code) => code[0] === "5"), { label: "5xx", mark: (one) => (codes(one, (code) => code[0] === "5") ? "ill" : "") }),
     { title: "p50", kind: "n gone", show: (one) => duration(one.latency_s.p50) },
     { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
-  ], status.endpoints, "No request has come yet.");
+  ], status.endpoints, "No requests yet.");
 }

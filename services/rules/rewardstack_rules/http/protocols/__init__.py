@@ -1,4 +1,4 @@
-"""What callers may send, and what they get: one module a protocol.
+"""Request and reply formats, one module per protocol.
 
-No rule enters: a protocol makes requests of a body, and a body of scores.
+A protocol converts bodies to requests and scores to replies; it does not score.
 """

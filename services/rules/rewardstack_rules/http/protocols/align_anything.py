@@ -1,7 +1,7 @@
 """Align-Anything's body of `/get_reward` (`align_anything/models/remote_rm/reward_server.py`).
 
-`{"prompts", "responses", "golden_responses"?}` to `{"rewards", "statuses"}`. Beside the original, golden responses in
-the body are used, and `statuses` tells a reward of 0.0 from a sample without a score.
+`{"prompts", "responses", "golden_responses"?}` to `{"rewards", "statuses"}`. Unlike the original, it uses
+golden responses in the body, and `statuses` distinguishes a reward of 0.0 from a sample without a score.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, s
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """The rewards of a batch.
+    """Reply with the rewards of a batch.
 
     Raises:
-        ApiError: 400; a list is missing, or of another length than the prompts.
+        ApiError: 400; a list is missing, or its length differs from that of the prompts.
     """
     rows = read_columns(body, ("prompts", "responses"), ("golden_responses",))
     source = source_of(body)

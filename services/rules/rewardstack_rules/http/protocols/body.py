@@ -1,4 +1,4 @@
-"""A request's JSON: read whole, however deeply it is nested, and by its fields."""
+"""Reads a request's JSON, nested to any depth, and its fields."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ JSON_TYPES: dict[type, str] = {
     dict: "an object",
 }
 LEVELS = 128
-"""Levels that are kept of JSON that is nested deeper than Python's parser goes: more than any sample may have, so that
-it is still found to be too deep."""
+"""Levels kept of JSON that is too deep for Python's parser: more than any sample may have, so that it is still found to
+be too deep."""
 MOST_BRACKETS = 2**22
-"""Most brackets of a body that is read so, which takes about a second; one with more is refused as a whole."""
+"""Most brackets of such a body, which takes about a second; one with more is refused."""
 
 _TOKEN = re.compile(JSON_TEXT + rb"|[\[{]|[]}]")
 
@@ -35,12 +35,12 @@ T = TypeVar("T", dict[str, Any], list[Any], str)
 
 
 def read_object() -> dict[str, Any]:
-    """The request's body.
+    """Return the request's body as a JSON object.
 
     Raises:
-        ApiError: 415 for another content type than JSON, 400 for what is no JSON object, 413 for too many values.
-        OverloadError: other requests hold all that the process may hold at once.
-        RequestEntityTooLarge: it is longer than the server reads.
+        ApiError: 415 for a content type other than JSON, 400 if it is not a JSON object, 413 for too many values.
+        OverloadError: the budget of the process is used up.
+        RequestEntityTooLarge: it is longer than the limit.
     """
     if not request.is_json:
         raise ApiError(415, "the body must be JSON, with Content-Type: application/json", "Content-Type")
@@ -51,19 +51,19 @@ def read_object() -> dict[str, Any]:
 
 
 def read_items() -> list[Any]:
-    """The `items` of the request's body; raises what `read_object` raises, and ApiError where it has none."""
+    """Return the `items` of the request's body; raise ApiError if they are missing, else as `read_object`."""
     return read_field(read_object(), "items", list)
 
 
 def parse(data: bytes, field: str) -> Any:
-    """The value of JSON, in UTF-8 as RFC 8259 has it.
+    """Parse JSON in UTF-8 (RFC 8259).
 
     Args:
         data: the JSON.
-        field: how a complaint calls it.
+        field: its name in the error.
 
     Raises:
-        ApiError: 400; it is no JSON, or too long for how deep it is nested.
+        ApiError: 400; it is not JSON, or nested too deeply and with too many brackets.
     """
     try:
         return _shallow(data)
@@ -83,7 +83,7 @@ def _loads(data: bytes) -> Any:
 
 
 def pruned(text: bytes) -> bytes:
-    """JSON with null for each list and object that stands in `LEVELS` others; malformed JSON stays malformed.
+    """Return JSON with null for each list and object below `LEVELS`; malformed JSON stays malformed.
 
     Raises:
         RecursionError: it has more than `MOST_BRACKETS`.
@@ -106,21 +106,21 @@ def pruned(text: bytes) -> bytes:
 
 
 def read_integer(text: str) -> float:
-    """An integer of JSON, as a float where it is so long that Python refuses to read it exactly."""
+    """Parse an integer of JSON; return a float if it is too long for Python to read exactly."""
     return int(text) if len(text) <= MAX_INTEGER_DIGITS else float(text)
 
 
 def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = "") -> T:
-    """A field that the body must have.
+    """Return a required field.
 
     Args:
         body: the body, or an object in it.
-        name: the field's.
+        name: of the field.
         kind: `dict`, `list` or `str`.
-        within: how a complaint names the object, with a dot at its end.
+        within: name of the object in the error, with a trailing dot.
 
     Raises:
-        ApiError: 400; it is missing, or of another type.
+        ApiError: 400; it is missing, or has another type.
     """
     where = f"{within}{name}"
     if name not in body:
@@ -132,15 +132,15 @@ def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = 
 
 
 def read_columns(body: Mapping[str, Any], needed: Sequence[str], optional: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Lists of one length, by rows.
+    """Return the rows of several lists of the same length.
 
     Args:
         body: the body.
-        needed: names of lists that it must have.
+        needed: names of required lists.
         optional: names of lists that may be missing or null; their cells are then None.
 
     Raises:
-        ApiError: 400; a list is missing, is none, or has another length than the first.
+        ApiError: 400; a list is missing, is not a list, or its length differs from the first.
     """
     columns = {name: read_field(body, name, list) for name in needed}
     count = len(columns[needed[0]])
@@ -153,5 +153,5 @@ def read_columns(body: Mapping[str, Any], needed: Sequence[str], optional: Seque
 
 
 def json_type(value: Any) -> str:
-    """What JSON calls the type of `value`."""
+    """Return the JSON name of the type of `value`, with its article."""
     return next(name for kind, name in JSON_TYPES.items() if isinstance(value, kind))

@@ -1,4 +1,4 @@
-"""`POST /get_reward`: the bodies of three trainers, told apart by the key that only one of them has.
+"""`POST /get_reward`: the bodies of three trainers, recognized by the key that only one of them has.
 
 | key | trainer |
 | --- | --- |
@@ -33,13 +33,13 @@ FORMS = (
 
 @blueprint.post("/get_reward")
 def get_reward() -> Response:
-    """Rewards; 503 where the infrastructure failed every sample, so that the trainer tries again."""
+    """Reply with rewards; 503 if the infrastructure failed every sample, so that the trainer tries again."""
     body = read_object()
     keys = [key for key in ANSWERS if key in body]
     if len(keys) > 1:
-        raise ApiError(400, f"{keys[0]} and {keys[1]} are of different trainers; send {FORMS}", keys[1])
+        raise ApiError(400, f"{keys[0]} and {keys[1]} belong to different trainers; send {FORMS}", keys[1])
     if not keys:
-        # Nothing but `prompts` is the commonest slip, and Align-Anything's.
+        # The most common mistake is to send only `prompts`, in Align-Anything's format.
         field = "responses" if "prompts" in body else "body"
-        raise ApiError(400, f"{field} is missing what is to be scored; send {FORMS}", field)
+        raise ApiError(400, f"{field} has nothing to score; send {FORMS}", field)
     return ANSWERS[keys[0]](body)

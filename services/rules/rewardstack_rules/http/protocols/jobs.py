@@ -1,8 +1,8 @@
-"""Jobs: large evaluations that are taken at once and scored by workers.
+"""Jobs: large evaluations that are accepted immediately and scored by workers.
 
-`POST /jobs` with samples as `/v1/score` has them, or JSONL with one a line, to 202 and `{"job_id"}`; `GET /jobs/ID` to
-how it stands; `GET /jobs/ID/results` to a line for each sample, in order: what `/v1/score` says of it, and its `index`;
-`DELETE /jobs/ID` cancels.
+`POST /jobs` accepts samples as in `/v1/score`, or JSONL with one per line, and returns 202 and `{"job_id"}`. `GET
+/jobs/ID` returns the job status. `GET /jobs/ID/results` returns a line per sample in order: its result as in
+`/v1/score`, and its `index`. `DELETE /jobs/ID` cancels.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ JOB_ID = re.compile(r"^[0-9a-f]{32}\Z")
 NUMBER = re.compile(r"^[0-9]{1,15}\Z", re.ASCII)
 RESULTS_TYPE = "application/x-ndjson"
 ENDS_SOON = 5
-"""Seconds after which one of a key's jobs may well have ended."""
+"""Retry-After in seconds: by then one of the key's jobs may have ended."""
 
 
 @blueprint.post("/jobs")
 def submit() -> tuple[Response, int, dict[str, str]]:
-    """Takes a job: it is on disk when this answers 202."""
+    """Accept a job; it is on disk before the reply 202."""
     key = request.headers.get(IDEMPOTENCY_KEY, "")
     if IDEMPOTENCY_KEY in request.headers and not GIVEN_KEY.match(key):
         raise ApiError(400, f"{IDEMPOTENCY_KEY} must be 1 to 255 visible ASCII characters", IDEMPOTENCY_KEY)
@@ -41,7 +41,7 @@ def submit() -> tuple[Response, int, dict[str, str]]:
     try:
         job_id = store.submit(read_samples(), g.tenant, key)
     except Conflict as error:
-        message = f"{IDEMPOTENCY_KEY}: the same key came before with other samples; send another key"
+        message = f"{IDEMPOTENCY_KEY}: the same key was used before with other samples; send another key"
         raise ApiError(409, message, IDEMPOTENCY_KEY) from error
     except NeverFits as error:
         raise ApiError(413, str(error), error.setting) from error
@@ -52,13 +52,13 @@ def submit() -> tuple[Response, int, dict[str, str]]:
 
 @blueprint.get("/jobs/<job_id>")
 def status(job_id: str) -> Response:
-    """How a job stands."""
+    """Return the status of a job."""
     return jsonify(describe(_state(job_id)))
 
 
 @blueprint.delete("/jobs/<job_id>")
 def cancel(job_id: str) -> Response:
-    """Cancels a job that has not ended; how it stands then."""
+    """Cancel a job that has not ended; return its status."""
     _state(job_id)
     _store().cancel(g.tenant, job_id)
     return jsonify(describe(_state(job_id)))
@@ -66,7 +66,7 @@ def cancel(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/results")
 def results(job_id: str) -> Response:
-    """The results; of a job that is not complete only with `partial=1`, and then up to the first that is missing."""
+    """Return the results; an incomplete job needs `partial=1`, and returns those before the first missing one."""
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")
     if partial not in ("0", "1"):
@@ -83,7 +83,7 @@ def results(job_id: str) -> Response:
 def _store() -> JobStore:
     store = context().jobs
     if store is None:
-        raise ApiError(503, "this server takes no jobs: it has no queue; set REWARD_QUEUE_URL", "REWARD_QUEUE_URL")
+        raise ApiError(503, "this server accepts no jobs: it has no queue; set REWARD_QUEUE_URL", "REWARD_QUEUE_URL")
     return store
 
 
@@ -105,7 +105,7 @@ def _number(name: str, default: int | None) -> int | None:
 
 
 def describe(state: JobState) -> dict[str, Any]:
-    """How a job stands, as JSON."""
+    """Return the status of a job as JSON."""
     return {
         "job_id": state.job_id,
         "status": state.status,

@@ -1,4 +1,4 @@
-"""The text in a conversation, whether it has the form of chat completions or of OpenAI's Responses."""
+"""Reads the text of a conversation, in the format of chat completions or of OpenAI's Responses."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-"""Types of the parts of a message that hold text; images and the like do not."""
+"""Types of message parts that hold text, unlike images."""
 
 
 def last_user_text(prompt: Any) -> str | None:
-    """What was asked.
+    """Return the text of the last user message.
 
     Args:
         prompt: a text, or a list of messages with `role` and `content`.
 
     Returns:
-        The text, or that of the last message of the user; None where there is none.
+        A prompt that is text, or the text of the last user message; None if there is none.
     """
     if isinstance(prompt, str):
         return prompt
@@ -27,7 +27,7 @@ def last_user_text(prompt: Any) -> str | None:
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, which is a text or a list of parts."""
+    """Return the text of a message's content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "".join(_texts(content)) if isinstance(content, list) else ""

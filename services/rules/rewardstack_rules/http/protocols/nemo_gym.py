@@ -1,8 +1,8 @@
 """NeMo Gym's resources server (`nemo_gym/base_resources_server.py`): `/verify`, `/seed_session`, `/aggregate_metrics`.
 
 `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the environment}` to the same body and
-`reward`. A failure is HTTP 200 with the reward 0.0 and the fields by which its collector sets the sample aside
-(`nemo_gym/judge.py`, `failure_kinds.py`).
+`reward`. A failure is HTTP 200 with the reward 0.0 and the fields that make NeMo Gym's collector exclude the
+sample (`nemo_gym/judge.py`, `failure_kinds.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rewardstack_rules.http.protocols.scoring import (
 blueprint = Blueprint("nemo_gym", __name__)
 
 GOLDEN = ("expected_answer", "ground_truth", "answer", "label")
-"""Fields of an environment that hold the reference; the first that is there counts."""
+"""Fields of an environment that hold the reference; the first one present counts."""
 OWN = ("responses_create_params", "response", "reward_type")
 FAILURE_CLASS = "judge_failed"
 VERDICT = (
@@ -41,12 +41,12 @@ VERDICT = (
     "failure_kind",
     "failure_reason",
 )
-"""What a reply adds to the body; in a body that is verified again they are of the last time."""
+"""Fields that a reply adds to the body. In a body that is verified again, they are from the last time."""
 
 
 @blueprint.post("/seed_session")
 def seed_session() -> Response:
-    """Rules keep no state: an empty object, with the session's id where the caller has given one."""
+    """Reply with an empty object, or with the session id of the caller, because rules keep no state."""
     body = read_object()
     name = "resources_session_id"
     return jsonify({name: body[name]} if isinstance(body.get(name), str) else {})
@@ -54,7 +54,7 @@ def seed_session() -> Response:
 
 @blueprint.post("/verify")
 def verify() -> Response:
-    """The body with `reward`, and what there is to say of a sample without a score."""
+    """Reply with the body and `reward`, and with the failure fields for a sample without a score."""
     body = read_object()
     kept = {name: value for name, value in body.items() if name not in VERDICT}
     _must_be_json(kept)
@@ -64,23 +64,23 @@ def verify() -> Response:
     extra = without_secrets({name: value for name, value in kept.items() if name not in (*OWN, *GOLDEN)})
     prompt = kept.get("question") or last_user_text(parameters.get("input"))
     [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
-    reply = {**kept, "reward": reward_of(score), **_complaint(score)}
+    reply = {**kept, "reward": reward_of(score), **_failure_fields(score)}
     return jsonify(reply) if score.status == "failed" else without_reward([score]) or jsonify(reply)
 
 
 @blueprint.post("/aggregate_metrics")
 def aggregate_metrics() -> Response:
-    """Figures of many verified responses, which the collector logs when its rollouts are done."""
+    """Reply with statistics of many verified responses, which the collector logs after its rollouts."""
     return jsonify(nemo_gym_metrics.aggregate(read_field(read_object(), "verify_responses", list)))
 
 
 def _unit_tests(body: Mapping[str, Any]) -> Any:
-    """The tests of NeMo Gym's `code_gen` environments; None where the body has none."""
+    """Return the tests of NeMo Gym's `code_gen` environments; None if the body has none."""
     metadata = body.get("verifier_metadata")
     return metadata.get("unit_tests") if isinstance(metadata, dict) else None
 
 
-def _complaint(score: Score) -> dict[str, Any]:
+def _failure_fields(score: Score) -> dict[str, Any]:
     if score.status == "failed":
         return {
             "_ng_failure_class": FAILURE_CLASS,
@@ -95,7 +95,7 @@ def _complaint(score: Score) -> dict[str, Any]:
 
 
 def _output_text(response: Mapping[str, Any]) -> str:
-    """What the policy wrote: the text of all messages of the output, without reasoning and tool calls."""
+    """Return the text of all messages in the output, without reasoning and tool calls."""
     texts = []
     for at, item in enumerate(read_field(response, "output", list, "response.")):
         if not isinstance(item, dict):
@@ -107,7 +107,7 @@ def _output_text(response: Mapping[str, Any]) -> str:
 
 
 def _must_be_json(body: Mapping[str, Any]) -> None:
-    """A body that is sent back must be one that JSON can hold; Python reads more than that."""
+    """Raise ApiError if the body cannot be sent back as JSON; Python reads more than JSON allows."""
     try:
         json.dumps(body, allow_nan=False)
     except ValueError as error:

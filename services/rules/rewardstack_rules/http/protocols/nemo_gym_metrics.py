@@ -1,7 +1,7 @@
-"""What NeMo Gym makes of many verified responses: figures of each task, and of all (`nemo_gym/reward_profile.py`).
+"""Statistics of many verified responses, per task and in total, as in NeMo Gym's `nemo_gym/reward_profile.py`.
 
-`compute_aggregate_metrics` is the function there, with its names, its order and what it leaves out; its pandas frame is
-a list for each field here.
+It has the names, the order and the omissions of `compute_aggregate_metrics` there, but a list for each field instead of
+a pandas frame.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from rewardstack_rules.http.protocols.body import json_type
 TASK, ROLLOUT, REWARD = "_ng_task_index", "_ng_rollout_index", "reward"
 FAILURE = "_ng_failure_class"
 LARGEST = 1e150
-"""A larger number has no square that a float can hold, so no standard deviation."""
+"""The square of a larger number overflows a float, so it has no standard deviation."""
 
 Row = dict[str, float]
 
 
 def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
-    """The reply: `group_level_metrics`, a record a task; `agent_metrics`; of these the means as `key_metrics`.
+    """Return `group_level_metrics` (a record per task), `agent_metrics`, and their means as `key_metrics`.
 
     Args:
-        responses: what `/verify` answered, each with its task and its rollout, 0 where it says none; of `response` its
-            `usage` counts.
+        responses: replies of `/verify`, each with its task and its rollout, which default to 0; of `response` only
+            `usage` is read.
 
     Raises:
-        ApiError: 400; one is no object, has something else where a number is due, or the task and rollout of another.
+        ApiError: 400; a response is not an object, has an invalid number, or the task and rollout of another one.
     """
     tasks: dict[int, dict[int, tuple[Row, Row]]] = defaultdict(dict)
     for at, one in enumerate(responses):
@@ -40,12 +40,12 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
             raise ApiError(400, f"{where} must be an object, got {json_type(one)}", where)
         task, rollout = (_index(one, name, where) for name in (TASK, ROLLOUT))
         if rollout in tasks[task]:
-            message = f"{where} is another one of task {task}, rollout {rollout}: each has a {ROLLOUT} of its own"
+            message = f"{where} is a duplicate of task {task}, rollout {rollout}; give each response its own {ROLLOUT}"
             raise ApiError(400, message, f"{where}.{ROLLOUT}")
         tasks[task][rollout] = _numbers_of(one, where)
     in_order = {task: dict(sorted(tasks[task].items())) for task in sorted(tasks)}
     groups = [_group(task, rollouts) for task, rollouts in in_order.items()]
-    overall = _figures([row for rollouts in tasks.values() for row, _ in rollouts.values()])
+    overall = _statistics([row for rollouts in tasks.values() for row, _ in rollouts.values()])
     means = {name: value for name, value in overall.items() if name.startswith("mean/")}
     return {"group_level_metrics": groups, "agent_metrics": overall, "key_metrics": means}
 
@@ -54,15 +54,16 @@ def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]
     found = len(rollouts)
     place = {"sample": {"agent_ref": {"name": "agent"}}, "num_rollouts": found, "expected_num_rollouts": found}
     complete = {"missing_num_rollouts": 0, "reward_profile_completion_pct": 100.0}
-    told = [
+    infos = [
         {"rollout_id": f"{task}:{rollout}", TASK: task, ROLLOUT: rollout, **rollouts[rollout][1]}
         for rollout in rollouts
     ]
-    return {TASK: task, **_figures([row for row, _ in rollouts.values()]), **place, **complete, "rollout_infos": told}
+    computed = _statistics([row for row, _ in rollouts.values()])
+    return {TASK: task, **computed, **place, **complete, "rollout_infos": infos}
 
 
-def _figures(rows: Sequence[Row]) -> dict[str, float]:
-    """Each statistic of each field; a field that no row has, and a deviation of one among many, have none."""
+def _statistics(rows: Sequence[Row]) -> dict[str, float]:
+    """Return each statistic of each field; omit the deviation of a field that only one of several rows has."""
     columns: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
@@ -76,7 +77,7 @@ def _figures(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """The standard deviation of a sample; 0 of a single value."""
+    """Return the standard deviation of a sample; 0 for a single value."""
     middle = statistics.fmean(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / max(len(values) - 1, 1))
 
@@ -91,9 +92,9 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _numbers_of(one: Mapping[str, Any], where: str) -> tuple[Row, Row]:
-    """A response's numbers as they are counted, and as they are told of its rollout, where usage comes first.
+    """Return a response's numbers for the statistics, and those for its rollout record, with usage first.
 
-    A reward where the infrastructure failed is none; NeMo Gym's collector leaves such a response out by itself.
+    The reward of a failed sample is omitted; NeMo Gym's collector excludes such a response, too.
     """
     own = _numbers({name: value for name, value in one.items() if name not in (TASK, ROLLOUT)}, f"{where}.")
     if one.get(FAILURE):

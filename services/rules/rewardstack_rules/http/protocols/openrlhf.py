@@ -1,7 +1,7 @@
 """OpenRLHF's body of `/get_reward` (`openrlhf/utils/agent.py`).
 
-`{"query": [prompt + response], "prompts", "labels"}` to `{"rewards", "scores", "extra_logs"}`, and `statuses` beside.
-Several servers are asked in turn; before 0.11.2 all but the first were sent empty lists.
+`{"query": [prompt + response], "prompts", "labels"}` to `{"rewards", "scores", "extra_logs", "statuses"}`. OpenRLHF
+asks several servers in turn; before 0.11.2 it sent empty lists to all but the first.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, r
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """The rewards of what usually is one sample.
+    """Reply with the rewards of a batch, which usually has one sample.
 
     Raises:
-        ApiError: 400; a list is missing, or of another length than the queries.
+        ApiError: 400; a list is missing, or its length differs from that of the queries.
     """
     rows = read_columns(body, ("query", "prompts"), ("labels",))
     source = source_of(body)

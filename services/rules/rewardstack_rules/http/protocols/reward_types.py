@@ -1,4 +1,4 @@
-"""`GET /v1/reward_types`: what scores depend on: the functions, routes and keyed settings of this server."""
+"""`GET /v1/reward_types`: everything that scores depend on: the functions, routes and keyed settings of this server."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ blueprint = Blueprint("reward_types", __name__)
 
 @blueprint.get("/v1/reward_types")
 def reward_types() -> Response:
-    """`{"reward_types": {name: {"fingerprint", "needs_reference", "fields", "range"}}, ...}`.
+    """Return `{"reward_types": {name: {"fingerprint", "needs_reference", "fields", "range"}}, ...}`.
 
-    Beside it stand `routes` (the definition of each by its name, with a `*` where it takes whatever begins with it),
-    `settings` and `version`.
+    The other keys are `routes` (definitions by name; a trailing `*` matches any suffix), `settings` and `version`.
     """
     here = context()
     return jsonify(

@@ -1,11 +1,11 @@
 """ROLL's reward system: `POST /roll/submit`, `GET /roll/result` (`roll/.../rewards/remote_reward_system_worker.py`).
 
 `{"prompt", "response", "reward_info", "timeout", ...}` to `{"reward_request_id", "errcode": 0}`, and
-`{"reward_request_id"}` to `{"errcode": 0, "reward_score"}`. The protocol foresees that work goes on between the two.
-Here it is done when the first is answered, and the id says what came of it. So nothing is stored, whichever process of
-whichever server is asked knows the result, and none is ever lost or runs on for nobody. The trainer waits 20 s for the
-first and tries five times; what takes longer is scored meanwhile, and a later try reads it from the cache. An id that
-was tampered with tells its maker a reward of his own making, and nobody else anything.
+`{"reward_request_id"}` to `{"errcode": 0, "reward_score"}`. The protocol allows asynchronous work between the two
+calls. Here the first call scores the sample, and its id contains the result. So nothing is stored, any process of any
+server can answer the second call, and no work is lost or runs for nobody. The trainer waits 20 s for the first call and
+tries five times; a sample that takes longer is scored in the meantime, and a later try reads it from the cache. A
+forged id only gives its sender a forged reward.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ IDENT = re.compile(rf"^({'|'.join(STATUSES)})_(-?\d[\d.e+-]{{0,31}})_[0-9a-f]{{3
 
 @blueprint.post("/roll/submit")
 def submit() -> Response:
-    """Scores a sample; 503 where the infrastructure failed it, so that the trainer submits it again."""
+    """Score a sample; reply 503 if the infrastructure failed it, so that the trainer submits it again."""
     body = read_object()
     for name in ("prompt", "response"):
         if name not in body:
@@ -54,11 +54,11 @@ def submit() -> Response:
 
 @blueprint.route("/roll/result", methods=["GET", "POST"])
 def result() -> Response:
-    """The reward that an id stands for. POST as well, for not every client and proxy sends a body with GET."""
+    """Reply with the reward in an id; POST works, too, because some clients and proxies send no body with GET."""
     ident = read_field(read_object(), "reward_request_id", str)
     found = IDENT.match(ident)
     if found is None or not is_finite(value := _float(found[2])):
-        raise ApiError(404, "no such result; send the reward_request_id that /roll/submit gave", "reward_request_id")
+        raise ApiError(404, "no such result; send the id that /roll/submit returned", "reward_request_id")
     reply: dict[str, Any] = {"errcode": 0, "reward_score": value}
     return jsonify(reply if found[1] == "ok" else {**reply, "errmsg": found[1]})
 
@@ -75,14 +75,14 @@ def _float(text: str) -> float | None:
 
 
 def _timeout(body: dict[str, Any]) -> float | None:
-    """Seconds after which the trainer has the task cancelled.
+    """Return the seconds after which the trainer cancels the task; None if the body has no limit.
 
     Raises:
-        ApiError: 400; it is no such number.
+        ApiError: 400; the timeout is not a valid number.
     """
     timeout = body.get("timeout")
     seconds = read_timeout(timeout)
     if timeout is not None and seconds is None:
         shown = f"{timeout:g}" if is_finite(timeout) else json_type(timeout)
-        raise ApiError(400, f"timeout must be {TIMEOUT}, got {shown}; leave it out for no limit of your own", "timeout")
+        raise ApiError(400, f"timeout must be {TIMEOUT}, got {shown}; omit it for no limit", "timeout")
     return seconds

@@ -1,7 +1,7 @@
-"""JSON schemas of what the protocols take and give, for the OpenAPI document.
+"""JSON schemas of requests and replies, for the OpenAPI document.
 
-A schema says what a well-formed request has. What reward functions make of the values in it is theirs: a response that
-is no string is a sample's outcome, not a malformed request.
+A schema describes a well-formed request. Reward functions interpret the values: a response that is not a string makes
+a sample unscored, not a request malformed.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ FIGURES: Schema = {"type": "object", "additionalProperties": NUMBER}
 
 
 def array(items: Schema) -> Schema:
-    """A list of `items`."""
+    """Return the schema of a list of `items`."""
     return {"type": "array", "items": items}
 
 
 def nullable(schema: Schema) -> Schema:
-    """`schema`, or null."""
+    """Return a schema that allows `schema` or null."""
     return {"anyOf": [{"type": "null"}, schema]}
 
 
 def record(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """An object with these fields, and any others."""
+    """Return the schema of an object with these fields, and any others."""
     return {"type": "object", "required": list(needed), "properties": {**needed, **(optional or {})}}
 
 
 def exactly(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """An object with these fields, and no others."""
+    """Return the schema of an object with these fields, and no others."""
     return {**record(needed, optional), "additionalProperties": False}
 
 
 def one_of(names: Sequence[str]) -> Schema:
-    """A name: one of those known when the document was asked for, or a further one that a route takes."""
+    """Return the schema of a name: one of the known ones, or another one that a route accepts."""
     return {"anyOf": [{"enum": list(names)}, TEXT]}
 
 
 def matching(pattern: re.Pattern[str]) -> Schema:
-    """A text of this form; the pattern ends in `\\Z`, which JSON's schemas do not know."""
+    """Return the schema of a string that matches; the pattern ends in `\\Z`, which JSON Schema does not support."""
     return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
 
 
@@ -60,7 +60,7 @@ MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
 REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), FREE, array(FREE)]}
-"""The last two are tests of programs."""
+"""The last two alternatives are tests of programs."""
 CRITERION: Schema = {"anyOf": [TEXT, FREE]}
 RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), FREE]}
 JUDGE_OPTIONS: dict[str, Schema] = {
@@ -72,7 +72,7 @@ JUDGE_OPTIONS: dict[str, Schema] = {
     "rubrics": RUBRIC,
     "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
 }
-"""What a judge is shown and asked; `docs/judge.md` has all options."""
+"""Options of judges; `docs/judge.md` has all of them."""
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
@@ -88,7 +88,7 @@ REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = exactly({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
-"""`uncounted` is below 0 where a reply came whose request an earlier score has counted."""
+"""`uncounted` is negative if a reply arrives whose request an earlier score has counted."""
 SCORE = exactly(
     {
         "value": nullable(NUMBER),
@@ -113,7 +113,7 @@ LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
 """In seconds."""
 SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
 GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
-"""What `/metrics` calls so."""
+"""Gauges and counters by their name in `/metrics`."""
 MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": exactly({"hour": COUNT, "total": COUNT})}
 ROUTE = exactly(
@@ -149,7 +149,7 @@ REPORT = exactly(
 
 
 LINES: Schema = TEXT
-"""JSONL: a sample a line."""
+"""JSONL: a sample per line."""
 UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
 """A form with such a file."""
 TIME: Schema = {"type": "string", "format": "date-time"}
@@ -170,7 +170,7 @@ JOB = exactly(
 
 
 def bodies(names: Sequence[str]) -> dict[str, Schema]:
-    """The request bodies by name.
+    """Return the schemas of request bodies by name.
 
     Args:
         names: of the reward functions.
@@ -271,4 +271,4 @@ REPLIES: dict[str, Schema] = {
     ),
     "Document": record({"openapi": TEXT, "info": FREE, "paths": FREE}),
 }
-"""What is answered, by name."""
+"""Schemas of replies, by name."""

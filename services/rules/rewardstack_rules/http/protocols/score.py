@@ -1,4 +1,4 @@
-"""`POST /v1/score`: samples of any route, each with all that is known of its score; `POST /v1/explain`: its steps."""
+"""`POST /v1/score`: scores samples of any route, with all fields. `POST /v1/explain`: explains a score by its steps."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ blueprint = Blueprint("score", __name__)
 
 @blueprint.post("/v1/score")
 def score() -> Response:
-    """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
+    """Score `{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}`; reply `{"scores": []}`."""
     requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(read_items())]
     return jsonify(scores=[score_record(one) for one in score_samples(requests)])
 
 
 @blueprint.post("/v1/explain")
 def explain() -> Response:
-    """A sample as `/v1/score` has it, and `anew`, to `{"data_source", "score", "error", "steps"}`."""
+    """Explain a sample of `/v1/score`, with `anew`; return `{"data_source", "score", "error", "steps"}`."""
     body = read_object()
     anew = body.get("anew", True)
     if not isinstance(anew, bool):
@@ -33,14 +33,14 @@ def explain() -> Response:
 
 
 def read_sample(item: Any, where: str) -> Request:
-    """A sample as this endpoint takes it.
+    """Read a sample in the format of `/v1/score`.
 
     Args:
-        item: of JSON.
-        where: how a complaint names it.
+        item: parsed JSON.
+        where: its name in errors.
 
     Raises:
-        ApiError: 400; it is malformed, or would have the server use a URL, a key or a file.
+        ApiError: 400; it is malformed, or sets a URL, a key or a file that only the server may set.
     """
     if not isinstance(item, dict):
         raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)

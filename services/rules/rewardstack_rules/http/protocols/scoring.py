@@ -1,4 +1,4 @@
-"""What all protocols share: by what a request is scored, its samples, and their rewards."""
+"""Shared code of all protocols: the source of a request, its samples, and their rewards."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from rewardstack_rules.scoring.wanted import always
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes that a sample counts for beside its text: with its score and its reply it takes up to 3 kB of memory."""
+"""Bytes charged for a sample in addition to its text: with its score and its reply it takes up to 3 kB of memory."""
 EXPLAINED_TIMES = 8
-"""How often an explanation holds the text of a sample, about: in its steps, in its reply, and on the way to both."""
+"""Approximate copies of a sample's text in memory during an explanation."""
 
 
 def source_of(body: Mapping[str, Any]) -> str:
-    """The `data_source` of a request's samples, by `reward_type` of the body, else of the query, else the server's.
+    """Return the `data_source` for a request: by `reward_type` of the body, else of the query, else of the server.
 
     Raises:
-        ApiError: 400; it is no string.
-        UnknownSourceError: nothing scores by it; the message lists what is known.
+        ApiError: 400; it is not a string.
+        UnknownSourceError: it is unknown; the message lists the known ones.
     """
     here = context()
     name = body.get("reward_type")
@@ -45,11 +45,11 @@ def source_of(body: Mapping[str, Any]) -> str:
 def make_sample(
     source: str, prompt: Any, response: Any, golden: Any, extra: Mapping[str, Any] | None = None
 ) -> Request:
-    """A sample; without a golden response it has the one that the server's data set has for the prompt.
+    """Return a sample; without a golden response, use that of the server's data set for the prompt.
 
     Args:
-        source: as `source_of` has it.
-        prompt: a text, or messages of which the last of the user counts; reward functions can read it as `prompt`.
+        source: from `source_of`.
+        prompt: a text, or messages, of which the last user message counts; reward functions can read it as `prompt`.
         response: what the policy wrote.
         golden: the reference or references.
         extra: further fields that reward functions can read.
@@ -62,20 +62,20 @@ def make_sample(
 def score_samples(
     samples: Sequence[Request], limit: float | None = None, *, outlives_client: bool = False
 ) -> list[Score]:
-    """One score for each sample, in order, within the caller's deadline; the request's log line counts them.
+    """Score samples in order, within the caller's deadline, and count the statuses for the request log.
 
     Args:
-        samples: what is to be scored.
-        limit: seconds that the caller says elsewhere than in the deadline header that it waits.
-        outlives_client: whether they are scored to the end, and cached, where the client closes the connection.
+        samples: to be scored.
+        limit: seconds that the caller waits, if the protocol has that besides the deadline header.
+        outlives_client: whether scoring continues, for the cache, after the client closes the connection.
 
     Raises:
         ApiError: 400; the deadline header is malformed. 413; there are too many samples.
         ConfigError: a source is unknown; nothing was scored.
-        OverloadError: other requests hold all that the process may hold at once, or too many take long.
+        OverloadError: other requests use up the budget of bytes, or too many requests wait.
     """
     if len(samples) > MAX_SAMPLES:
-        message = f"{len(samples)} samples; at most {MAX_SAMPLES} are scored at once: send fewer, or a job (/jobs)"
+        message = f"{len(samples)} samples; at most {MAX_SAMPLES} are allowed per request: send fewer, or a job (/jobs)"
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
@@ -92,15 +92,15 @@ def score_samples(
 
 
 def explain_sample(sample: Request, *, anew: bool) -> Explanation:
-    """How a sample comes to its score, within the caller's deadline.
+    """Score a sample and return the explanation, within the caller's deadline.
 
     Args:
-        sample: of a checked request.
-        anew: whether it is scored as well where the cache has the score.
+        sample: of a validated request.
+        anew: whether to score it even if the cache has the score.
 
     Raises:
         ApiError: 400; the deadline header is malformed.
-        UnknownSourceError: nothing scores by its source.
+        UnknownSourceError: its source is unknown.
         OverloadError: as for `score_samples`.
     """
     context().evaluator.check_source(sample.data_source)
@@ -116,7 +116,7 @@ def explain_sample(sample: Request, *, anew: bool) -> Explanation:
 
 
 def _read_limit() -> float | None:
-    """Seconds that the caller still waits by its header, None where it did not say."""
+    """Return the seconds in the caller's deadline header; None if there is no header."""
     text = request.headers.get(HEADER)
     if text is None:
         return None
@@ -127,13 +127,13 @@ def _read_limit() -> float | None:
 
 
 def without_reward(scores: Sequence[Score]) -> Response | None:
-    """Return the refusal of a request whose protocol knows numbers alone, if a sample has none.
+    """Return the refusal of a request if a sample has no value and the protocol supports only numbers.
 
-    By the policies `raise` and `none` 0 is no reward of a sample without a score: it could be better than a wrong
-    answer's.
+    With the policies `raise` and `none`, 0 is not a valid reward for a sample without a score: it could be higher than
+    that of a wrong answer.
 
     Raises:
-        ApiError: 400; such a sample cannot be judged.
+        ApiError: 400; a sample without a value is unscored.
     """
     lost = [score for score in scores if score.value is None]
     failed = next((score for score in lost if score.status == "failed"), None)
@@ -145,21 +145,21 @@ def without_reward(scores: Sequence[Score]) -> Response | None:
 
 
 def reward_of(score: Score) -> float:
-    """The number that stands for a score where the protocol has no word for none."""
+    """Return the value of a score; 0.0 if it has none."""
     return 0.0 if score.value is None else score.value
 
 
 def all_failed(scores: Sequence[Score]) -> bool:
-    """Whether the infrastructure failed every sample, so that the caller had better ask again."""
+    """Return whether the infrastructure failed every sample, so that the caller should try again."""
     return bool(scores) and all(score.status == "failed" for score in scores)
 
 
 def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
-    """The rewards and statuses of a batch; 503 where the infrastructure failed all of it.
+    """Reply with the rewards and statuses of a batch; 503 if the infrastructure failed all of it.
 
     Args:
         samples: their scores, in order.
-        beside: what else the trainer expects, by key.
+        beside: further fields that the trainer expects.
     """
     statuses = [score.status for score in samples]
     reply = {"rewards": [reward_of(score) for score in samples], **beside, "statuses": statuses}
@@ -169,19 +169,19 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
 
 
 def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a data set's row without those that `refuse_secrets` would refuse; a row may well have some."""
+    """Return the fields of a data set's row without those that `refuse_secrets` refuses."""
     return {name: value for name, value in extra.items() if not is_servers_own(name)}
 
 
 def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
-    """Returns where `extra_info` holds nothing that only the server's own settings may give.
+    """Raise if `extra_info` has a field that only the server's settings may set.
 
     Args:
         extra: the object.
-        where: how a complaint names it.
+        where: its name in the error.
 
     Raises:
-        ApiError: 400; it does.
+        ApiError: 400; it has one.
     """
     for name in extra:
         if is_servers_own(name):

@@ -14,14 +14,14 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, score_samples, source_of
 
 NAMES = {"ground_truth": "label", "solution_str": "response"}
-"""What the fields of a sample are called here."""
+"""slime's names for the fields of a sample."""
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """The reward of one sample; 503 where it failed, for a number cannot say so.
+    """Reply with the reward of one sample; 503 if it failed, because a number cannot express that.
 
     Raises:
-        ApiError: 400; there is no prompt, or the sample cannot be judged, such as one without a label.
+        ApiError: 400; there is no prompt, or the sample cannot be scored, such as one without a label.
     """
     if "prompt" not in body:
         raise ApiError(400, "prompt is missing", "prompt")
@@ -35,7 +35,7 @@ def answer(body: dict[str, Any]) -> Response:
 
 
 def _refusal(score: Score) -> ApiError:
-    """What is said of a sample that cannot be judged, in slime's own names."""
+    """Return the refusal of a sample that cannot be scored, with slime's names of fields."""
     if score.reason == NO_REFERENCE:
         return ApiError(400, f"label: {score.reason}", "label")
     name = NAMES.get(score.field, score.field)

@@ -1,4 +1,4 @@
-"""Reading the samples of a job: a JSON body as `/v1/score` takes it, or JSONL, read line by line however long it is."""
+"""Reads the samples of a job: a JSON body as in `/v1/score`, or JSONL of any length, line by line."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 LINE_BYTES = 2**23
 LINE_VALUES = 100_000
-"""Most values of a line, which is a sample: as many as no real one has, and few enough for each thread to hold."""
+"""Most values of a line, which is one sample: more than any real one has, but few enough for every thread."""
 BUFFER = 2**16
 """Bytes read at a time; the stream itself finds the end of a line byte by byte."""
 BOM = b"\xef\xbb\xbf"
 
 
 def read_samples() -> Iterable[Request]:
-    """The samples, checked as they are read; each has a source that something scores.
+    """Return the samples, validated while they are read; each has a known source.
 
     Raises:
         ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
-        OverloadError: other requests hold all that the process may hold at once.
-        UnknownSourceError: nothing scores a sample's source.
-        RequestEntityTooLarge: the body is longer than the server reads.
+        OverloadError: the budget of the process is used up.
+        UnknownSourceError: a sample's source is unknown.
+        RequestEntityTooLarge: the body is longer than the limit.
     """
     kind = request.mimetype
     if request.is_json:
@@ -73,14 +73,14 @@ def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a stream; of one that is too long no more than shows that it is."""
+    """Return the lines of a stream; a line that is too long is cut off one byte after the limit."""
     return iter(lambda: stream.readline(LINE_BYTES + 1), b"")
 
 
 def _body() -> Iterator[bytes]:
-    """The lines of the body, whether it says its length or not; one that is longer than the free bytes is charged."""
+    """Yield the lines of the body, with or without a length; charge each line while it is in use."""
     limit = g.charge.longest
-    request.max_content_length = limit + 1  # a body without a length is cut there without a word
+    request.max_content_length = limit + 1  # a body without a length is cut off there silently
     read = 0
     try:
         for line in _lines(BufferedReader(cast(RawIOBase, request.stream), BUFFER)):
@@ -95,16 +95,16 @@ def _body() -> Iterator[bytes]:
 
 
 class _Charged:
-    """A form's stream: its file, which containers keep in memory, is charged as it is read."""
+    """A form's stream; charges its file while it is read, because containers keep it in memory."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """The next bytes.
+        """Return the next bytes, and charge them.
 
         Raises:
-            OverloadError: other requests hold all that the process may hold at once.
+            OverloadError: the budget of the process is used up.
         """
         piece = self._stream.read(size)
         g.charge.add(len(piece))
@@ -112,7 +112,7 @@ class _Charged:
 
 
 def _file() -> Iterator[bytes]:
-    """The lines of the one file of a form, which is kept in a temporary file while it is read."""
+    """Return the lines of the only file of a form, which is stored in a temporary file."""
     request.max_content_length = g.charge.longest
     try:
         request.stream = cast(IO[bytes], _Charged(request.stream))
