@@ -39,8 +39,8 @@ CACHE = Section("Result cache", [
             "that has it off asks the reward server for the same"),
     Setting("REWARD_CACHE_TTL", "604800", Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
     Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
-            "secret that results in the cache are sealed with, the same for all who share it; a result without the "
-            "right seal is computed again; empty for no seals", secret=True),
+            "secret that signs results in the cache, the same for all who share it; a result without the right "
+            "signature is computed again; empty for no signatures", secret=True),
     Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
             "results that each process keeps in front of Redis; 0 for none"),
 ])

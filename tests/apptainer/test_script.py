@@ -79,7 +79,7 @@ def test_run_option(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_mistyped(arguments: list[str]) -> None:
     """A command or an option that there is not is refused, with those that there are."""
     status, words = said(*arguments)
-    assert (status, "ERROR: there is no" in words, " — " in words) == (1, True, True)
+    assert (status, "ERROR: unknown " in words, " — " in words) == (1, True, True)
 
 
 def test_pythonpath(tmp_path: Path) -> None:

@@ -26,11 +26,11 @@ from .scripted_server import Answer, scripted_server
 ROWS = 12
 MIXED = '[routes.mixed]\nsum = [{{ route = "gsm8k", weight = {weight} }}, "example_math"]\n'
 COMPOSITES: dict[str, dict[str, Any]] = {
-    "summed": {"sum": [{"route": "gsm8k", "weight": 0.5}, "math"], "failed_part": "skip", "on_error": "none"},
+    "summed": {"sum": [{"route": "gsm8k", "weight": 0.5}, "math"], "on_part_error": "skip", "on_error": "none"},
     "gated": {"gate": {"route": "gsm8k", "at_least": 0.5}, "then": "math", "else": -1},
     "cascaded": {"cascade": [{"route": "exact_match", "at_least": 1}, "gsm8k"]},
     "by difficulty": {"cascade": [{"route": "small", "unsure": [0.2, 0.8], "agreement": 0.75}, "large"]},
-    "voted": {"majority": ["small", "medium", "large"], "failed_part": "zero"},
+    "voted": {"majority": ["small", "medium", "large"], "on_part_error": "zero"},
 }
 
 

@@ -116,7 +116,7 @@ def test_routes_for_programs(cli: Cli, tmp_path: Path) -> None:
         "gate": {"route": "exact_match", "at_least": 1.0},
         "then": "gsm8k",
         "else": 0.0,
-        "failed_part": "fail",
+        "on_part_error": "fail",
         "on_error": "raise",
     }
     assert records["strict"] == expected

@@ -126,23 +126,24 @@ def test_what_is_asked(server: FaultServer, spec: dict[str, Any], asked: int, re
 
 
 @pytest.mark.parametrize(
-    ("failed_part", "outcome"), [("fail", (None, "failed")), ("zero", (9.0, "fallback")), ("skip", (18.0, "fallback"))]
+    ("on_part_error", "outcome"),
+    [("fail", (None, "failed")), ("zero", (9.0, "fallback")), ("skip", (18.0, "fallback"))],
 )
-def test_part_whose_server_is_gone(server: FaultServer, failed_part: str, outcome: tuple[float | None, str]) -> None:
-    """One part is known from the cache, the other's server is gone: the whole is what `failed_part` says of it."""
-    solution = f"{failed_part:9}"
+def test_part_whose_server_is_gone(server: FaultServer, on_part_error: str, outcome: tuple[float | None, str]) -> None:
+    """One part is known from the cache, the other's server is gone: the whole is what `on_part_error` says of it."""
+    solution = f"{on_part_error:9}"
     assert 9.0 == score([Request("math", solution)])[0].value
     server.kill()
-    register_route("mine", {"sum": ["math", "gsm8k"], "failed_part": failed_part})
+    register_route("mine", {"sum": ["math", "gsm8k"], "on_part_error": on_part_error})
     (one,) = score([Request("mine", solution, None, {"timeout": 0.3})], on_error="none")
     assert outcome == (one.value, one.status)
     assert one.reason.startswith("gsm8k: ")
 
 
 FAILING = {
-    "sum": {"sum": ["math", "gsm8k"], "failed_part": "zero"},
+    "sum": {"sum": ["math", "gsm8k"], "on_part_error": "zero"},
     "gate": {"gate": "math", "then": "gsm8k"},
-    "cascade": {"cascade": ["math", "gsm8k"], "failed_part": "skip"},
+    "cascade": {"cascade": ["math", "gsm8k"], "on_part_error": "skip"},
 }
 
 

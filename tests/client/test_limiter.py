@@ -40,7 +40,7 @@ def play(limiter: Limiter, clock: Clock, events: list[tuple[Any, ...]]) -> None:
         elif name == "refused":
             refuse(limiter, clock, *arguments)
         elif name == "hangs":
-            limiter.failed(at_once=True)
+            limiter.failed(immediately=True)
         else:
             getattr(limiter, name)()
 

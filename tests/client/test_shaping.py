@@ -67,7 +67,7 @@ def test_refused(table: Table) -> None:
 
 def test_definition() -> None:
     """A shaped route is shown as it was written."""
-    spec = {"sum": [{"route": "gsm8k", "weight": 2.0}], "failed_part": "fail", "scale": 2.0, "clip": [0.0, 3.0]}
+    spec = {"sum": [{"route": "gsm8k", "weight": 2.0}], "on_part_error": "fail", "scale": 2.0, "clip": [0.0, 3.0]}
     assert spec == definition(parse_route("mine", spec))
 
 

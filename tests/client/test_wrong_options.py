@@ -106,9 +106,9 @@ def test_nothing_is_asked(servers: dict[str, FaultServer]) -> None:
 
 
 @pytest.mark.parametrize("spec", [
-    {"sum": ["embedding_remote", "llm_judge_remote"], "failed_part": "zero"},
-    {"gate": "embedding_remote", "then": "llm_judge_remote", "failed_part": "zero"},
-    {"cascade": ["llm_judge_remote", "embedding_remote"], "failed_part": "skip"},
+    {"sum": ["embedding_remote", "llm_judge_remote"], "on_part_error": "zero"},
+    {"gate": "embedding_remote", "then": "llm_judge_remote", "on_part_error": "zero"},
+    {"cascade": ["llm_judge_remote", "embedding_remote"], "on_part_error": "skip"},
     "llm_judge_remote",
 ])  # fmt: skip
 def test_part_of_a_composite(spec: Any, caplog: pytest.LogCaptureFixture) -> None:

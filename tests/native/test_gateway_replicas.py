@@ -62,7 +62,7 @@ def test_one_judge_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, ill: st
     assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")
 
 
-def test_one_hangs_with_nothing_else_under_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_hangs_alone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request alone that meets a replica which hangs goes to the other one, though no other answer shows that."""
     monkeypatch.setattr(endpoint, "LEAST", 0.3)
     serve("judge", "hang")

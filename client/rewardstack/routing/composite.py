@@ -1,7 +1,7 @@
 """Composite routes: weighted sum, majority, gate and cascade. See `docs/routing.md` for their syntax.
 
 If a part has no value, the composite has none: it is failed if a part failed, else unscored. With
-`failed_part = "zero"` such a part counts 0, with `"skip"` it is left out; a whole without one of its parts says so in
+`on_part_error = "zero"` such a part counts 0, with `"skip"` it is left out; a whole without one of its parts says so in
 its reason, and is a `fallback` where that part failed. Where no part has a value, a whole of several has none either.
 """
 
@@ -18,8 +18,8 @@ from rewardstack.score import Item, Score, Status
 
 Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
 """Scores items by the route with a name; items without a value get None."""
-FailedPart = Literal["fail", "zero", "skip"]
-FAILED_PART: tuple[FailedPart, ...] = ("fail", "zero", "skip")
+OnPartError = Literal["fail", "zero", "skip"]
+ON_PART_ERROR: tuple[OnPartError, ...] = ("fail", "zero", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Combination(ABC):
     """A composite that scores every sample with all parts, concurrently."""
 
     parts: tuple[Part, ...]
-    failed_part: FailedPart = "fail"
+    on_part_error: OnPartError = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
         """Return one score for each item, with the parts' values in `parts`."""
@@ -72,13 +72,13 @@ class WeightedSum(_Combination):
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
-        if valueless is not None and self.failed_part == "fail":
+        if valueless is not None and self.on_part_error == "fail":
             return valueless
         there = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
         if not there:
             return valueless or Score.unscored("no part has a value")
         total = sum(part.weight * (score.value or 0.0) for part, score in there)
-        if self.failed_part == "skip":
+        if self.on_part_error == "skip":
             whole, present = sum(p.weight for p in self.parts), sum(p.weight for p, _ in there)
             total *= whole / present if present else 1.0
         return _whole(total, self.parts, scores)
@@ -91,9 +91,9 @@ class Majority(_Combination):
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
         values = [score.value for score in scores if score.value is not None]
-        if not values or (valueless is not None and self.failed_part == "fail"):
+        if not values or (valueless is not None and self.on_part_error == "fail"):
             return valueless or Score.unscored("no part has a value")
-        if self.failed_part == "zero":
+        if self.on_part_error == "zero":
             values += [0.0] * (len(scores) - len(values))
         return replace(_whole(majority(values), self.parts, scores), agreement=agreement(values, len(scores)))
 
@@ -105,7 +105,7 @@ class Gate:
     check: Part
     then: Part
     otherwise: float = 0.0
-    failed_part: FailedPart = "fail"
+    on_part_error: OnPartError = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
         """Return one score for each item; `then` scores only items that pass the check."""
@@ -119,17 +119,17 @@ class Gate:
 
     def _passes(self, check: Score) -> bool:
         if check.value is None:
-            return self.failed_part == "skip"
+            return self.on_part_error == "skip"
         return check.value >= (self.check.at_least or 0.0)
 
     def _closed(self, check: Score) -> Score:
-        if check.value is None and self.failed_part == "fail":
+        if check.value is None and self.on_part_error == "fail":
             return _named(self.check, check)
         reason = "" if check.value is None else f"{self.check.route} below {self.check.at_least:g}"
         return _whole(self.otherwise, (self.check,), (check,), reason)
 
     def _opened(self, check: Score, inner: Score) -> Score:
-        if inner.value is None and self.failed_part != "zero":
+        if inner.value is None and self.on_part_error != "zero":
             return _named(self.then, inner)
         opened = _whole(inner.value or 0.0, (self.check, self.then), (check, inner), inner.reason)
         return replace(opened, agreement=inner.agreement)
@@ -140,7 +140,7 @@ class Cascade:
     """Parts in order, each for samples that are still unscored or undecided; the first to decide gives the score."""
 
     parts: tuple[Part, ...]
-    failed_part: FailedPart = "fail"
+    on_part_error: OnPartError = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
         """Return one score for each item; later parts score only undecided items."""
@@ -157,15 +157,15 @@ class Cascade:
 
     def _updated(self, earlier: Score, part: Part, score: Score) -> Score:
         """Return an item's score after one more part; `zero` and `skip` keep a value if that part has none."""
-        if score.value is not None or earlier.value is None or self.failed_part == "fail":
+        if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
         valueless = replace(_named(part, score), value=0.0)
-        kept = valueless if self.failed_part == "zero" else replace(earlier, reason=valueless.reason)
+        kept = valueless if self.on_part_error == "zero" else replace(earlier, reason=valueless.reason)
         return replace(kept, status=_status((earlier, score)))
 
     def _decides(self, part: Part, score: Score) -> bool:
         if score.value is None:
-            return score.status == "failed" and self.failed_part == "fail"
+            return score.status == "failed" and self.on_part_error == "fail"
         return part.decides(score)
 
 

@@ -134,7 +134,7 @@ def _check_template(model: RewardModel) -> None:
         why = f"api = {model.api} needs a text with {{CANDIDATE_SOLUTION}}, and {{PROBLEM}} where the model reads it"
         raise model.error("template", why)
     if model.steps is not None:
-        raise model.error("steps", f"needs api = vllm; {model.api} gives no value for each step")
+        raise model.error("steps", f"needs api = vllm; {model.api} does not return a value for each step")
 
 
 def _shaping(table: NamedTable, unshaped: Bounds) -> Shaping:

@@ -111,6 +111,6 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
         return sum(low for low, _ in scaled), sum(high for _, high in scaled)
     if isinstance(composite, Gate):
         found = [found[1], (composite.otherwise, composite.otherwise)]
-    if composite.failed_part == "zero" and isinstance(composite, Majority | Cascade | Gate):
+    if composite.on_part_error == "zero" and isinstance(composite, Majority | Cascade | Gate):
         found.append((0.0, 0.0))
     return min(low for low, _ in found), max(high for _, high in found)

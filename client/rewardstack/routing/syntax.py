@@ -12,7 +12,16 @@ from typing import Any
 
 from rewardstack.core.json_types import is_finite
 from rewardstack.errors import RouteError
-from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
+from rewardstack.routing.composite import (
+    ON_PART_ERROR,
+    Cascade,
+    Composite,
+    Gate,
+    Majority,
+    Part,
+    WeightedSum,
+    routes_of,
+)
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.reward_models import RewardModel, parse_reward_model
 from rewardstack.routing.routes import Leaf, Route, RouteTable
@@ -168,7 +177,7 @@ def definition(route: Route) -> dict[str, Any]:
     else:
         written = {"cascade": [_written(part) for part in target.parts]}
     if not isinstance(target, Leaf):
-        written["failed_part"] = target.failed_part
+        written["on_part_error"] = target.on_part_error
     if route.shaping is not None:
         written |= route.shaping.definition
     return written if route.on_error is None else {**written, "on_error": route.on_error}
@@ -226,9 +235,9 @@ class _Parser:
         self._fields = fields
 
     def composite(self) -> Composite:
-        failed_part = self._fields.pop("failed_part", "fail")
-        if failed_part not in FAILED_PART:
-            raise self.error("failed_part", f"must be one of {', '.join(FAILED_PART)}")
+        on_part_error = self._fields.pop("on_part_error", "fail")
+        if on_part_error not in ON_PART_ERROR:
+            raise self.error("on_part_error", f"must be one of {', '.join(ON_PART_ERROR)}")
         kinds = [kind for kind in KINDS if kind in self._fields]
         if len(kinds) != 1:
             raise self.error("", f"needs exactly one of {', '.join(KINDS)}")
@@ -240,13 +249,13 @@ class _Parser:
                 self._part("gate", {"at_least": 1.0, **self._table("gate", value)}),
                 self._part("then", self._fields.pop("then", None)),
                 self._number("else", self._fields.pop("else", 0.0)),
-                failed_part,
+                on_part_error,
             )
         else:
             parts = self._parts(kind, [value] if kind == "route" else value)
-            made = LISTS[kind](parts, failed_part)
-            if kind == "sum" and failed_part == "skip" and (least := min(part.weight for part in parts)) < 0:
-                raise self.error("sum.weight", f"must not be negative where failed_part is skip, got {least:g}")
+            made = LISTS[kind](parts, on_part_error)
+            if kind == "sum" and on_part_error == "skip" and (least := min(part.weight for part in parts)) < 0:
+                raise self.error("sum.weight", f"must not be negative where on_part_error is skip, got {least:g}")
         if self._fields:
             raise self.error(next(iter(self._fields)), "is not known")
         return made

@@ -681,7 +681,7 @@ class Endpoint:
             hangs = UnreachableError(f"{self._named}: accepts requests and does not answer")
             self._hangs = True
             self.failure.note(hangs, self._heard_at)
-            self.limiter.failed(at_once=True, ejects=self._may_eject(self))
+            self.limiter.failed(immediately=True, ejects=self._may_eject(self))
             for attempt in list(self._attempts):
                 attempt.interrupt(hangs)
             return

@@ -91,7 +91,7 @@ class Limiter:
         now = time.monotonic()
         self._refusals += 1
         if ejects and self._refusals >= REFUSALS_TO_OPEN:
-            self.failed(at_once=True, ejects=True)
+            self.failed(immediately=True, ejects=True)
         else:
             self._cut(sent_at, in_flight, now)
         if retry_after > 0:
@@ -108,14 +108,14 @@ class Limiter:
             self._slow_start_until = float(self._ceiling)
             self._pause(BACKOFF_FIRST, BACKOFF_MOST)
 
-    def failed(self, *, at_once: bool = False, ejects: bool = False) -> None:
+    def failed(self, *, immediately: bool = False, ejects: bool = False) -> None:
         """Record a failure; the third in a row opens the circuit.
 
         Args:
-            at_once: open the circuit now, because the endpoint hangs.
+            immediately: open the circuit now, because the endpoint hangs.
             ejects: whether pauses may be long, because other endpoints are available.
         """
-        self._failures = FAILURES_TO_OPEN if at_once else self._failures + 1
+        self._failures = FAILURES_TO_OPEN if immediately else self._failures + 1
         if self.is_open:
             self._limit = 1.0
             self._slow_start_until = float(self._ceiling)

@@ -249,7 +249,7 @@ def test_sum_of_judges(routed: Routed, judge: FaultServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "failed_part", "value", "agreement"),
+    ("verdicts", "on_part_error", "value", "agreement"),
     [
         (("0.500", "1.000", "0.500"), "fail", 0.5, 2 / 3),
         (("0.250", "1.000", "0.500"), "fail", 1.75 / 3, 1 / 3),
@@ -263,14 +263,14 @@ def test_majority_of_judges(
     routed: Routed,
     judge: FaultServer,
     verdicts: tuple[str, ...],
-    failed_part: str,
+    on_part_error: str,
     value: float | None,
     agreement: float | None,
 ) -> None:
-    """Most parts' value stands, the mean of several such, with the share that gave it; `failed_part` says the rest."""
+    """The value of most parts counts, the mean of several such, with their share; `on_part_error` decides the rest."""
     names = ("small", "medium", "large")
     judge.set(by_model={name: f"REWARD: {verdict}" for name, verdict in zip(names, verdicts, strict=True)})
-    routed(several(judge), most={"majority": list(names), "failed_part": failed_part})
+    routed(several(judge), most={"majority": list(names), "on_part_error": on_part_error})
     found = one("most")
     assert (pytest.approx(value), pytest.approx(agreement)) == (found.value, found.agreement)
     assert found.status == ("failed" if value is None else "fallback" if "none" in verdicts else "ok")
