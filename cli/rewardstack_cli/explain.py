@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: the sample cannot be read, or no route matches its source.
     """
-    limits = {"on_error": args.on_error, "limit": args.timeout, "anew": not args.cached_only}
+    limits = {"on_error": args.on_error, "limit": args.timeout, "rescore": not args.cached_only}
     explanation = asyncio.run(explain(_sample(args), Settings.from_env(), **limits))
     if args.json:
         print_json(explanation.record())

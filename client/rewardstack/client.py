@@ -144,7 +144,7 @@ async def score_on_loop(
 
 
 async def explain(
-    request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, anew: bool
+    request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, rescore: bool
 ) -> Explanation:
     """Score a request with new connections, and return its steps; raise as `Pipeline.explain` does.
 
@@ -153,14 +153,14 @@ async def explain(
         settings: the current settings.
         on_error: policy if it has no score; None for its route's policy.
         limit: time limit in seconds; None for no limit.
-        anew: whether to call its service even if the score is cached.
+        rescore: whether to call its service even if the score is cached.
     """
     with importing:
         from rewardstack.core.steps import Trace
     warn_of_slips([request])
     cache, backends = ResultCache(settings), Backends(recorded=True)
     try:
-        pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, anew=anew)
+        pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, rescore=rescore)
         return await pipeline.explain(request, trace, on_error=on_error, limit=limit)
     finally:
         await backends.close()

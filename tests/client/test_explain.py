@@ -88,15 +88,15 @@ def test_an_old_reward_server(server: FaultServer) -> None:
 
 
 def test_a_cached_score(server: FaultServer, redis: Redis) -> None:
-    """A score that Redis has is the score; it is found anew as well, unless that is not wanted, and nothing is kept."""
+    """A score that Redis has is the score; it is computed again as well unless that is not wanted; nothing is kept."""
     fresh = explained(RIGHT)
     kept = redis_client.Redis.from_url(redis.url)
     assert not kept.dbsize(), "an explanation keeps nothing"
     [scored] = score([RIGHT])
     eventually(kept.dbsize)
-    anew, cached = explained(RIGHT), explained(RIGHT, anew=False)
+    rescored, cached = explained(RIGHT), explained(RIGHT, rescore=False)
     assert named(fresh.steps, "the cache")[0]["found"] is False
-    for found in (anew, cached):
+    for found in (rescored, cached):
         assert named(found.steps, "the cache")[0] == {
             "place": "Redis",
             "found": True,
@@ -105,7 +105,7 @@ def test_a_cached_score(server: FaultServer, redis: Redis) -> None:
             "source": "rule:gsm8k",
         }
         assert found.score is not None and (found.score.cached, found.score.value) == (True, scored.value)
-    assert [len(named(found.steps, "asked again")) for found in (anew, cached)] == [1, 0]
+    assert [len(named(found.steps, "asked again")) for found in (rescored, cached)] == [1, 0]
 
 
 def test_no_key(server: FaultServer) -> None:

@@ -43,7 +43,9 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def described(run: RunDir, **values: object) -> Stack:
     """A stack with the reward model, and a judge unless JUDGE is off."""
-    settings = load(**{"REWARD_MODEL_ID": "org/rm", "EMBEDDING": "off", "JUDGE": "on", **values})
+    settings = load(
+        **{"REWARD_MODEL_ID": "org/rm", "JUDGE_MODEL": "org/judge", "EMBEDDING": "off", "JUDGE": "on", **values}
+    )
     choice = model_servers.choose(settings, (), named_judges.servers(settings, "org/judge"), lambda *_: "")
     return stack.describe(settings, run, FOUND, choice.chosen, None)
 

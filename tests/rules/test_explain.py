@@ -111,7 +111,7 @@ def test_where_a_function_runs(server: RewardServer) -> None:
     ("body", "status", "field"),
     [
         ([RIGHT], 400, "body"),
-        (RIGHT | {"anew": 1}, 400, "anew"),
+        (RIGHT | {"rescore": 1}, 400, "rescore"),
         ({}, 400, "body.data_source"),
         (RIGHT | {"extra_info": {"server_url": "http://x"}}, 400, "body.extra_info.server_url"),
         (RIGHT | {"data_source": "nothing"}, 404, "data_source"),
@@ -150,12 +150,12 @@ def test_a_budget(monkeypatch: pytest.MonkeyPatch, explained_first: bool) -> Non
     request = sample(temperature=0, cache_enabled=False)
     try:
         if explained_first:
-            assert not evaluator.explain(request, limit=30, tenant="", anew=True).error
+            assert not evaluator.explain(request, limit=30, tenant="", rescore=True).error
             with pytest.raises(BudgetError):
                 evaluator.score([request], limit=30, tenant="")
         else:
             assert "ok" == evaluator.score([request], limit=30, tenant="")[0].status
-            told = evaluator.explain(request, limit=30, tenant="", anew=True).score
+            told = evaluator.explain(request, limit=30, tenant="", rescore=True).score
             assert told is not None and told.reason.startswith("REWARDSTACK_MAX_REQUESTS: ")
     finally:
         judge.kill()
@@ -167,5 +167,5 @@ def test_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     evaluator, request = Evaluator(Settings.from_env({}), load_registry([])), Request("gsm8k", "#### 42", "42")
     for _ in range(2):
-        told = evaluator.explain(request, limit=30, tenant="", anew=True).score
+        told = evaluator.explain(request, limit=30, tenant="", rescore=True).score
         assert told is not None and (told.status, told.cached) == ("ok", False)

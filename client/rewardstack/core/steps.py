@@ -84,12 +84,12 @@ class Trace:
 
     Args:
         take: returns the exchanges with services since its last call.
-        anew: whether to call the scorer even if the score is cached.
+        rescore: whether to call the scorer even if the score is cached.
         turn: lock held by one scorer at a time, so that the steps of a composite's parts do not mix.
     """
 
-    def __init__(self, take: Callable[[], list[Exchange]], *, anew: bool, turn: asyncio.Lock | None = None) -> None:
-        self.anew = anew
+    def __init__(self, take: Callable[[], list[Exchange]], *, rescore: bool, turn: asyncio.Lock | None = None) -> None:
+        self.rescore = rescore
         self.turn = turn or asyncio.Lock()
         self.steps: list[Step] = []
         self.take = take
@@ -105,7 +105,7 @@ class Trace:
     @contextmanager
     def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
         """Add a step whose inner steps are those added to the trace of this context."""
-        inner = Trace(self.take, anew=self.anew, turn=self.turn)
+        inner = Trace(self.take, rescore=self.rescore, turn=self.turn)
         step = Step(name, dict(facts), steps=inner.steps)
         self.steps.append(step)
         started = time.monotonic()

@@ -252,7 +252,7 @@ class Cache(Generic[P]):
         missing = [at for at in rest if read[at] is None]
         if missing:
             made.update(zip(missing, await self.stage([rest[at] for at in missing], context), strict=True))
-        if context.trace is not None and context.trace.anew and read[0] is not None:
+        if context.trace is not None and context.trace.rescore and read[0] is not None:
             with context.trace.within("asked again", {"note": "the score is the one from the cache"}) as trace:
                 again = replace(context, trace=trace)
                 _, rest = await self._inline(samples, [None], [0], again)

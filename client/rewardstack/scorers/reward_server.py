@@ -402,7 +402,7 @@ async def _explained(
     """Return a sample's score from the server's explanation and add its steps; None if it does not support that."""
     with importing:
         from rewardstack.core.steps import read_steps
-    body = f'{record[:-1]}, "anew": {json.dumps(trace.anew)}}}'.encode()
+    body = f'{record[:-1]}, "rescore": {json.dumps(trace.rescore)}}}'.encode()
     try:
         reply = json.loads(await service.ask(Message("POST", EXPLAIN, body, is_optional=True), deadline))
         steps, error = read_steps(reply["steps"]), str(reply["error"])

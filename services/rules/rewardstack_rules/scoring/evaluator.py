@@ -26,7 +26,7 @@ from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import Named, check_addresses
 from rewardstack.scorers.reward_model import key_of_model
-from rewardstack.scorers.standing import Standing, standings
+from rewardstack.scorers.service_health import ServiceHealth, service_health
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
@@ -115,7 +115,7 @@ class Evaluator:
         *,
         limit: float | None,
         tenant: str,
-        anew: bool,
+        rescore: bool,
         is_wanted: IsWanted = always,
         meanwhile: Meanwhile = nullcontext,
     ) -> Explanation:
@@ -125,14 +125,14 @@ class Evaluator:
             UnwantedError: the work was dropped.
             ConfigError: no route accepts its source.
         """
-        return run(self._explain(request, limit, tenant, anew=anew), partial(_result, is_wanted, meanwhile))
+        return run(self._explain(request, limit, tenant, rescore=rescore), partial(_result, is_wanted, meanwhile))
 
-    async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
+    async def _explain(self, request: Request, limit: float | None, tenant: str, *, rescore: bool) -> Explanation:
         shared, cache = self._parts()
         backends = Backends(self._counters.count_spent, recorded=True, within=shared)
         try:
             pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
-            return await pipeline.explain(request, Trace(backends.recording.take, anew=anew), limit=limit)
+            return await pipeline.explain(request, Trace(backends.recording.take, rescore=rescore), limit=limit)
         finally:
             await backends.close()
 
@@ -225,9 +225,9 @@ class Evaluator:
         """The Redis that holds results; empty for none."""
         return self._client_settings.cache_url
 
-    def standings(self) -> list[Standing]:
+    def service_health(self) -> list[ServiceHealth]:
         """Return the health of the judges and the embedding server."""
-        return run(standings(self._client_settings.follow(), self._routes))
+        return run(service_health(self._client_settings.follow(), self._routes))
 
     @property
     def caps(self) -> dict[str, int]:

@@ -24,12 +24,12 @@ def score() -> Response:
 
 @blueprint.post("/v1/explain")
 def explain() -> Response:
-    """Explain a sample of `/v1/score`, with `anew`; return `{"data_source", "score", "error", "steps"}`."""
+    """Explain a sample of `/v1/score`, with `rescore`; return `{"data_source", "score", "error", "steps"}`."""
     body = read_object()
-    anew = body.get("anew", True)
-    if not isinstance(anew, bool):
-        raise ApiError(400, f"anew must be a boolean, got {json_type(anew)}", "anew")
-    return jsonify(explain_sample(read_sample(body, "body"), anew=anew).record())
+    rescore = body.get("rescore", True)
+    if not isinstance(rescore, bool):
+        raise ApiError(400, f"rescore must be a boolean, got {json_type(rescore)}", "rescore")
+    return jsonify(explain_sample(read_sample(body, "body"), rescore=rescore).record())
 
 
 def read_sample(item: Any, where: str) -> Request:

@@ -91,12 +91,12 @@ def score_samples(
     return scores
 
 
-def explain_sample(sample: Request, *, anew: bool) -> Explanation:
+def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
     """Score a sample and return the explanation, within the caller's deadline.
 
     Args:
         sample: of a validated request.
-        anew: whether to score it even if the cache has the score.
+        rescore: whether to score it even if the cache has the score.
 
     Raises:
         ApiError: 400; the deadline header is malformed.
@@ -109,7 +109,7 @@ def explain_sample(sample: Request, *, anew: bool) -> Explanation:
         sample,
         limit=_read_limit(),
         tenant=g.tenant,
-        anew=anew,
+        rescore=rescore,
         is_wanted=client_is_there(),
         meanwhile=waiting_requests().place,
     )

@@ -28,7 +28,7 @@ ANSWER_TIMEOUT = 2.0
 SHOWN_MODELS = 5
 
 
-class Standing(NamedTuple):
+class ServiceHealth(NamedTuple):
     """The health of one URL of a service.
 
     Args:
@@ -54,7 +54,7 @@ class _Asked(NamedTuple):
     model: str
 
 
-async def standings(settings: Settings, routes: RouteTable) -> list[Standing]:
+async def service_health(settings: Settings, routes: RouteTable) -> list[ServiceHealth]:
     """Check all URLs of judges, reward models and the embedding server concurrently.
 
     Args:
@@ -87,21 +87,21 @@ def _judge(service: str, settings: Settings) -> list[_Asked]:
     return [_Asked(service, url, path, headers, settings.judge_model or deployment(url)) for url in settings.judge_urls]
 
 
-async def _ask(session: aiohttp.ClientSession, one: _Asked) -> Standing:
+async def _ask(session: aiohttp.ClientSession, one: _Asked) -> ServiceHealth:
     address = shown_url(one.url)
     if is_actor(one.url):
-        return Standing(one.service, address, None, one.model)
+        return ServiceHealth(one.service, address, None, one.model)
     try:
         reply = await within(ANSWER_TIMEOUT, send(session, "GET", one.url + one.path, None, one.headers))
         data = body_of(reply)
     except asyncio.TimeoutError:
-        return Standing(one.service, address, False, one.model, f"no answer within {ANSWER_TIMEOUT:g} s")
+        return ServiceHealth(one.service, address, False, one.model, f"no answer within {ANSWER_TIMEOUT:g} s")
     except RejectedError as error:
         refused = error.status in KEY_REFUSED
-        return Standing(one.service, address, not refused, one.model, "it refuses the key" if refused else "")
+        return ServiceHealth(one.service, address, not refused, one.model, "it refuses the key" if refused else "")
     except RewardstackError as error:
-        return Standing(one.service, address, False, one.model, str(error).replace(one.url, address))
-    return Standing(one.service, address, True, one.model or _model(one, data))
+        return ServiceHealth(one.service, address, False, one.model, str(error).replace(one.url, address))
+    return ServiceHealth(one.service, address, True, one.model or _model(one, data))
 
 
 def _model(one: _Asked, data: bytes) -> str:
