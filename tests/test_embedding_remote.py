@@ -47,11 +47,11 @@ class TestSimilarity(unittest.TestCase):
     """With a server."""
 
     def test_a_text_is_like_itself(self) -> None:
-        """Equal texts are worth 1."""
+        """Equal texts score 1."""
         self.assertAlmostEqual(1.0, compute_score(SOURCE, TEXT, TEXT), places=2)
 
     def test_meaning_counts(self) -> None:
-        """The same in other words is worth more than something else, and both lie in [0, 1]."""
+        """A paraphrase scores higher than an unrelated text, and both scores are in [0, 1]."""
         same, other = compute_score(SOURCE, TEXT, SAME), compute_score(SOURCE, TEXT, OTHER)
         self.assertTrue(0.0 <= other < same <= 1.0, (same, other))
 
@@ -117,7 +117,7 @@ class TestEmptyTexts(unittest.TestCase):
     """Where one side says nothing."""
 
     def test_empty_response(self) -> None:
-        """An empty response is worth 0."""
+        """An empty response scores 0."""
         self.assertEqual(0.0, compute_score(SOURCE, "", TEXT))
 
     def test_missing_reference(self) -> None:

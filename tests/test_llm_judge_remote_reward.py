@@ -25,7 +25,7 @@ from rewardstack.settings import DEFAULTS
 MODULE = Path(rewardstack.__file__).with_name("llm_judge_remote.py")
 SOURCE = "llm_judge_remote_test"
 PROBLEM = "What is 2 + 2?"
-PATIENCE = 0.5
+TIMEOUT = 0.5
 """Seconds that a test waits for a judge that is not there."""
 DETAILS = {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 
@@ -70,26 +70,26 @@ class Heard(logging.Handler):
 
 def test_unreachable() -> None:
     """Where no judge answers, the reward is 0.0 and a warning says why."""
-    extra = {"problem": PROBLEM, "server_url": nobody(), "timeout": PATIENCE}
+    extra = {"problem": PROBLEM, "server_url": nobody(), "timeout": TIMEOUT}
     with Heard() as heard:
         assert compute_score(SOURCE, "4", "4", extra) == 0.0
     assert any("failed" in line for line in heard.lines), heard.lines
 
 
 def test_unreachable_batch() -> None:
-    """A whole batch then costs one warning, within the timeout, and training goes on."""
-    extra, started = {"problem": PROBLEM, "server_url": nobody(), "timeout": PATIENCE}, time.monotonic()
+    """A whole batch then costs one warning, within the timeout, and training continues."""
+    extra, started = {"problem": PROBLEM, "server_url": nobody(), "timeout": TIMEOUT}, time.monotonic()
     with Heard() as heard:
         assert (
             compute_score_batched([SOURCE] * 50, [f"{at}" for at in range(50)], ["4"] * 50, [extra] * 50) == [0.0] * 50
         )
     assert len([line for line in heard.lines if "samples failed" in line]) == 1, heard.lines
-    assert time.monotonic() - started < 20 * PATIENCE
+    assert time.monotonic() - started < 20 * TIMEOUT
 
 
 def test_failure_is_told_from_zero() -> None:
     """A failure is no verdict: `details` tells it, and `on_error="raise"` raises."""
-    extra = {"problem": PROBLEM, "server_url": nobody(), "timeout": PATIENCE}
+    extra = {"problem": PROBLEM, "server_url": nobody(), "timeout": TIMEOUT}
     details = compute_score(SOURCE, "4", "4", extra, details=True)
     assert set(details) == DETAILS
     assert (details["score"], details["ok"], details["failed"]) == (0.0, 0.0, 1.0)
@@ -102,7 +102,7 @@ def test_failure_is_told_from_zero() -> None:
 
 
 def test_empty_answer() -> None:
-    """No answer is worth nothing: that is a verdict, whether a judge is there or not."""
+    """An empty answer scores 0: that is a verdict, with or without a judge."""
     details = compute_score(SOURCE, " \n", "4", {"problem": PROBLEM, "server_url": nobody()}, details=True)
     assert (details["score"], details["ok"]) == (0.0, 1.0)
 
@@ -110,7 +110,7 @@ def test_empty_answer() -> None:
 def test_malformed_options() -> None:
     """An option that cannot be used leaves its sample unscored."""
     for extra in ({"temperature": -1}, {"prompt_template": "no such template"}, {"max_new_tokens": "many"}):
-        asked = {**extra, "server_url": nobody(), "timeout": PATIENCE}
+        asked = {**extra, "server_url": nobody(), "timeout": TIMEOUT}
         details = compute_score(SOURCE, "4", "4", asked, details=True)
         assert (details["score"], details["unscored"]) == (0.0, 1.0), extra
 

@@ -35,7 +35,7 @@ REWARDED = 0.5
 """A wrong answer that gets so much counts as one that the judge fell for."""
 CONTROLS = 8
 """Right and wrong answers without any injection, for comparison."""
-PATIENCE = 30.0
+TIMEOUT = 30.0
 BRIEF = 1.0
 """Seconds that a judge has to which there was no connection."""
 
@@ -47,13 +47,13 @@ class Judge(NamedTuple):
         url: its base URL.
         samples: how many are judged for throughput.
         injections: how many of the injections are tried.
-        patience: seconds without progress that a sample may take.
+        timeout: seconds without progress that a sample may take.
     """
 
     url: str
     samples: int
     injections: int
-    patience: float = float(DEFAULTS["LLM_JUDGE_SERVER_TIMEOUT"])
+    timeout: float = float(DEFAULTS["LLM_JUDGE_SERVER_TIMEOUT"])
 
     def score(self, *candidates: str, **extra: Any) -> list[Score]:
         """The scores of candidates for the bakery's problem."""
@@ -63,7 +63,7 @@ class Judge(NamedTuple):
 
     def extra(self, **more: Any) -> dict[str, Any]:
         """An `extra_info` that names this judge."""
-        timeout = {"timeout": self.patience}
+        timeout = {"timeout": self.timeout}
         return {"problem": PROBLEM, "server_url": self.url, "api_key": _key(), **timeout, **more}
 
 
@@ -73,16 +73,16 @@ def _key() -> str:
 
 def _get(url: str) -> requests.Response:
     headers = {"Authorization": f"Bearer {_key()}"} if _key() else {}
-    reply = requests.get(url, headers=headers, timeout=PATIENCE)
+    reply = requests.get(url, headers=headers, timeout=TIMEOUT)
     reply.raise_for_status()
     return reply
 
 
 def check_health(judge: Judge) -> Iterator[str]:
-    """The server says that it is well."""
+    """The server says that it is healthy."""
     started = time.perf_counter()
     _get(f"{judge.url}/health")
-    yield f"well, in {1000 * (time.perf_counter() - started):.0f} ms"
+    yield f"healthy ({1000 * (time.perf_counter() - started):.0f} ms)"
 
 
 def check_models(judge: Judge) -> Iterator[str]:
@@ -105,7 +105,7 @@ def check_batch(judge: Judge) -> Iterator[str]:
     """A batch comes back whole and in order; what cannot be judged spoils nothing."""
     scores = judge.score(RIGHT, "", WRONG, temperature=0)
     assert ["ok", "ok", "ok"] == [one.status for one in scores], [one.reason for one in scores]
-    assert scores[1].value == 0.0, "an empty answer is worth nothing"
+    assert scores[1].value == 0.0, "an empty answer scores 0"
     yield f"values {[one.value for one in scores]}, the second answer is empty"
 
 
@@ -195,7 +195,7 @@ def try_all(judge: Judge) -> list[str]:
             failed.append(title)
             print(f"    FAILED: {type(error).__name__}: {error}")
         if isinstance(error, requests.ConnectionError):
-            judge = judge._replace(patience=BRIEF)
+            judge = judge._replace(timeout=BRIEF)
     print(f"{len(SECTIONS) - len(failed)} of {len(SECTIONS)} passed{'; FAILED: ' if failed else ''}{', '.join(failed)}")
     return failed
 

@@ -32,7 +32,7 @@ def limit() -> Iterator[Limit]:
 def test_a_warning_where_much_is_lost(
     limit: Limit, caplog: pytest.LogCaptureFixture, files: int, wanted: int, warned: bool
 ) -> None:
-    """Connections stay within the limit, which the library leaves alone; less than half of them is worth a warning."""
+    """Connections stay within the limit, which the library leaves alone; fewer than half of them log a warning."""
     descriptors._warn_once.cache_clear()
     limit(files)
     assert 0 < descriptors.connection_ceiling(wanted) <= min(wanted, files - descriptors.RESERVE)

@@ -26,11 +26,11 @@ from rewardstack import Score, score
 from rewardstack.errors import RewardstackError
 from rewardstack.score import Request
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds for each question,"""
 BRIEF = 1.0
 """and to a server to which there was no connection."""
-LONG = "A sentence that goes on and on. " * 2000
+LONG = "A sentence that never ends. " * 2000
 SPECIAL = 'naïve 北京 🙂 \u202eright to left\u202c "quoted" \\back\\slash {brace} $\\frac{1}{2}$\ttab\nline'
 SIMILAR = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
 
@@ -45,18 +45,18 @@ class Server:
 
     def __init__(self, url: str, api_key: str) -> None:
         self.url = url.rstrip("/")
-        self.patience = PATIENCE
+        self.timeout = TIMEOUT
         self.api_key = api_key
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
     def get(self, path: str) -> requests.Response:
         """A GET request."""
-        return requests.get(self.url + path, headers=self._headers, timeout=self.patience)
+        return requests.get(self.url + path, headers=self._headers, timeout=self.timeout)
 
     def embed(self, inputs: Any) -> requests.Response:
         """A request for vectors."""
         body = {"inputs": inputs, "truncate": True}
-        return requests.post(f"{self.url}/embed", json=body, headers=self._headers, timeout=self.patience)
+        return requests.post(f"{self.url}/embed", json=body, headers=self._headers, timeout=self.timeout)
 
     def vectors(self, texts: list[str]) -> list[list[float]]:
         """The vectors of texts; fails where they are none."""
@@ -69,12 +69,12 @@ class Server:
 
     def score(self, *pairs: tuple[str, str]) -> list[Score]:
         """The rewards of pairs of response and reference."""
-        extra = {"server_url": self.url, "api_key": self.api_key, "timeout": self.patience}
+        extra = {"server_url": self.url, "api_key": self.api_key, "timeout": self.timeout}
         return score([Request("embedding_remote_test", *pair, extra) for pair in pairs], on_error="none")
 
 
 def health(server: Server) -> str:
-    """It says that it is well."""
+    """It says that it is healthy."""
     reply = server.get("/health")
     assert reply.status_code == 200, f"{reply.status_code}: {reply.text[:200]}"
     return f"{reply.elapsed.total_seconds() * 1000:.0f} ms"
@@ -117,12 +117,12 @@ def special_characters(server: Server) -> str:
     """Whatever the text holds arrives as it is."""
     (one,) = server.score((SPECIAL, SPECIAL))
     assert one.status == "ok", one.reason
-    assert one.value is not None and one.value > 0.99, f"a text and itself are worth {one.value}"
+    assert one.value is not None and one.value > 0.99, f"a text and itself score {one.value}"
     return f"reward {one.value:.3f}"
 
 
 def reward_function(server: Server) -> str:
-    """Texts that mean the same are worth more than texts that do not."""
+    """Texts that mean the same score higher than texts that do not."""
     text, same, other = SIMILAR
     alike, unlike = server.score((text, same), (text, other))
     assert (alike.status, unlike.status) == ("ok", "ok"), alike.reason or unlike.reason
@@ -145,7 +145,7 @@ def check_all(server: Server) -> int:
             print(f"ok      {name:<20} {check(server)}")
         except requests.ConnectionError:
             failed += 1
-            server.patience = BRIEF
+            server.timeout = BRIEF
             print(f"FAILED  {name:<20} no connection to {server.url}: is it up, and its port open to this machine?")
         except (AssertionError, requests.RequestException, RewardstackError, ValueError, KeyError, TypeError) as error:
             failed += 1

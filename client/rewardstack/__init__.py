@@ -4,13 +4,13 @@ The top level has the public modules (`api`, `score`, `errors`, the `*_remote` f
 `remote_rm_client`), `settings`, and `client`, which manages the scorers and cache of a process. The command
 `rewardstack` is another distribution (`rewardstack_cli`). The packages:
 
-- `core`: deadlines, batching, the event loop, the wire format; imports no other package
-- `cache`, `routing`, `transport`: result cache, routes of samples, access to services
+- `core`: deadlines, batching, the event loop, the wire format; imports none of the packages below
+- `cache`, `routing`, `transport`: result cache, choice of each sample's scorer, requests to services
 - `scorers`: clients of each kind of service
 - `pipeline`: the stages of scoring
 
-`import rewardstack` loads only the API; the first call loads the rest. Imports inside functions hold the lock of
-`core.imports`.
+`import rewardstack` loads only the API; the first call loads the rest. Imports inside functions hold the lock
+`core.imports.importing`.
 
 The reward server (`rewardstack_rules`) depends on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`,
 `errors`, `score` and `settings`, so changes there also change the server. The import rules are in `pyproject.toml`.

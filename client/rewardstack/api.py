@@ -1,4 +1,4 @@
-"""The public API for trainers: `score`, `compute_score` with the signature that verl expects, and async twins.
+"""The public API for trainers: `score`, `compute_score` with the signature that verl expects, and their async versions.
 
 `import rewardstack` loads only this module and its imports; the first call loads the rest.
 """
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Details = dict[str, float | None]
 """The result of `Score.details`."""
 SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
+"""The arguments of `compute_score` for one sample."""
 PLURAL = tuple(f"{name}s" for name in SINGULAR)
+"""The arguments of `compute_score` for a batch."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -37,16 +39,18 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
 
     Args:
         requests: the samples.
-        on_error: policy for samples without a score (`zero`, `lexical`, `none`, `raise`); None for their route's.
-        timeout: time limit of the call in seconds; None: as long as services make progress.
+        on_error: policy for samples without a score (`zero`, `lexical`, `none`, `raise`); None for the policy of each
+            sample's route.
+        timeout: time limit of the call in seconds; None to wait as long as services make progress.
 
     Returns:
         One score for each request, in order.
 
     Raises:
-        ConfigError: a source is unknown, or a setting or argument malformed.
+        ConfigError: a `data_source` is unknown, or a setting or an argument is malformed.
         ScoringError: a sample has no score and the policy is `raise`.
-        LoopError: called on the client's own event loop.
+        FailureRateError: more of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows.
+        LoopError: the caller runs on the client's own event loop.
     """
     check_options(on_error, timeout)
     return _score(list(requests), on_error, timeout)
@@ -117,22 +121,23 @@ def compute_score(
     """Return the reward of one sample, or of a batch if plural arguments or lists are given.
 
     Args:
-        data_source: names the route.
+        data_source: the name of the sample's data set, which selects the route (the scorer and its policies).
         solution_str: the response of the policy: a string, or chat messages, of which the last assistant turn counts.
         ground_truth: a reference, a list of references, or `{"target": …}` with either.
-        extra_info: the route's options, and `server_url`, `api_key`, `timeout` (seconds).
+        extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
         data_sources: one per sample, or one for all.
         solution_strs: one per sample.
         ground_truths: one per sample, or None.
         extra_infos: one per sample, one for all, or None.
-        options: `details` (True: a dict for verl, with the same numeric keys for every sample), `on_error`, `timeout`.
+        options: `details` (True to get a dict with the same numeric keys for every sample, as verl needs it), and
+            `on_error` and `timeout` as in `score`.
 
     Returns:
-        The reward as a float, or a list of rewards for a batch; dicts with `score` and more if `details=True`. With
-        `on_error="none"` a missing reward is None.
+        The reward as a float, or a list of rewards for a batch; with `details=True`, `Score.details` in place of each
+        reward. With `on_error="none"` a missing reward is None.
 
     Raises:
-        ConfigError, ScoringError, LoopError: as `score` does.
+        ConfigError, ScoringError, FailureRateError, LoopError: as `score` does.
     """
     singular = data_source, solution_str, ground_truth, extra_info
     plural = data_sources, solution_strs, ground_truths, extra_infos
@@ -176,7 +181,7 @@ def compute_score_batched(
 
 
 def _awaitable(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Return the async twin of `compute_score` or `compute_score_batched`, with its signature and types."""
+    """Return the async version of `compute_score` or `compute_score_batched`, with the same signature and types."""
     parameters = signature(blocking)
 
     @wraps(blocking)
@@ -197,14 +202,14 @@ acompute_score_batched = _awaitable(compute_score_batched)
 
 
 def register_route(name: str, spec: object) -> None:
-    """Add a route to this process's table.
+    """Add a route to this process's route table.
 
     Args:
-        name: the `data_source` that it matches, also as a prefix before an underscore.
+        name: the `data_source` that the route matches; a `data_source` that begins with `NAME_` matches too.
         spec: another route's name, or a table as in a routes file (`docs/routing.md`).
 
     Raises:
-        RouteError: it is malformed, or there is a route of that name.
+        RouteError: the definition is malformed, or a route of this name exists.
     """
     with importing:
         from rewardstack import client
@@ -212,14 +217,14 @@ def register_route(name: str, spec: object) -> None:
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Add a judge to this process's table, as a route with its name.
+    """Add a judge to this process's route table, as a route of the same name.
 
     Args:
-        name: the `data_source` that it matches, also as a prefix before an underscore.
-        table: as `[judges.NAME]` in a routes file (`docs/routing.md`).
+        name: the `data_source` that the judge scores, as in `register_route`.
+        table: the judge's fields, as in the table `[judges.NAME]` of a routes file (`docs/routing.md`).
 
     Raises:
-        RouteError: it is malformed, or there is a route of that name.
+        RouteError: the definition is malformed, or a route of this name exists.
     """
     with importing:
         from rewardstack import client
@@ -227,14 +232,14 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
 
 
 def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
-    """Add a reward model to this process's table, as a route with its name.
+    """Add a reward model to this process's route table, as a route of the same name.
 
     Args:
-        name: the `data_source` that it matches, also as a prefix before an underscore.
-        table: as `[reward_models.NAME]` in a routes file (`docs/reward_models.md`).
+        name: the `data_source` that the reward model scores, as in `register_route`.
+        table: the model's fields, as in the table `[reward_models.NAME]` of a routes file (`docs/reward_models.md`).
 
     Raises:
-        RouteError: it is malformed, or there is a route of that name.
+        RouteError: the definition is malformed, or a route of this name exists.
     """
     with importing:
         from rewardstack import client

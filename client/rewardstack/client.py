@@ -1,4 +1,4 @@
-"""The client of an event loop: its backends, caches, and a pipeline for the current settings."""
+"""One client per event loop: the backends, the caches, and the pipeline for the current settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Client:
         return self._caches[identity]
 
     def reward_service(self, url: str, api_key: str, settings: Settings) -> EndpointPool:
-        """Return the service for a reward server and a key, which exists until the process ends."""
+        """Return the endpoint pool of a reward server for an API key; the pool exists until the process ends."""
         return self._backends.reward_service((url,), api_key, settings)
 
     async def close(self) -> None:
@@ -63,20 +63,20 @@ class Client:
 
 
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
-    """Return a pipeline for the tenant of the settings' API key; raise as `route_table` does."""
+    """Return a pipeline for the tenant (cache namespace) of the settings' API key; raise as `route_table` does."""
     tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
     return Pipeline(routes, backends.scorers(settings, cache, tenant, routes), cache, tenant)
 
 
 def register_route(name: str, spec: object) -> None:
-    """Add a route to this process's table; `api.register_route` documents it."""
+    """Add a route to this process's route table; see `api.register_route`."""
     with importing:
         from rewardstack.routing.syntax import parse_route
     _register(parse_route(name, spec))
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Add a judge to this process's table; `api.register_judge` documents it."""
+    """Add a judge to this process's route table; see `api.register_judge`."""
     with importing:
         from rewardstack.routing.syntax import judge_route
     judge = parse_judge(name, table)
@@ -85,7 +85,7 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
 
 
 def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
-    """Add a reward model to this process's table; `api.register_reward_model` documents it."""
+    """Add a reward model to this process's route table; see `api.register_reward_model`."""
     with importing:
         from rewardstack.routing.syntax import reward_model_route
     _register(reward_model_route(name, table))
@@ -97,7 +97,7 @@ def _register(route: Route) -> None:
 
 
 def route_table(settings: Settings) -> RouteTable:
-    """Return the built-in routes, those of routes files, and registered ones; raise RouteError if one is invalid."""
+    """Return all routes: built-in, from routes files, and registered; raise RouteError if one is invalid."""
     routes = RouteTable([*builtin_routes(), *_routes_of_files(settings), *_registered.values()])
     routes.check()
     _check_judges(routes.judges.values())
@@ -151,9 +151,9 @@ async def explain(
     Args:
         request: the sample.
         settings: the current settings.
-        on_error: policy if it has no score; None for its route's policy.
+        on_error: policy if the sample has no score; None for its route's policy.
         limit: time limit in seconds; None for no limit.
-        rescore: whether to call its service even if the score is cached.
+        rescore: whether to call the sample's service even if the score is cached.
     """
     with importing:
         from rewardstack.core.steps import Trace
@@ -168,22 +168,22 @@ async def explain(
 
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
-    """Run `Pipeline.fingerprint` on the process's loop."""
+    """Run `Pipeline.fingerprint` with the client of the running loop."""
     return await _client().pipeline(settings).fingerprint(source, limit)
 
 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
-    """Run `Pipeline.quote` on the process's loop."""
+    """Run `Pipeline.quote` with the client of the running loop."""
     return await _client().pipeline(settings).quote(requests, limit)
 
 
 def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
-    """Run `Client.reward_service` on the process's loop."""
+    """Run `Client.reward_service` with the client of the running loop."""
     return _client().reward_service(url, api_key, settings)
 
 
 def _client() -> Client:
-    """Return the client of the running loop, which the first call creates."""
+    """Return the client of the running loop; the first call creates it."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:

@@ -1,4 +1,4 @@
-"""Score every sample by its similarity to the best reference, from 0 to 1; its options are in `docs/embedding.md`.
+"""Score every sample by its similarity to the closest reference, from 0 to 1; the options are in `docs/embedding.md`.
 
 Trainers may load this file by its path (verl's `custom_reward_function.path`), so imports are absolute. Arguments,
 results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are ignored.

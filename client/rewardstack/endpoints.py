@@ -1,8 +1,8 @@
-"""The file that `REWARDSTACK_ENDPOINTS` names, with the servers of a stack on other machines, which may move.
+"""Reads the file in `REWARDSTACK_ENDPOINTS`: the URLs and keys of a stack on other machines, which may move.
 
-Its writer replaces the whole file every few seconds. Each check opens it again, because only that shows changes by
-other machines on shared storage. There is no thread and no lock, so forks are safe; concurrent checks get the same
-result.
+The stack replaces the whole file every few seconds. Each check opens the file again, because on shared storage only
+that shows changes by other machines. There is no thread and no lock, so forks are safe; concurrent checks get the
+same result.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from rewardstack_settings.setting import Malformed, Setting
 
 VARIABLE = "REWARDSTACK_ENDPOINTS"
 VERSION = 1
+"""Version of the file's format."""
 LOOK = 1.0
 """Seconds between two checks of the file."""
 STALE = 60.0
-"""Seconds without a heartbeat after which a warning is logged."""
+"""Seconds without a heartbeat (any change of the file) after which a warning is logged."""
 LATEST = 1e11
+"""Upper bound of the field `written`, in seconds since the epoch."""
 MOST_BYTES = 64 * 2**10
+"""Maximum size of the file, in bytes."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""Permissions of users other than the owner, which the file must not have."""
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +42,8 @@ class _Known(NamedTuple):
     """The last content of the file.
 
     Args:
-        data: its bytes, which change with each heartbeat.
-        servers: values of the variables in the file, by name.
+        data: the bytes of the file, which change with each heartbeat.
+        servers: value of each variable that the file may set, by name.
     """
 
     data: bytes
@@ -50,8 +54,8 @@ class EndpointsFile:
     """The current servers in a file.
 
     Args:
-        path: of the file.
-        variables: the variables that it may set, by name.
+        path: the file's path.
+        variables: the variables that the file may set, by name.
     """
 
     def __init__(self, path: Path, variables: Mapping[str, Setting]) -> None:
@@ -63,7 +67,7 @@ class EndpointsFile:
         self._is_stale = False
 
     def servers(self) -> Mapping[str, Any]:
-        """Return the values of all variables of the file, by name; read it at most every `LOOK` seconds.
+        """Return the values of all variables of the file, by name; read the file at most every `LOOK` seconds.
 
         Raises:
             SettingsError: the file is invalid, and no earlier content is known.
@@ -95,7 +99,7 @@ class EndpointsFile:
         return found
 
     def _listen(self, beats: bool, now: float) -> None:
-        """Warn if there is no heartbeat. Changes of the file are timed, because the machines' clocks may differ."""
+        """Warn if the file has not changed for `STALE` seconds; `written` is not used, because clocks may differ."""
         if beats:
             self._beaten_at = now
         age = now - self._beaten_at
@@ -152,7 +156,7 @@ def _open(path: str, flags: int) -> int:
 
 
 def _check(path: Path, found: os.stat_result) -> None:
-    """Raise Refused if a file cannot be trusted, because samples and keys are sent to its servers."""
+    """Raise Refused if another user may have written the file: samples and keys are sent to the servers in it."""
     if not stat.S_ISREG(found.st_mode):
         raise Refused("is not a regular file; name the file that the stack writes")
     if found.st_uid != os.geteuid():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RewardstackError(Exception):
-    """The base of all errors; pickling keeps all fields, which Ray relies on."""
+    """The base of all errors; pickling keeps all attributes, which Ray relies on."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
@@ -65,10 +65,11 @@ class BudgetError(ConfigError):
 
     Args:
         message: which budget is spent, and the remedy.
-        field: the variable of the budget.
-        scores: every score of the call, in the order of its requests; empty if the error concerns a single one.
+        field: the environment variable that sets the budget.
+        scores: every score of the call, in request order; empty if the error is about a single sample.
 
-    If it concerns a single one, `usage` is its usage before the error, None if there was none.
+    Attributes:
+        usage: what that single sample used before the error; None for nothing, or if the error is about a call.
     """
 
     def __init__(self, message: str, field: str | None = None, scores: Sequence[Score] = ()) -> None:
@@ -102,7 +103,7 @@ class OverloadError(ServiceError):
 
     Args:
         message: the service and its error.
-        retry_after: seconds of the Retry-After header, 0 for none.
+        retry_after: seconds in the Retry-After header; 0 for none.
         status: HTTP status; 0 if there was no reply.
     """
 
@@ -118,7 +119,7 @@ class RejectedError(ServiceError):
     Args:
         message: the service and its error.
         status: HTTP status.
-        is_misplaced: whether another endpoint may accept the request, because this one has another key, path or model.
+        is_misplaced: whether another endpoint may accept the request, because its key, path or model may differ.
     """
 
     def __init__(self, message: str, status: int, *, is_misplaced: bool = False) -> None:
@@ -132,7 +133,7 @@ class ReplyError(ServiceError):
 
     Args:
         message: the service and its error.
-        status: HTTP status, 0 if it is not an error status.
+        status: HTTP status if it is an error, else 0.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -154,7 +155,7 @@ class ScoringError(RewardstackError):
 
     @classmethod
     def about(cls, at: int, scores: Sequence[Score]) -> ScoringError:
-        """Return the error about a sample, by its position in the call."""
+        """Return the error about the sample at position `at` of the call."""
         return cls(f"sample {at}: {scores[at].status}: {scores[at].reason}", scores)
 
 

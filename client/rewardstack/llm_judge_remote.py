@@ -1,4 +1,4 @@
-"""Score every sample by the LLM judge, from 0 to 1; its options are in `docs/judge.md`.
+"""Score every sample with the LLM judge, from 0 to 1; the judge's options are in `docs/judge.md`.
 
 Trainers may load this file by its path (verl's `custom_reward_function.path`), so imports are absolute. Arguments,
 results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are ignored.

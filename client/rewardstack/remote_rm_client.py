@@ -1,8 +1,8 @@
-"""A blocking client of Align-Anything's `/get_reward`, in place of that project's own `RemoteRewardModel`.
+"""A blocking client of `/get_reward`, which replaces the class `RemoteRewardModel` of Align-Anything.
 
-Protocol and signatures: `align_anything/models/remote_rm/remote_rm_client.py` of PKU-Alignment/align-anything. Unlike
-the original, it validates replies and reports errors. It uses the client's transport, with its retries, proxies, TLS,
-connections and outage detection.
+Protocol and signatures are those of `align_anything/models/remote_rm/remote_rm_client.py` in the repository
+PKU-Alignment/align-anything. Unlike the original, this class validates replies and reports errors. Requests go through
+`rewardstack.transport`, with its retries, proxies, TLS, connections and outage detection.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class RemoteRewardModel:
     """Ask a reward server for the rewards of a batch.
 
     Args:
-        endpoint: such as `http://localhost:6000/get_reward`; `?reward_type=NAME` selects the reward function.
+        endpoint: URL such as `http://localhost:6000/get_reward`; `?reward_type=NAME` selects the reward function.
         timeout: seconds without progress after which a batch fails.
-        retry_times: how many times `timeout` a batch may take in all. What is retried within that time is up to the
-            transport: lost connections, overload and 5xx are, refusals such as 400 are not.
-        api_key: sent as a bearer token; by default `REWARD_SERVER_API_KEY` if `endpoint` is on one of the servers of
-            `REWARD_SERVER_URL`.
+        retry_times: maximum duration of a batch, as a multiple of `timeout`. Within that time, lost connections,
+            overload and 5xx are retried; refusals such as 400 are not.
+        api_key: bearer token; by default `REWARD_SERVER_API_KEY` if `endpoint` is on a server in `REWARD_SERVER_URL`,
+            else none.
 
     Attributes:
-        statuses: of the last batch, one per sample (`ok`, `fallback`, `unscored`, `failed`); empty if the server sends
-            none. The reward of an `unscored` or `failed` sample is 0.0.
+        statuses: status of each sample in the last batch (`ok`, `fallback`, `unscored`, `failed`); empty if the server
+            sends none. The reward of an `unscored` or `failed` sample is 0.0.
 
     Raises:
         SettingsError: `endpoint` is not a URL, or the environment sets an invalid proxy for it.
@@ -76,12 +76,12 @@ class RemoteRewardModel:
         Args:
             prompts: one per sample.
             responses: one per sample.
-            golden_responses: references, one per sample; None if the reward function needs none or the server has
-                them.
+            golden_responses: references, one per sample; None if the reward function needs none, or if the server
+                has the references.
 
         Raises:
             RequestError: the lists differ in length, or hold anything but strings.
-            UnreachableError, DeadlineError: the server did not answer in time; names the last error.
+            UnreachableError, DeadlineError: the server did not answer in time; the message has the last error.
             RejectedError: the server refused the request.
             ReplyError: the server answered with an error, or with anything but rewards.
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).

@@ -13,6 +13,7 @@ OnError = Literal["zero", "lexical", "none", "raise"]
 STATUSES: tuple[Status, ...] = ("ok", "fallback", "unscored", "failed")
 ON_ERROR: tuple[OnError, ...] = ("zero", "lexical", "none", "raise")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""An empty `extra_info`."""
 NO_REFERENCE = "the reference (ground_truth) is missing or empty"
 """Reason for a sample that cannot be scored without a reference."""
 
@@ -22,10 +23,10 @@ class Request:
     """One sample to score, as passed by a trainer.
 
     Args:
-        data_source: names the route; several may have the same scorer.
+        data_source: name of the data set, which selects the route (the scorer and its policies).
         solution_str: the response of the policy, as a string or chat messages; the last assistant turn counts.
         ground_truth: a reference, a list of references, `{"target": …}` with either, or None if none is needed.
-        extra_info: the route's options, and `server_url`, `api_key`, `timeout` (seconds).
+        extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
     """
 
     data_source: str
@@ -39,9 +40,9 @@ class Item:
     """One validated sample for a scorer.
 
     Args:
-        solution: the response of the policy.
-        references: the references that pass the filters, in order; empty for none.
-        extra: `extra_info`, never None.
+        solution: the last assistant turn of the policy's response.
+        references: the references that pass the filters in `extra_info` (such as `target_gt`), in order.
+        extra: the request's `extra_info`; empty if that is None.
         data_source: the requested `data_source`; the route's name if an alias leads to a reward function.
         messages: the whole response, as chat messages or with turn headers; None if `solution` is the whole response.
     """
@@ -60,7 +61,7 @@ class Usage(NamedTuple):
         requests: number of requests, including retries.
         prompt_tokens: prompt tokens, as the servers report them.
         completion_tokens: completion tokens, as the servers report them.
-        uncounted: requests whose replies did not report their tokens.
+        uncounted: number of requests whose replies did not report tokens.
     """
 
     requests: int = 0
@@ -97,19 +98,20 @@ class Score:
     """The score of one sample.
 
     Args:
-        value: the reward, None if there is none (then `status` is `unscored` or `failed`).
-        status: `ok`, `fallback`, `unscored` or `failed`.
+        value: the reward; None if there is none (then `status` is `unscored` or `failed`).
+        status: `ok`; `fallback` (a substitute); `unscored` (bad data) or `failed` (infrastructure).
         reason: explanation of the score; may be empty.
         source: the scorer, such as `rule:gsm8k`; not the `data_source`.
         cached: whether the value was read from a cache.
         latency_ms: milliseconds from the call to this score.
         label_mass: total probability of the judge's labels (`verdict: "logprob"` only).
-        parts: the values of a reward's parts, by name.
+        parts: the values of the reward's components, by name; None if it has none.
         agreement: share of the votes with the most frequent value; None without several votes.
-        field: invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if there is no single one.
-        usage: usage of model servers; None for none, as for a cached score or a rule. Usage that several samples share
-            is in one of them, so that a sum counts it once.
-        volatile: whether a repetition may give another score, e.g. a program at its time limit; not cached.
+        field: invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if no single field is.
+        usage: usage of model servers; None for none, as for a cached score or a rule. If several samples share a
+            request, only one of their scores has its usage, so that a sum counts it once.
+        volatile: whether scoring again may give another value, e.g. because a program reached its time limit. Such a
+            score is not cached.
     """
 
     value: float | None
@@ -139,8 +141,8 @@ class Score:
     def accuracy(self) -> float | None:
         """The value of verl's `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
-        verl's reward managers do the same for a function that returns a number. DAPO drops the groups in which all
-        samples have the same `acc`, so a reward without such a part must not be rounded to right or wrong.
+        For a function that returns a number, verl's reward managers use the reward, too. DAPO drops the groups in which
+        all samples have the same `acc`, so a reward without such a part must not be rounded to right or wrong.
         """
         parts = self.parts or {}
         return parts.get("acc", parts.get("accuracy", self.value))

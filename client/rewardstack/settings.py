@@ -1,7 +1,7 @@
 """The client's settings: the one place that reads the environment.
 
-Names, defaults and bounds are those of `settings_table`. Trainers set variables late and tests change
-them, so they are read on every call; unchanged ones cost a comparison.
+Names, defaults and bounds are those of `settings_table`. Trainers set variables late and tests change them, so the
+variables are read on every call; if none has changed, a call only compares them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ MAX_FAILURE_RATE = "REWARDSTACK_MAX_FAILURE_RATE"
 FAILURE_WINDOW = "REWARDSTACK_FAILURE_WINDOW"
 
 READ = read_by(TABLE, "client")
+"""All variables that the client reads, by name."""
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
-"""All variables that the client reads, with their defaults."""
+"""The defaults of these variables, as text."""
 SERVERS = {
     "REWARD_SERVER_URL": "reward_server_urls",
     "REWARD_SERVER_API_KEY": "reward_server_api_key",
@@ -50,39 +51,39 @@ class Settings:
     Args:
         reward_server_urls: base URLs of equivalent reward servers.
         reward_server_api_key: sent to those servers only.
-        reward_server_timeout: seconds a sample may wait for progress.
-        reward_server_refused_timeout: most seconds to wait while connections are refused; None for the timeout.
+        reward_server_timeout: seconds that a sample may wait for a reward server without progress.
+        reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
         reward_type: default reward function.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
         judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
         judge_api_key: sent to those judges only.
-        judge_headers: sent to those judges only, by name.
-        judge_query: parameters sent to those judges only, by name.
-        judge_timeout: seconds a sample may wait for a judge's progress.
-        judge_refused_timeout: most seconds to wait while connections are refused; None for the timeout.
-        judge_model: the judge's model; empty for the one that the server serves.
-        judge_revision: the operator's revision of the judge, part of the cache key.
-        run_id: training run in which stochastic verdicts are cached; empty for this process.
-        max_requests: most requests of a run to judges and embedding servers; 0 for no limit.
-        max_tokens: most prompt and completion tokens of a run; 0 for no limit.
+        judge_headers: names and values of HTTP headers that are sent to those judges only.
+        judge_query: names and values of query parameters that are sent to those judges only.
+        judge_timeout: seconds that a sample may wait for a judge without progress.
+        judge_refused_timeout: seconds to wait while connections are refused; None for `judge_timeout`.
+        judge_model: the judge's model; empty for the model that the server serves.
+        judge_revision: the operator's name for the state of the judge, part of the cache key.
+        run_id: training run that shares stochastic verdicts and budgets; empty for this process alone.
+        max_requests: maximum requests of a run to judges and embedding servers; 0 for no limit.
+        max_tokens: maximum tokens of a run, prompt and completion together; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: sent to those servers only.
-        reward_model_timeout: seconds a sample may wait for a reward model's progress.
+        reward_model_timeout: seconds that a sample may wait for a reward model without progress.
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: sent to those servers only.
-        embedding_timeout: seconds a sample may wait for an embedding server's progress.
-        embedding_refused_timeout: most seconds to wait while connections are refused.
+        embedding_timeout: seconds that a sample may wait for an embedding server without progress.
+        embedding_refused_timeout: seconds to wait while connections are refused.
         cache_on: whether the cache is enabled.
         cache_url: URL of the cache's Redis; empty for none.
-        cache_secret: signs results in Redis; empty for no signatures.
-        cache_ttl: seconds a result stays in Redis.
-        cache_items: most results in this process's memory.
-        endpoints: file with the servers above, which is watched; empty to use the environment.
-        routes_files: files with custom routes.
-        max_retries: retries of a request after invalid replies.
-        max_connections: requests in flight to one endpoint.
-        max_failure_rate: share of the last samples that may fail; 1 for no limit.
-        failure_window: number of last samples that count.
+        cache_secret: secret that signs results in Redis; empty for no signatures.
+        cache_ttl: seconds that a result stays in Redis.
+        cache_items: maximum results in this process's memory.
+        endpoints: path of a file that sets `SERVERS`, and is read again when it changes; empty for the environment.
+        routes_files: paths of files with custom routes.
+        max_retries: maximum retries of a request after error replies (500) or invalid replies.
+        max_connections: maximum requests in flight to one endpoint.
+        max_failure_rate: share of the last `failure_window` samples that may fail, from 0 to 1; 1 for no limit.
+        failure_window: number of last samples for `max_failure_rate`.
     """
 
     reward_server_urls: tuple[str, ...]
@@ -123,7 +124,7 @@ class Settings:
 
     @property
     def keyed(self) -> dict[str, str]:
-        """The settings that are part of cache keys, by the variable's name; the run does not change scores."""
+        """The settings that are part of cache keys, by variable name."""
         return {"LLM_JUDGE_MODEL": self.judge_model, "JUDGE_REVISION": self.judge_revision}
 
     @staticmethod
@@ -131,7 +132,7 @@ class Settings:
         """Return the current settings.
 
         Raises:
-            SettingsError: a variable is malformed, or the file of servers is invalid; names it.
+            SettingsError: a variable is malformed, or the file of servers is invalid; the error names the variable.
         """
         settings = _parse(tuple(environ.get(name, "") for name in READ))
         if not settings.endpoints:
@@ -208,11 +209,11 @@ def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str,
     """Parse settings and return their values by name.
 
     Args:
-        settings: by name.
-        texts: by name; the default is used for one that is missing or empty.
+        settings: the settings to read, by name.
+        texts: the values as text, by name; a setting without a text, or with an empty one, has its default.
 
     Raises:
-        SettingsError: a setting is malformed; names it.
+        SettingsError: a value is malformed; the error names the setting.
     """
     try:
         return {name: setting.read(texts.get(name, "")) for name, setting in settings.items()}
@@ -242,8 +243,8 @@ def parse_urls(text: str, name: str) -> tuple[str, ...]:
     """Parse a comma-separated list of base URLs.
 
     Args:
-        text: such as `http://a:6000,http://b:6000/`.
-        name: of the variable or field it comes from, for the error.
+        text: URLs such as `http://a:6000,http://b:6000/`.
+        name: the variable or field that has this text, for the error.
 
     Raises:
         SettingsError: an entry is not an http or https URL.

@@ -1,7 +1,7 @@
 """The client's settings: names, defaults, kinds and help; needs only the standard library.
 
-`settings` reads them from the environment. `make settings` loads this file by its path, and writes `.env` and the pages
-from it, with the settings of the reward server and the stack.
+`settings` reads them from the environment. `make settings` loads this file by its path, to write `.env` and the pages
+that list all settings.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such 
 QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
 
 CLIENT = ("client", "rules", "worker")
-"""The reward server and its workers run the client's pipeline and read the same settings."""
+"""The programs that read a setting: the reward server and its workers run the client's pipeline, too."""
 
-# A row a setting.
+# One row per setting.
 # fmt: off
 CACHE = Section("Result cache", [
     Setting("REWARD_CACHE", "on", OneOf("on", "off"), CLIENT,

@@ -5,7 +5,7 @@
 #     ... --remote_rm_url "$REMOTE_RM_URL" ...
 #     kill "$REWARD_SERVER_PID"
 #
-# Every variable below may be set beforehand.
+# Set any variable below before you run this to override its default.
 
 export REWARD_PORT="${REWARD_PORT:-6000}"
 export REWARD_TYPE="${REWARD_TYPE:-math_verifier}" # or example_math, example_coding, example_safety, one of your own

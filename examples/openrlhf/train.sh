@@ -5,7 +5,7 @@
 #     REWARD_URL=http://one:6000/get_reward,http://two:6000/get_reward bash train.sh
 #     REWARD=file REWARD_TYPE=llm_judge_remote bash train.sh                # by the file: the judge is asked directly
 #
-# Every variable below may be set beforehand. Where something is missing, or with SHOW=1, it only shows what would run.
+# Set any variable below to override its default. If something is missing, or with SHOW=1, it only prints what it would run.
 
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-"""A policy of a few hundred thousand weights, drawn at random, which a processor trains in seconds.
+"""A randomly initialized policy of a few hundred thousand weights, which the CPU trains in seconds.
 
     python tiny_policy.py FOLDER
 

@@ -1,4 +1,4 @@
-"""Tasks of one's own for verifiers, whose reward is any route of rewardstack."""
+"""Custom tasks for verifiers, whose reward is any route of rewardstack."""
 
 import verifiers.v1 as vf
 

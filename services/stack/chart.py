@@ -26,7 +26,7 @@ CHART = "helm/rewardstack"
 DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
 COMMON = "common"
 """The section with values that every service also accepts."""
-POD_SECTIONS = ("rules", "worker", "gateway", "cache", "queue", "judge", "embedding")
+POD_SECTIONS = ("rules", "worker", "sandbox", "gateway", "cache", "queue", "judge", "embedding")
 CHOICES = {
     "device": ["gpu", "cpu"],
     "type": ["ClusterIP", "NodePort", "LoadBalancer"],

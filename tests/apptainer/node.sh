@@ -6,7 +6,7 @@ set -u
 found=$PWD/found
 mkdir -p "$found"
 chown user "$found"
-useradd -m stranger
+useradd -m other
 
 # as USER STEP COMMAND: its output is found/STEP.log, its exit status found/STEP.status.
 as() {
@@ -37,7 +37,7 @@ as user again "apptainer/stack.sh build $*"
 as user up "$(cat page-up.sh)"
 as user check "$(cat page-check.sh)"
 as user endpoints 'stat -c %a /tmp/rewardstack-user /tmp/rewardstack-user/endpoints.json; cat /tmp/rewardstack-user/endpoints.json'
-as stranger stranger '
+as other other-user '
     for port in 6000 8000 8080; do
         for path in /health /v1/models /v1/reward_types /info /metrics /openapi.json; do
             echo "$port $path $(curl -s -o /dev/null -w "%{http_code}" localhost:$port$path)"
@@ -49,7 +49,7 @@ processes >"$found/processes"
 as user killed 'kill -9 -1'
 sleep 1
 # Meanwhile somebody else has taken a port.
-su stranger -c 'cd; exec python3 -m http.server --bind 127.0.0.1 6000' >/dev/null 2>&1 &
+su other -c 'cd; exec python3 -m http.server --bind 127.0.0.1 6000' >/dev/null 2>&1 &
 as user up-again "apptainer/stack.sh up --endpoints $found/endpoints.json; apptainer/stack.sh status"
 cp "$found/endpoints.json" "$found/endpoints-again"
 as user down "$(cat page-down.sh)"

@@ -126,9 +126,9 @@ def test_endpoints(node: Node) -> None:
     assert all(told["servers"].values())
 
 
-def test_stranger(node: Node) -> None:
-    """Another user of the node gets nothing but health without the key, and cannot look into the run folder."""
-    lines = node.said("stranger").splitlines()
+def test_another_user(node: Node) -> None:
+    """Without the key another user of the node gets nothing but health, and cannot read the run directory."""
+    lines = node.said("other-user").splitlines()
     answers = {tuple(line.split()[:2]): line.split()[2] for line in lines if line[:4] in ("6000", "8000", "8080")}
     assert answers["6000", "/health"] == "200"
     served = {path for (_, path), status in answers.items() if status.startswith("2")}

@@ -103,8 +103,8 @@ def test_folder_of_a_model(settings: Settings, run: RunDir, tmp_path: Path, gpus
 
 
 def test_model_of_a_hub(settings: Settings, run: RunDir, tmp_path: Path, gpus: int) -> None:
-    """What a model's links lead to is bound, link by link, for its files are elsewhere in the hub's cache."""
-    cache, other = tmp_path / "hub/models--me--small", tmp_path / "elsewhere"
+    """Every target of a model's links is bound, because the files are in another directory of the hub's cache."""
+    cache, other = tmp_path / "hub/models--me--small", tmp_path / "other"
     snapshot = cache / "snapshots/1"
     for folder in (cache / "blobs", snapshot / "1_Pooling", other):
         folder.mkdir(parents=True)

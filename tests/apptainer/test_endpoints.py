@@ -77,8 +77,8 @@ def test_another_stack(run: RunDir, file: Path) -> None:
     assert file.exists() and not run.published.exists()
 
 
-def test_stranger(run: RunDir, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While somebody else has the gateway's port the file is away and no shell is given a key; then it is back."""
+def test_port_of_an_unrelated_process(run: RunDir, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process has the gateway's port there is no file and no shell gets a key; then both are back."""
     monkeypatch.setattr(Supervisor, "members", lambda self: [1])
     with socket.create_server(("127.0.0.1", 0)) as server:
         ports = {"REWARD_PORT": server.getsockname()[1]}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 CASES = json.loads((ROOT / "tests/cases/job_leftovers.json").read_text())
 USER = pwd.getpwuid(os.geteuid()).pw_name
 ANSWERS = "printf '%s\\n' " + " ".join(CASES["live"])
-STRANGER = 4711
+OTHER_UID = 4711
 
 
 def clear(what: str, folder: Path, squeue: str = ANSWERS, cases: Sequence[Mapping[str, Any]] = ()) -> set[str]:
@@ -30,8 +30,8 @@ def clear(what: str, folder: Path, squeue: str = ANSWERS, cases: Sequence[Mappin
         made.mkdir()
         if "file" in case:
             (made / case["file"]).touch()
-        if case.get("stranger"):
-            os.chown(made, STRANGER, STRANGER)
+        if case.get("other_user"):
+            os.chown(made, OTHER_UID, OTHER_UID)
     programs = folder.with_name("programs")
     programs.mkdir()
     (programs / "squeue").write_text(f"#!/bin/sh\n{squeue}\n")
@@ -50,7 +50,7 @@ def named(case: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize("what", ["shared", "node"])
 def test_cleared(tmp_path: Path, what: str) -> None:
-    """Of one's own runs those are cleared that are over, by the list of jobs that Slurm has; nothing else is."""
+    """Only this user's finished runs are cleared, according to Slurm's list of jobs; nothing else is."""
     assert clear(what, tmp_path / "there") == {named(case) for case in CASES[what] if case["stays"]}
 
 
@@ -65,7 +65,7 @@ def test_slurm_is_away(tmp_path: Path, what: str, squeue: str) -> None:
 @pytest.mark.parametrize(("what", "name"), [("shared", "cluster.7.0"), ("node", "rewardstack-7.0-n1")])
 def test_of_another_user(tmp_path: Path, what: str, name: str) -> None:
     """What another user has there stays, whatever it is named."""
-    assert clear(what, tmp_path / "there", cases=[{"name": name, "stranger": True}]) == {name}
+    assert clear(what, tmp_path / "there", cases=[{"name": name, "other_user": True}]) == {name}
 
 
 @pytest.mark.parametrize(("what", "name"), [("shared", "cluster.7.0"), ("node", "rewardstack-7.0-n1")])

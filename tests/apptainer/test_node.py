@@ -44,7 +44,7 @@ def test_any_free_ports(settings: Settings) -> None:
 def test_keys(settings: Settings, run: RunDir) -> None:
     """Every server has a key: the user's own, or one that stays the same as long as the run directory does.
 
-    One that runs elsewhere is sent none that was made here.
+    An external server is never sent a generated key.
     """
     settings["LLM_JUDGE_SERVER_API_KEY"] = "mine"
     node.keep_secret(run)

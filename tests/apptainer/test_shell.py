@@ -66,7 +66,7 @@ def test_certificates(up: RunDir, tmp_path: Path) -> None:
 
 
 def test_up_in_that_shell(up: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stack's own addresses, on whatever ports they were, are no servers elsewhere to the next `up`."""
+    """The next `up` does not take the stack's own addresses, on whatever ports, for external servers."""
     environ = exported(up)
     given = load(JUDGE="on", **{name: value for name, value in environ.items() if name in SERVERS})
     assert is_external(JUDGE, given)
@@ -77,7 +77,7 @@ def test_up_in_that_shell(up: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_other_servers(up: RunDir, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that `env` did not set is a server elsewhere; so is one of another stack, as long as that is up."""
+    """An address that `env` did not set is an external server; so is one of another stack while that is up."""
     environ = exported(up)
     given = load(LLM_JUDGE_SERVER_URL=SERVERS["LLM_JUDGE_SERVER_URL"])
     other = RunDir(str(tmp_path_factory.mktemp("other")))

@@ -77,7 +77,7 @@ def test_catalogue(name: str) -> None:
 
 
 def test_page_and_picture(recorded: Path) -> None:
-    """Page and picture are well-formed, have no script and nothing from elsewhere, and show every figure and text."""
+    """Page and picture are valid, load no script and no external resource, and show every figure and text."""
     for case in CASES:
         figure(**case["figure"])
     figure(HOSTILE, 1.5, HOSTILE, against=HOSTILE, ratio=1e-4, note=HOSTILE)

@@ -1,8 +1,8 @@
 """`make chaos`: a stack in containers of its own is disturbed while trainers score, then while it works at a job.
 
-Trainers score by every route, steadily. What a sample is worth is known beforehand: rules by the way their samples are
-made, judge and embedding server from what they said of each on a quiet stack. Exits with 1 unless every sample came
-back with its value, and none failed or fell back but in the restart of the gateway itself.
+Trainers score by every route, steadily. The right score of each sample is known in advance: for rules from how the
+sample is made, for the judge and the embedding server from a run on an idle stack. Exits with 1 unless every sample
+came back with its score, and none failed or fell back except while the gateway itself restarted.
 """
 
 from __future__ import annotations

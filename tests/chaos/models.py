@@ -1,4 +1,4 @@
-"""The load on the model servers, whose samples are worth what a quiet stack says of them."""
+"""The load on the model servers. The right score of a sample is the one that an idle stack gives it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.load.lanes import Lane
 from tests.support.load.outcomes import Known
 
 TIMEOUT = 120.0
-"""Seconds that a model server may take for a sample; one on a processor has not much to give."""
+"""Seconds that a model server may take for a sample; on the CPU it is slow."""
 WAYS = ("direct", "server")
 """A model server's own address is set, or only the reward server's."""
 JUDGE_WIDTH = 0.01
@@ -36,7 +36,7 @@ def models(score: Callable[[Request], Score], count: int) -> list[Lane]:
     """Two lanes for each model server: directly, past every cache, and through the reward server.
 
     Args:
-        score: the score of one sample on a quiet stack, which is what it is worth.
+        score: returns the score of a sample on an idle stack, which is its right score.
         count: samples for each server.
     """
     judged = [measured(one, score(one), JUDGE_CLOSE) for one in _judge()[:count]]
@@ -73,7 +73,7 @@ def _embedding() -> list[Request]:
 
 
 def measured(request: Request, score: Score, tolerance: float) -> Known:
-    """A sample that is worth what a quiet stack said of it.
+    """A sample whose right score is the one of an idle stack.
 
     Args:
         request: the sample.

@@ -29,7 +29,7 @@ SETTINGS = {
 JUDGED_BY = re.compile(r"port=8000 POST .*? upstream=([0-9.:]+)")
 """A line of the gateway's log."""
 SPREAD_SECONDS = 90.0
-"""That a phase goes on at most until the gateway has asked every replica of the judge, which a busy machine delays."""
+"""The most that a phase lasts until the gateway has asked every replica of the judge; a busy machine delays this."""
 
 
 class Weather(NamedTuple):
@@ -50,7 +50,7 @@ def rage(stack: ComposeStack, seconds: float, replicas: int, count: int) -> Weat
     """Disturbs a stack under a steady load over all routes.
 
     Args:
-        stack: that is well.
+        stack: a healthy one.
         seconds: of load at least.
         replicas: of the judge, to which it is scaled up.
         count: different samples for each model server.

@@ -72,7 +72,7 @@ def test_the_trainers_client_returns_a_tensor(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def machine(tmp_path: Path) -> dict[str, str]:
-    """The environment of a machine with programs that pretend: to have a GPU, and to train by asking for rewards."""
+    """The environment of a machine with fake programs: one reports a GPU, one trains by asking for rewards."""
     programs = {"nvidia-smi": "#!/bin/sh\n", "deepspeed": DEEPSPEED.format(python=sys.executable)}
     for name, text in programs.items():
         (tmp_path / name).write_text(text)

@@ -142,7 +142,7 @@ def test_faulty_servers(name: str) -> None:
 
 
 class Zeroes(Stack):
-    """A stack for which everything is worth 0, as where failures are taken for scores."""
+    """A stack that scores everything 0, as if it took failures for scores."""
 
     async def score(
         self, some: Sequence[Sample], *, direct: bool = False, on_error: OnError | None = None
@@ -234,7 +234,7 @@ ENDS = {
 
 @pytest.fixture
 def well(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A reward server that is well, and nothing else, is what the environment names."""
+    """The environment names a healthy reward server and nothing else."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
     with scripted_server(**WELL) as server:
@@ -262,7 +262,7 @@ def test_the_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.usefixtures("well")
-def test_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out does no harm: the exit status is 0."""
     monkeypatch.setattr(check, "CHECKS", {name: ending(ENDS[name]) for name in ("first", "third")})
     assert main(["check", "--deep"]) == 0

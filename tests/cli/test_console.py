@@ -67,7 +67,7 @@ def test_a_table_breaks_no_word(shown: io.StringIO, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_line_is_broken_between_words(shown: io.StringIO, width: int) -> None:
-    """On a terminal a line goes on below where a word begins; only one longer than the terminal is left to it."""
+    """On a terminal a line breaks between words; only a word that is longer than the line is left to the terminal."""
     console.put(Text(LINE), console.out)
     lines = Text.from_ansi(shown.getvalue()).plain.splitlines()
     assert " ".join(" ".join(line.split()) for line in lines) == LINE

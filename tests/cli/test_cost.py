@@ -1,4 +1,4 @@
-"""What a file costs: said in the last line, and beforehand."""
+"""What scoring a file costs: `--dry-run` announces it in advance, and the last line of a run reports it."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_injections_without_a_score(labelled: Path) -> None:
 
 
 def test_route_that_raises(labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a route ends a training at its first failure, an evaluation goes on, and tells the rows that failed."""
+    """A route that stops a training at its first failure does not stop an evaluation, which counts the failed rows."""
     route = '[routes.llm_judge_remote_x]\nroute = "llm_judge_remote"\non_error = "raise"\n'
     (tmp_path / "routes.toml").write_text(route)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))

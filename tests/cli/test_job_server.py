@@ -24,12 +24,12 @@ from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.endpoints import write_endpoints
 from tests.support.servers import free_port
 
-PATIENCE = 40.0
+TIMEOUT = 40.0
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_retry_after_is_heeded_within_the_timeout(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
-    """The server's own pause is kept, one that is longer than the client's patience is cut to that."""
+async def test_retry_after_is_honored_within_the_timeout(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    """The client waits as long as the server's Retry-After says, but never longer than its own timeout."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -41,12 +41,12 @@ async def test_retry_after_is_heeded_within_the_timeout(monkeypatch: pytest.Monk
         Answer({"error": "full"}, status, headers) for headers in ({"Retry-After": "7"}, {}, {"Retry-After": "3600"})
     ]
     with scripted_server(*refusals, Answer({"status": "finished"})) as server:
-        variables = {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_TIMEOUT": str(PATIENCE)}
+        variables = {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_TIMEOUT": str(TIMEOUT)}
         async with JobServer(Settings.from_env(variables)) as jobs:
             assert await jobs.state("one") == {"status": "finished"}
 
     first, second, third = slept
-    assert (first, second) == (7, PAUSE) and 0 < third <= PATIENCE
+    assert (first, second) == (7, PAUSE) and 0 < third <= TIMEOUT
 
 
 async def test_a_refused_key_is_said() -> None:

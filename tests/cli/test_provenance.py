@@ -36,7 +36,7 @@ COMPOSITES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def score(scoring: Cli, tmp_path: Path) -> Callable[..., Any]:
-    """Scores rows of a route of one's own, in which `gsm8k` has a weight."""
+    """Scores rows of a custom route, in which `gsm8k` has a weight."""
 
     def run(*options: str, weight: float = 0.5, out: str = "out.jsonl", rows: int = ROWS) -> Any:
         (tmp_path / "routes.toml").write_text(MIXED.format(weight=weight))

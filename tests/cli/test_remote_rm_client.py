@@ -41,7 +41,7 @@ def model(url: str, **options: Any) -> RemoteRewardModel:
 
 
 def test_signatures_are_the_originals() -> None:
-    """Whoever calls Align-Anything's client, by position or by keyword, can call this one."""
+    """Calls of Align-Anything's client, by position or by keyword, work with this one."""
     parameters = inspect.signature(RemoteRewardModel).parameters
     assert [(name, parameters[name].default) for name in list(parameters)[:3]] == [
         ("endpoint", inspect.Parameter.empty),
@@ -182,7 +182,7 @@ def test_samples_without_a_score(caplog: pytest.LogCaptureFixture) -> None:
         ("p", "a", None, "prompts"),
     ],
 )
-def test_malformed_batches_are_refused_at_once(prompts: Any, responses: Any, golden: Any, field: str) -> None:
+def test_malformed_batches_are_refused_before_sending(prompts: Any, responses: Any, golden: Any, field: str) -> None:
     """Lists of unequal length, or of something else than strings, are an error that names the list."""
     with pytest.raises(RequestError, match=field) as caught:
         model("http://127.0.0.1:1").score(prompts, responses, golden)

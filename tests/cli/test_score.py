@@ -91,7 +91,7 @@ def test_the_cache_is_used_and_shown(scoring: Cli, tmp_path: Path, start_redis: 
 
 
 def test_no_cache(scoring: Cli, tmp_path: Path, start_redis: Callable[..., Redis]) -> None:
-    """With `--no-cache` what Redis has is scored anew, and the rows of OUT are as IN has them."""
+    """With `--no-cache` rows that Redis has are scored again, and the rows of OUT are as IN has them."""
     scoring.variables["REWARD_CACHE_URL"] = start_redis().url
     write_jsonl(tmp_path / "in.jsonl", samples(30))
     scoring("score", "in.jsonl", "-o", "first.jsonl")
@@ -114,7 +114,7 @@ def test_rows_without_a_score_make_the_status_3(scoring: Cli, tmp_path: Path) ->
 
 
 def test_on_error_none_writes_null(scoring: Cli, tmp_path: Path) -> None:
-    """The policy of the command line decides what a row without a score is worth."""
+    """The error policy of the command line decides the value of a row without a score."""
     write_jsonl(tmp_path / "in.jsonl", [sample(4, ground_truth=None)])
     assert scoring("score", "in.jsonl", "-o", "out.jsonl", "--on-error", "none").status == 3
     assert values(read_jsonl(tmp_path / "out.jsonl")) == [None]

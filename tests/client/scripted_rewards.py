@@ -1,6 +1,6 @@
 """Reward functions whose outcomes stand in the response: `{"first": 0.5, "second": "unscored", "third": "failed"}`.
 
-`unscored` is a function that gives no score, `failed` one whose process is killed at work.
+`unscored` is a function that returns no score, `failed` one whose process is killed at work.
 """
 
 from __future__ import annotations

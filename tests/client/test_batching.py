@@ -1,4 +1,4 @@
-"""The batcher: what callers ask at about the same time is sent together, and what is under way is shared."""
+"""The batcher: items that callers ask for at about the same time are sent together, and items in flight are shared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_one_callers_items_go_together() -> None:
 
 
 async def test_equal_items_are_sent_once() -> None:
-    """Who asks for what is on its way waits for it; afterwards it is sent again, as is what is not shared."""
+    """A caller waits for an equal item that is in flight; later it is sent again, as is an item that is not shared."""
     send = Lengths()
     send.go.clear()
     batcher: Batcher[str, int] = Batcher(send)
@@ -64,7 +64,7 @@ async def test_equal_items_are_sent_once() -> None:
 
 
 async def test_batch_keys() -> None:
-    """Batches are of one name, which has only so many items under way; the next are sent when there is room."""
+    """A batch has one key, which limits its items in flight; the next batch is sent when there is room."""
     send = Lengths()
     texts = [f"{name}{at}" for at in range(5) for name in ("n", "w")]
     keys = [BatchKey(3, text[0], 4 if text[0] == "n" else 100) for text in texts]
@@ -157,7 +157,7 @@ async def test_a_caller_gives_up(text: str) -> None:
 
 
 async def test_shutdown() -> None:
-    """When the client shuts down, what is under way or waits for its turn is dropped, and nothing else is sent."""
+    """When the client shuts down, items in flight and items that wait are dropped, and nothing else is sent."""
     send = Lengths()
     before = asyncio.all_tasks()
     asking = asyncio.create_task(

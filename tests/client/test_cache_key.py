@@ -116,7 +116,7 @@ class Echo(Scorer[Item]):
         return rule_key("echo", "f", (), items)
 
     async def score(self, items: Any, context: Any) -> list[Score]:
-        """A solution is worth its length."""
+        """A solution scores its length."""
         return [Score(float(len(item.solution)), source=self.source) for item in items]
 
 
@@ -152,7 +152,7 @@ def test_tenants_do_not_share(server: FaultServer, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_the_flow_puts_into_the_key(server: FaultServer) -> None:
-    """From end to end: a field that the function reads asks the server anew, and one that it does not read does not."""
+    """End to end, a change of a field that the function reads asks the server again; a change of any other does not."""
     server.set(fields=["tolerance"])
     requests = [
         Request("math", "a long road", ["1", "2"], {"tolerance": 1, "prompt": "x"}),

@@ -78,7 +78,7 @@ def test_new_fingerprint_is_a_new_key(server: FaultServer, redis: Redis, run_scr
 
 
 def test_poisoned_values_are_not_taken(server: FaultServer, redis: Redis, run_script: Script) -> None:
-    """Values that are no scores, or belong to another key, are scored anew and mended."""
+    """Samples whose values are not scores, or belong to another key, are scored again, and the values are replaced."""
     script = "\n    import logging\n    logging.disable()" + NEW_PROCESS.replace("500", "5")
     run_script(script)
     connection = redis_client.Redis.from_url(redis.url, decode_responses=True)

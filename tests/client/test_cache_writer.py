@@ -1,4 +1,4 @@
-"""What is on its way to Redis: it holds up nobody, has a bound, and arrives although the process ends."""
+"""Pending writes to Redis delay nobody, are bounded, and arrive even if the process ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rewardstack.cache.writer import TOGETHER, Writer
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
 
-ENDS_AT_ONCE = """
+EXITS_EARLY = """
     from rewardstack import Request, score
     from rewardstack.cache import writer
     writer.GATHER = 3600.0
     score([Request("math", f"late {at}", "1") for at in range(50)])
 """
 FORKS = (
-    ENDS_AT_ONCE
+    EXITS_EARLY
     + """
     import os, sys
     child = os.fork()
@@ -101,7 +101,7 @@ async def test_the_end_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
     assert 5 == sink.dropped
 
 
-@pytest.mark.parametrize(("script", "written"), [(ENDS_AT_ONCE, 50), (FORKS, 100)], ids=["ends", "forks"])
+@pytest.mark.parametrize(("script", "written"), [(EXITS_EARLY, 50), (FORKS, 100)], ids=["ends", "forks"])
 def test_written_at_the_end(server: FaultServer, redis: Redis, run_script: Script, script: str, written: int) -> None:
     """A process that ends right after a score has written it, and so has the child of one whose values still waited."""
     run_script(script)

@@ -38,19 +38,19 @@ CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score answered 503: mode 503 \(\d+ times\)"]),
     "busy": (lambda server: server.set(delay=60), 1.2, ["{url} lives and is working on 1 request of ours, the oldest"]),
 }
-PATIENCE = {
+TIMEOUTS = {
     "stopped": {"PING_TIMEOUT": 60.0, "LOG_AFTER": 60.0},
     "silent": {"PING_TIMEOUT": 60.0, "LOG_AFTER": 0.2},
     "stopped for long": {"PING_TIMEOUT": 0.2, "LOG_AFTER": 60.0},
 }
-"""When more becomes known of a server: before the samples' time is over, or not at all."""
+"""When more is known about a server: before the samples' timeout, or never."""
 
 
 @pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("cause", CAUSES)
 def test_every_reason_has_its_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
     """The reason of a sample that waited in vain names the server: gone, silent, refusing or busy."""
-    for name, seconds in ({"SILENCE": 0.1} | PATIENCE.get(cause, {})).items():
+    for name, seconds in ({"SILENCE": 0.1} | TIMEOUTS.get(cause, {})).items():
         monkeypatch.setattr(endpoint, name, seconds)
     assert "ok" == score([Request("math", "warm")])[0].status
     befall, timeout, says = CAUSES[cause]

@@ -1,4 +1,4 @@
-"""How long a sample may take: patience counts from progress, a limit does not."""
+"""How long a sample may take: a timeout restarts with progress, a limit does not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_timeout_counts_from_arrival(time: Time) -> None:
 
 
 def test_timeout_counts_from_being_sent(time: Time) -> None:
-    """When something of it is sent, the timeout counts anew."""
+    """When a part of it is sent, the timeout restarts."""
     one = Deadline(5)
     time.now += 4
     one.progress()
@@ -106,7 +106,7 @@ def test_shared_deadline_lasts_for_the_most_patient(time: Time) -> None:
 
 
 def test_progress_of_a_shared_call(time: Time) -> None:
-    """When the shared call is sent, everyone's timeout counts anew."""
+    """When the shared call is sent, everyone's timeout restarts."""
     impatient, patient = Deadline(1), Deadline(5)
     shared = SharedDeadline(impatient, patient)
     time.now += 3
@@ -115,7 +115,7 @@ def test_progress_of_a_shared_call(time: Time) -> None:
 
 
 def test_joining_lengthens_an_attempt(time: Time) -> None:
-    """An attempt under way may take as long as the most patient of those who joined since it was sent."""
+    """An attempt in flight may take as long as the longest timeout of those who joined since it was sent."""
     shared = SharedDeadline(Deadline(2, limit=9))
     attempt = shared.sent()
     time.now += 1

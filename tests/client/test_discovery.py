@@ -40,7 +40,7 @@ class Server:
         return mine
 
 
-def patience(seconds: float = LONG) -> SharedDeadline:
+def deadline(seconds: float = LONG) -> SharedDeadline:
     """A caller's deadline."""
     return SharedDeadline(Deadline(seconds))
 
@@ -49,9 +49,9 @@ async def test_asked_together_and_once() -> None:
     """All who ask at the same time share a request; later ones are told what it brought; another server is another."""
     server, said = Server(), Discovery[str, int]()
 
-    first = await asyncio.gather(*(said.find("a", server.ask, patience()) for _ in range(5)))
-    later = await said.find("a", server.ask, patience())
-    other = await said.find("b", server.ask, patience())
+    first = await asyncio.gather(*(said.find("a", server.ask, deadline()) for _ in range(5)))
+    later = await said.find("a", server.ask, deadline())
+    other = await said.find("b", server.ask, deadline())
 
     assert ([1] * 5, 1, 2) == (first, later, other)
     assert ("a" in said, "c" in said, said.known("a", 0), said.known("c", 0)) == (True, False, 1, 0)
@@ -63,21 +63,21 @@ async def test_each_waits_as_long_as_it_can() -> None:
     server.seconds = 0.3
 
     found = await asyncio.gather(
-        *(said.find("a", server.ask, patience(seconds)) for seconds in (0.2, 0.1, LONG)), return_exceptions=True
+        *(said.find("a", server.ask, deadline(seconds)) for seconds in (0.2, 0.1, LONG)), return_exceptions=True
     )
 
     assert [DeadlineError, DeadlineError, int] == [type(one) for one in found]
     assert 2 == server.asked
 
 
-async def test_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was said holds for a while; then, or where that is of no use, the server is asked again."""
     server, said = Server(), Discovery[str, int]()
 
-    assert [1, 1] == [await said.find("a", server.ask, patience()) for _ in range(2)]
-    assert 2 == await said.refresh("a", server.ask, patience())
+    assert [1, 1] == [await said.find("a", server.ask, deadline()) for _ in range(2)]
+    assert 2 == await said.refresh("a", server.ask, deadline())
     monkeypatch.setattr(discovery, "FRESH", -1.0)
-    assert 3 == await said.find("a", server.ask, patience())
+    assert 3 == await said.find("a", server.ask, deadline())
 
 
 FAULTS = {"slow": None, "gone": UnreachableError("gone"), "no key": SettingsError("no key", "API_KEY")}
@@ -87,14 +87,14 @@ FAULTS = {"slow": None, "gone": UnreachableError("gone"), "no key": SettingsErro
 async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A server that does not answer any more is waited for briefly, and once; its next answer is heard nonetheless."""
     server, said = Server(), Discovery[str, int]()
-    await said.find("a", server.ask, patience())
+    await said.find("a", server.ask, deadline())
     monkeypatch.setattr(discovery, "FRESH", -1.0)
     monkeypatch.setattr(discovery, "BRIEF", 0.1)
     server.seconds, server.fault = 0.0, FAULTS[fault]
     if fault == "slow":
         server.open.clear()
 
-    assert [1] * 100 == [await said.find("a", server.ask, patience()) for _ in range(100)]
+    assert [1] * 100 == [await said.find("a", server.ask, deadline()) for _ in range(100)]
 
     assert 2 == server.asked
     if fault == "slow":
@@ -108,12 +108,12 @@ async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure that comes after all who waited have gone is no fault to be logged."""
     server, said, faults = Server(), Discovery[str, int](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
-    await said.find("a", server.ask, patience())
+    await said.find("a", server.ask, deadline())
     monkeypatch.setattr(discovery, "FRESH", -1.0)
     monkeypatch.setattr(discovery, "BRIEF", 0.05)
     server.seconds, server.fault = 0.2, UnreachableError("gone")
 
-    assert 1 == await said.find("a", server.ask, patience())
+    assert 1 == await said.find("a", server.ask, deadline())
     await asyncio.sleep(0.3)
     gc.collect()
 
@@ -123,12 +123,12 @@ async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal is raised even where the server was known."""
     server, said = Server(), Discovery[str, int]()
-    await said.find("a", server.ask, patience())
+    await said.find("a", server.ask, deadline())
     monkeypatch.setattr(discovery, "FRESH", -1.0)
     server.fault = RejectedError("a wrong key", 401)
 
     with pytest.raises(RejectedError, match="a wrong key"):
-        await said.find("a", server.ask, patience())
+        await said.find("a", server.ask, deadline())
 
 
 def test_no_key_in_words() -> None:

@@ -137,7 +137,7 @@ def environment() -> dict[str, str]:
     ids=["nothing at import", "forks", "a fork before the first call", "pools", "threads and loops"],
 )
 def test_callers(text: str, tmp_path: Path, environment: dict[str, str]) -> None:
-    """Whoever calls gets the right score, and each process says once that rules run in it."""
+    """Every caller gets the right score, and each process says once that rules run in it."""
     done = subprocess.run(
         command(text, tmp_path), env=environment, capture_output=True, text=True, timeout=120, check=False
     )

@@ -140,17 +140,17 @@ def test_beside_a_variable(file: Path, monkeypatch: pytest.MonkeyPatch, name: st
     assert Settings.from_env().judge_urls == ()
 
 
-@pytest.mark.parametrize("trouble", ["", '{"version": 1, "wri', "missing", "open", *(ALL)])
-def test_unusable_for_a_while(file: Path, caplog: pytest.LogCaptureFixture, trouble: str) -> None:
+@pytest.mark.parametrize("fault", ["", '{"version": 1, "wri', "missing", "open", *(ALL)])
+def test_unusable_for_a_while(file: Path, caplog: pytest.LogCaptureFixture, fault: str) -> None:
     """While the file is missing, half-written or wrong, what it said before holds, with one warning; then it counts."""
     write_endpoints(file, ALL)
     before = Settings.from_env()
-    if trouble == "missing":
+    if fault == "missing":
         file.unlink()
-    elif trouble == "open":
+    elif fault == "open":
         file.chmod(0o644)
     else:
-        write_text(file, json.dumps({"servers": {trouble: "hush"}}) if trouble in ALL else trouble)
+        write_text(file, json.dumps({"servers": {fault: "hush"}}) if fault in ALL else fault)
     assert [Settings.from_env() for _ in range(3)] == [before] * 3
     assert [one.levelno for one in caplog.records] == [logging.WARNING]
     assert str(file) in caplog.text and "hush" not in caplog.text

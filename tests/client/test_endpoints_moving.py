@@ -1,4 +1,4 @@
-"""Servers that a file names move while samples are on their way: none is lost, and no key goes elsewhere."""
+"""Servers named in a file move while samples are in flight: none is lost, and no key is sent to another server."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SAMPLES = 512
 NAMED = '[judges.small]\nmodel = "small"\n'
 KINDS = {
     "math": ("REWARD_SERVER", FAULT_SERVER, "requests"),
-    "llm_judge_remote": ("LLM_JUDGE_SERVER", FAKE_JUDGE, "most_at_once"),
-    "small": ("LLM_JUDGE_SERVER", FAKE_JUDGE, "most_at_once"),
+    "llm_judge_remote": ("LLM_JUDGE_SERVER", FAKE_JUDGE, "max_concurrent"),
+    "small": ("LLM_JUDGE_SERVER", FAKE_JUDGE, "max_concurrent"),
     "embedding_remote": ("EMBEDDING_SERVER", STAND_IN, "requests"),
 }
 """Of a source: whose variables its servers have, a server of that kind, and what it counts its work as."""
@@ -88,7 +88,7 @@ def test_moves_in_mid_run(
     source: str,
     end: Callable[[FaultServer], None],
 ) -> None:
-    """With slow samples under way and more that wait for a place, the server goes and another is named: all are ok."""
+    """A server is replaced while slow samples are in flight and more wait for a slot: all are ok."""
     monkeypatch.setattr(endpoint, "SILENCE", 0.5)
     monkeypatch.setattr(endpoint, "PING_TIMEOUT", 1.0)
     (tmp_path / "routes.toml").write_text(NAMED)
@@ -108,8 +108,8 @@ def test_moves_in_mid_run(
 
 
 @pytest.mark.nightly
-def test_its_whole_patience(file: Path, serve: Serve) -> None:
-    """What has waited for the old server most of its timeout waits for the new one as long as for any."""
+def test_full_timeout_at_the_new_server(file: Path, serve: Serve) -> None:
+    """A sample that spent most of its timeout on the old server has the full timeout at the new one."""
     old, new = serve(FAULT_SERVER), serve(FAULT_SERVER)
     write_endpoints(file, {"REWARD_SERVER_URL": old.url})
     assert statuses(score(samples("math", 1))) == {"ok"}
@@ -122,7 +122,7 @@ def test_its_whole_patience(file: Path, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("source", ["math", "llm_judge_remote"])
-def test_the_old_server_goes_on(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+def test_the_old_server_keeps_running(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     """What has not been sent yet goes to the new server, also while the old one is at work on what it was sent."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
     name, script, work = KINDS[source]
@@ -139,7 +139,7 @@ def test_the_old_server_goes_on(file: Path, serve: Serve, monkeypatch: pytest.Mo
 
 
 def test_one_of_several_leaves(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several servers one leaves while it works and another comes: what is on its way there is answered there."""
+    """When one of several busy servers is replaced by another, it still answers the requests in flight there."""
     monkeypatch.setattr(endpoints, "LOOK", 0.1)
     first, second, third = (serve(FAULT_SERVER) for _ in range(3))
     for one in (first, second):

@@ -1,4 +1,4 @@
-"""Who may call: many threads, running event loops, an interpreter on its way out; and who may not: our own loop."""
+"""Who may call: many threads, running event loops, an interpreter that exits; and who may not: our own loop."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def one_by_one(count: int) -> list[dict[str, Any]]:
         return [*pool.map(lambda at: rule_remote.compute_score("x", f"{at}", "1", None, details=True), range(count))]
 
 
-def all_at_once(count: int) -> list[dict[str, Any]]:
+def concurrently(count: int) -> list[dict[str, Any]]:
     """Samples as verl's reward loop scores them, one a call on an event loop."""
 
     async def together() -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def all_at_once(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("dead", ["refused", "silent"], indirect=True)
-@pytest.mark.parametrize("call", [one_by_one, all_at_once])
+@pytest.mark.parametrize("call", [one_by_one, concurrently])
 def test_one_timeout_is_all(dead: str, call: Caller, count: int, pace: float, caplog: pytest.LogCaptureFixture) -> None:
     """A dead server costs its timeout once, not once a worker and wave; every sample is `failed`, with the cause."""
     began = time.monotonic()
@@ -94,7 +94,7 @@ def test_one_timeout_is_all(dead: str, call: Caller, count: int, pace: float, ca
 
 
 @pytest.mark.parametrize("dead", ["refused", "silent"], indirect=True)
-def test_whoever_comes_later_is_told_at_once(dead: str, pace: float) -> None:
+def test_later_samples_fail_fast(dead: str, pace: float) -> None:
     """A sample that comes while the server is away fails with the same cause, and without its timeout."""
     score([Request("math", "first", "1")])
     score([Request("math", "second", "1")])

@@ -68,7 +68,7 @@ def test_refusals_for_now(server: FaultServer, refusal: int) -> None:
     timer.join()
 
 
-def test_retry_after_is_heeded(server: FaultServer) -> None:
+def test_retry_after_is_honored(server: FaultServer) -> None:
     """A server that asks for three seconds is left alone for three seconds."""
     score([Request("math", "warm")])
     server.set(mode="503", headers={"Retry-After": "3"})
@@ -228,4 +228,4 @@ def test_few_file_descriptors(server: FaultServer, run_script: Script) -> None:
     server.set(delay=0.02)
     out = run_script(FEW_DESCRIPTORS)
     assert out.startswith("1 only ") and "ulimit -n" in out
-    assert 0 < server.stats()["most_at_once"] <= 90 - 64
+    assert 0 < server.stats()["max_concurrent"] <= 90 - 64

@@ -70,8 +70,8 @@ def test_data_sources_of_verl_without_a_rule(case: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["openai/gsm8k", "aime"])
-def test_ones_own_instead_of_verls(name: str) -> None:
-    """A route of one's own takes the place of one for a data set of verl's, but once."""
+def test_custom_route_replaces_verls(name: str) -> None:
+    """A custom route replaces the one for a data set of verl's, but only once."""
     register_route(name, {"sum": ["exact_match"]})
     assert ("exact_match",) == routes_of(route_table(Settings.from_env()).find(name).target)  # type: ignore[arg-type]
     with pytest.raises(RouteError, match="is defined twice"):
@@ -198,7 +198,7 @@ def test_file_against_what_is_registered(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_shipped_example() -> None:
-    """Every route of the shipped example is well-formed, and so is whatever it is made of."""
+    """Every route of the shipped example is valid, and so are the routes that it consists of."""
     routes = RouteTable([*builtin_routes(), *load_routes(str(ROOT / "examples" / "routes.toml"))])
     assert {"small", "large"} == routes.judges.keys()
     assert {"Cascade", "Gate", "Majority", "WeightedSum"} == {
@@ -208,7 +208,7 @@ def test_shipped_example() -> None:
 
 @pytest.mark.parametrize(("on_error", "value"), [("zero", 0.0), ("lexical", 0.0), ("none", None)])
 def test_policy_of_a_route(server: FaultServer, on_error: str, value: float | None) -> None:
-    """A route's own policy says what a sample without a score is worth, unless the call says otherwise."""
+    """A route's own error policy decides the value of a sample without a score, unless the call says otherwise."""
     server.set(mode="400")
     register_route("mine", {"route": "math", "on_error": on_error})
     request = Request("mine", f"under a route's {on_error}", "1")

@@ -23,7 +23,7 @@ from tests.support.servers import FaultServer, fault_server
 
 @pytest.fixture
 def module(tmp_path: Path) -> Any:
-    """A copy of the file elsewhere, loaded by its path alone, as verl does."""
+    """A copy of the file in another directory, loaded by its path alone, as verl does."""
     path = tmp_path / "my_rewards.py"
     path.write_text(Path(rewardstack.rule_remote.__file__).read_text())
     spec = importlib.util.spec_from_file_location("custom_module", path)
@@ -78,7 +78,7 @@ def test_no_server(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_server_of_the_sample(server: FaultServer) -> None:
-    """`extra_info.server_url` sends that sample elsewhere, in one batch with the others."""
+    """`extra_info.server_url` sends that sample to another server, in one batch with the others."""
     with fault_server() as other:
         samples = [Request("math", "here", "1"), Request("math", "there", "1", {"server_url": other.url + "/"})]
         assert ["ok", "ok"] == [one.status for one in score(samples)]
@@ -147,7 +147,7 @@ def test_what_leaves_the_trainer(server: FaultServer, monkeypatch: pytest.Monkey
 
 
 def test_function_that_the_server_does_not_have(server: FaultServer) -> None:
-    """The server is asked once for a function that it does not have, and anew where it said long before what it has."""
+    """The server is asked once for a function that it does not have, and again if its list of functions is old."""
     with pytest.raises(UnknownSourceError, match="has no 'later'"):
         score([Request("rule_remote_later", "a", "1")])
     assert 1 == server.stats()["types"]

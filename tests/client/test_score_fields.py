@@ -1,4 +1,4 @@
-"""A score keeps all that it says on its way from a server through cache and stages to its caller."""
+"""A score keeps all its fields from the server through cache and stages to the caller."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_malformed_sample(server: FaultServer, request_: Request, reason: str) -
     ("on_error", "values"), [(None, (0.0, 0.0)), ("zero", (0.0, 0.0)), ("lexical", (0.0, 0.0)), ("none", (None, None))]
 )
 def test_policy(server: FaultServer, on_error: Any, values: tuple[float | None, float | None]) -> None:
-    """Failed and unscored samples are worth what the policy says and stay what they are."""
+    """Failed and unscored samples get the error policy's value and keep their status."""
     server.set(mode="400")
     failed, unscored = score([Request("math", f"under {on_error}", "1"), Request("math", "b", {})], on_error=on_error)
     assert (*values, "failed", "unscored") == (failed.value, unscored.value, failed.status, unscored.status)

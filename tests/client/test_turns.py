@@ -79,12 +79,12 @@ async def test_a_place_is_passed_on() -> None:
         assert second.cancelled() and not pool._is_awaited()
 
 
-async def test_a_hedge_that_is_cancelled_at_once() -> None:
-    """A hedge that ends before it has begun gives its place back."""
+async def test_a_hedge_that_is_cancelled_before_it_starts() -> None:
+    """A hedge that is cancelled before it starts gives its slot back."""
     async with one_place() as (_, pool, _):
         endpoint = pool._endpoints[0]
-        message, patience = Message("GET", "/", is_hedged=True), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
-        hedge = pool._hedge(endpoint, message, patience)
+        message, timeout = Message("GET", "/", is_hedged=True), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
+        hedge = pool._hedge(endpoint, message, timeout)
         assert hedge is not None and endpoint.in_flight == 1
         hedge.cancel()
         await asyncio.wait((hedge,))

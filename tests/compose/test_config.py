@@ -173,7 +173,7 @@ def test_judges_settings(name: str, value: str) -> None:
 
 
 def test_where_the_judge_is() -> None:
-    """The reward server asks the stack's own judge, one elsewhere where that is named, or none."""
+    """The reward server asks the stack's own judge, an external one if that is named, or none."""
 
     def url(**given: str) -> str:
         return str(services(**given)["rules"]["environment"]["LLM_JUDGE_SERVER_URL"])

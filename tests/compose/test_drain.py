@@ -28,7 +28,7 @@ def stack() -> Iterator[ComposeStack]:
 
 
 def status_across(stack: ComposeStack, disturb: Callable[[], object]) -> int:
-    """Status of a judge's answer to a request that was under way when something was done to the stack."""
+    """The status of a judge's answer to a request that was in flight when something was done to the stack."""
 
     def ask() -> int:
         request = urllib.request.Request(f"{stack.url('JUDGE_PORT')}/v1/chat/completions", b"{}")

@@ -69,7 +69,7 @@ def status(stack: ComposeStack, port: str, path: str, headers: dict[str, str] | 
 
 @pytest.mark.parametrize("samples", ["samples", "judge_samples", "embedding_samples"])
 def test_scored_by_every_route(stack: ComposeStack, samples: str, tmp_path: Path) -> None:
-    """With the reward server's key alone every route scores; a second run finds in the cache what is worth keeping."""
+    """With the reward server's key alone every route scores; a second run finds the cacheable scores in the cache."""
     said = [score(stack, samples, tmp_path / f"{run}.jsonl") for run in range(2)]
     assert [{row["status"] for row in rows} for rows in said] == [{"ok"}, {"ok"}]
     assert [row["value"] for row in said[0]] == [row["value"] for row in said[1]]

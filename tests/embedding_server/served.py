@@ -68,7 +68,7 @@ class EmbeddingServer(Program):
         return self._log.read().decode()
 
     def wait(self) -> None:
-        """Returns when it is well; raises RuntimeError, with what it wrote, when it ends or takes too long."""
+        """Returns when it is healthy; raises RuntimeError, with its output, when it ends or takes too long."""
         end = time.monotonic() + START_SECONDS
         while self.process.poll() is None and time.monotonic() < end:
             try:
@@ -91,7 +91,7 @@ class EmbeddingServer(Program):
 
 @contextmanager
 def embedding_server(python: str, *flags: str, **environ: str) -> Iterator[EmbeddingServer]:
-    """An `EmbeddingServer` that is well, and gone afterwards."""
+    """A healthy `EmbeddingServer`, which is stopped afterwards."""
     server = EmbeddingServer(python, *flags, **environ)
     try:
         server.wait()

@@ -136,7 +136,7 @@ def test_a_folder_is_mounted(script: Path, tmp_path: Path) -> None:
     assert command[command.index("--served-model-name") + 1] == str(folder)
 
 
-def test_an_image_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_image(tmp_path: Path) -> None:
     """TEI_IMAGE in the environment is taken as it is, whatever the GPU."""
     assert "registry.local/tei:mine" in run(DOCKER, tmp_path, "7.0", TEI_IMAGE="registry.local/tei:mine")
 

@@ -121,7 +121,7 @@ async def test_vectors_come_in_the_order_of_the_inputs(client: Client, model: Fa
 
 
 async def test_requests_share_a_pass(client: Client, model: FakeModel) -> None:
-    """What arrives while the model is busy goes into one pass, whoever sent it."""
+    """Texts that arrive while the model is busy go into one pass, even from different clients."""
     first = await stalled(client, model)
     others = [asyncio.create_task(embed(client, text)) for text in ("a a", "b b", "c c")]
     await until("te_queue_size", 3)

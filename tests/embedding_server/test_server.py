@@ -129,8 +129,8 @@ def test_a_deadline_is_kept(server: EmbeddingServer) -> None:
     assert metric(server, done) == before[1] + len(LONG)
 
 
-def test_stops_after_what_is_under_way(server: EmbeddingServer) -> None:
-    """SIGTERM lets the requests under way be answered, refuses new connections and ends with status 0."""
+def test_stops_after_requests_in_flight(server: EmbeddingServer) -> None:
+    """After SIGTERM the server answers the requests in flight, refuses new connections and exits with status 0."""
     with ThreadPoolExecutor(1) as other:
         busy = other.submit(embed, server, LONG)
         until(server, "te_queue_size", 8)

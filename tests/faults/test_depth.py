@@ -49,7 +49,7 @@ TRAINERS = {
 
 
 def nested(levels: int) -> str:
-    """JSON, lists and objects by turns."""
+    """Nested JSON that alternates between lists and objects."""
     return '[{"a":' * (levels // 2) + "1" + "}]" * (levels // 2)
 
 

@@ -1,4 +1,4 @@
-"""A Redis that others write to: what they put into the result cache is never believed, and is made anew."""
+"""A Redis that others write to: values that they put into the result cache are never trusted, and are recomputed."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Site:
         return one.value, one.cached
 
     def kept(self, ask: Callable[[], tuple[float | None, bool]]) -> dict[str, bytes]:
-        """What asking brings to the cache: the same twice, for what earlier tests left may still be on its way."""
+        """What asking writes to the cache: read until it repeats, for writes of earlier tests may still be pending."""
         found: list[dict[str, Any]] = [{}]
 
         def twice() -> bool:
@@ -240,7 +240,7 @@ def test_scores_with_another_seal(site: Site, ask: Ask, forgery: str) -> None:
 
 @pytest.mark.parametrize("forgery", VECTORS)
 def test_vectors(site: Site, ask: Ask, forgery: str) -> None:
-    """A stored vector that is no vector of that model is made anew."""
+    """A stored vector that is not one of that model is computed again."""
     check(site, ask, "", "embedding_remote", VECTORS[forgery], is_vector)
 
 

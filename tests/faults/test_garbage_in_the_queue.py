@@ -115,7 +115,7 @@ def test_samples(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("lines", LINES)
 def test_earlier_attempts(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
-    """What an earlier attempt found and cannot be read is found anew."""
+    """Unreadable results of an earlier attempt are computed again."""
     job_id = store.submit(requests_of(*map(str, range(SIZE))), "")
     lapse(store, begin(ledger, job_id))
     store.redis.hset(f"rewardstack:jobs::job:{job_id}:partial", "0", LINES[lines])

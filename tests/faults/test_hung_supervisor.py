@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 VERIFY_TIMEOUT = 5
 ENDED_SECONDS = 30.0
 """Within which a sample has come to its end: 15 seconds, twice as long for a busy machine."""
-AT_ONCE = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+INLINE = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 _numbers = count(2)
 
 
@@ -49,15 +49,15 @@ def ask_isolated(server: RewardServer) -> tuple[str, float]:
 
 
 @contextmanager
-def asked_at_once(server: RewardServer) -> Iterator[list[float]]:
-    """While this lasts, somebody asks for samples that need no child; the seconds that each took."""
+def scoring_inline(server: RewardServer) -> Iterator[list[float]]:
+    """While this lasts, a thread scores samples that need no child; yields the seconds that each took."""
     took: list[float] = []
     done = threading.Event()
 
     def ask() -> None:
         while not done.wait(0.02):
             start = time.monotonic()
-            assert ["ok"] == [one["status"] for one in server.score(AT_ONCE)]
+            assert ["ok"] == [one["status"] for one in server.score(INLINE)]
             took.append(time.monotonic() - start)
 
     with ThreadPoolExecutor(1) as pool:
@@ -83,7 +83,7 @@ def test_stopped(server: RewardServer, find: Callable[[str], list[int]]) -> None
     assert ask_isolated(server)[0] == "ok"
     stopped = find(port)[0]
     old = [stopped, *below(stopped)]
-    with asked_at_once(server) as took, ThreadPoolExecutor(4) as pool:
+    with scoring_inline(server) as took, ThreadPoolExecutor(4) as pool:
         os.kill(stopped, signal.SIGSTOP)
         asked = [pool.submit(ask_isolated, server) for _ in range(12)]
         ends = [one.result() for one in asked]

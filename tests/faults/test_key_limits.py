@@ -144,10 +144,10 @@ def test_a_job_that_never_fits(empty: Site) -> None:
 
 
 @pytest.mark.parametrize(("limit", "most"), [("REWARD_KEY_OPEN_JOBS", 3), ("REWARD_KEY_QUEUE_BYTES", 3 * MOST_BYTES)])
-def test_two_servers_at_once(reopen: Reopen, limit: str, most: int) -> None:
-    """However many submissions end at the same moment, at two servers, no more is taken than the key may have."""
-    at_once = 8
-    stores, ready = [reopen(**{limit: most}) for _ in range(2)], threading.Barrier(at_once)
+def test_concurrent_submissions_at_two_servers(reopen: Reopen, limit: str, most: int) -> None:
+    """Submissions that end at the same moment at two servers never take more than the key's limit."""
+    concurrent = 8
+    stores, ready = [reopen(**{limit: most}) for _ in range(2)], threading.Barrier(concurrent)
 
     def last_moment(text: str) -> Iterator[Request]:
         ready.wait(60)
@@ -159,8 +159,8 @@ def test_two_servers_at_once(reopen: Reopen, limit: str, most: int) -> None:
         except LimitReached:
             return False
 
-    with ThreadPoolExecutor(at_once) as threads:
-        taken = sum(threads.map(submit, range(at_once)))
+    with ThreadPoolExecutor(concurrent) as threads:
+        taken = sum(threads.map(submit, range(concurrent)))
 
     assert (taken, stores[0].redis.hlen("rewardstack:jobs:open")) == (3, 3)
     assert present(stores[0]) <= 3 * MOST_BYTES

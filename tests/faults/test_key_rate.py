@@ -62,7 +62,7 @@ def test_a_key_has_its_rate(rated: RewardServer) -> None:
 
 
 def test_probes_are_free(rated: RewardServer) -> None:
-    """Whoever asks for health and counts is always answered, and costs no key anything."""
+    """Requests for health and metrics are always answered, and count against no key's limit."""
     replies, _ = storm(lambda at: rated.get(("/health", "/ready", "/metrics")[at % 3], headers=KEY))
 
     assert {reply.status_code for reply in replies} == {200}

@@ -80,8 +80,8 @@ def attacked(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> I
         pytest.param(TEXT, 200, id="text", marks=pytest.mark.nightly),
     ],
 )
-def test_at_once(attacked: RewardServer, form: bytes, answer: int) -> None:
-    """Six bodies of 60 MB at once cost no process its life or much memory, and no ordinary sample its score."""
+def test_concurrent_bodies(attacked: RewardServer, form: bytes, answer: int) -> None:
+    """Six concurrent bodies of 60 MB end no process, take little memory, and cost no ordinary sample its score."""
     before = psutil.Process(attacked.process.pid).children()
     over = threading.Event()
     with ThreadPoolExecutor(1) as scorer:

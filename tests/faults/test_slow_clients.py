@@ -348,7 +348,7 @@ class From(HTTPAdapter):
 
 
 def test_requests_of_one_client(needs_nginx: None, guarded: Site, tmp_path: Path) -> None:
-    """One address has so many requests on their way at the gateway, and is told the setting; others have theirs."""
+    """The gateway limits one address's requests in flight and names the setting; each address has its own limit."""
     behind = {"rules": [guarded.server.url.removeprefix("http://")]}
     one = Gateway(tmp_path, behind, load(GATEWAY_CLIENT_REQUESTS=LIMIT))
     url = f"http://127.0.0.1:{one.ports['rules']}"

@@ -66,7 +66,7 @@ def ask(evaluator: Evaluator, tenant: str, words: str) -> str:
 
 
 def test_verdicts(evaluator: MakeEvaluator, decider: Decider) -> None:
-    """A question that was decided for one tenant is decided anew for another, and for each of them once."""
+    """A question that was decided for one tenant is decided again for another, once for each of them."""
     here = evaluator()
     for words in ("first", "again"):
         assert ["ok", "ok"] == [ask(here, tenant, words) for tenant in TENANTS]
@@ -74,7 +74,7 @@ def test_verdicts(evaluator: MakeEvaluator, decider: Decider) -> None:
     assert len(decider.asked) == len(TENANTS)
 
 
-def test_questions_under_way(evaluator: MakeEvaluator, decider: Decider) -> None:
+def test_questions_in_flight(evaluator: MakeEvaluator, decider: Decider) -> None:
     """Who asks what is just being decided for another tenant does not wait with him; for the same one he does."""
     here = evaluator()
     decider.may_answer.clear()
@@ -90,7 +90,7 @@ def test_questions_under_way(evaluator: MakeEvaluator, decider: Decider) -> None
 
 
 def test_vectors(evaluator: MakeEvaluator, embedding: FaultServer) -> None:
-    """A text that was embedded for one tenant is embedded anew for another, and for each of them once."""
+    """A text that was embedded for one tenant is embedded again for another, once for each of them."""
     here = evaluator()
     for candidate in ("a first candidate", "a second one"):
         for tenant in TENANTS:

@@ -99,9 +99,9 @@ class Cluster:
         begun = time.monotonic()
         for pod in self.running.values():
             probe = pod.container["startupProbe"]
-            patience = probe["periodSeconds"] * probe["failureThreshold"]
+            timeout = probe["periodSeconds"] * probe["failureThreshold"]
             while not all(self.answers(pod, pod.container[name]) for name in PROBES):
-                if time.monotonic() - begun > patience or not self.alive(pod):
+                if time.monotonic() - begun > timeout or not self.alive(pod):
                     raise NotReady(f"{pod.name}: {docker('logs', '--tail', '40', self.called(pod), check=False)}")
                 time.sleep(POLL_SECONDS)
 

@@ -123,7 +123,7 @@ def test_a_replica_is_gone(pods: Cluster, scenario: Scenario, monkeypatch: pytes
 
 
 def test_the_queue_is_away(pods: Cluster) -> None:
-    """A worker whose queue is gone is not ready, and is left alone: it waits, and would be no better started anew."""
+    """A worker whose queue is gone is not ready, but is not restarted: it waits, and a restart would not help."""
     worker = pods.running["r-worker-0"]
     pods.kill("r-queue-0")
     eventually(lambda: not pods.passes(worker, "readinessProbe"))

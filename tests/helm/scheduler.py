@@ -1,7 +1,7 @@
 """Where the scheduler of Kubernetes puts replicas, as its documentation scores nodes.
 
 https://kubernetes.io/docs/reference/scheduling/config/: InterPodAffinity and PodTopologySpread have the weight 2. Of
-the others only what nodes are worth by themselves is modeled (`Node.worth`: free resources, the image that is there).
+the others only a node's own score is modeled (`Node.worth`: free resources, an image that is already there).
 """
 
 from __future__ import annotations

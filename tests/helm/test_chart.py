@@ -16,7 +16,7 @@ from tests.helm.rendering import CHART, VERSIONS, Object, Refused, Rendering, li
 SCENARIOS = sorted([*CHART.glob("ci/*-values.yaml"), *CHART.glob("examples/*-values.yaml")])
 DNS_SECONDS = 30
 """For which CoreDNS keeps an answer, unless it is told otherwise."""
-SERVING = ("gateway", "rules", "judge", "reward-model", "embedding")
+SERVING = ("gateway", "rules", "sandbox", "judge", "reward-model", "embedding")
 DRAIN_TIMEOUT = TABLE["DRAIN_TIMEOUT"].default
 USERS = ("rewards", "rewardstack-keys")
 """ConfigMaps and Secrets of the user's own, in the scenarios."""

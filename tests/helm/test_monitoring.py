@@ -82,7 +82,7 @@ def test_two_releases(needs_prometheus: None, releases: list[Rendering], tmp_pat
 
 
 def _beside_a_healthy_one(test: dict[str, Any]) -> dict[str, Any]:
-    """Return a case of the stack's alerts as one of the release `a`, while all is well with `b`."""
+    """Return a case of the stack's alerts as one of the release `a`, while `b` is healthy."""
     series = [{**one, "series": _with(one["series"], DEAD)} for one in test["input_series"]]
     healthy = [
         {"series": f'up{{job="{job}", instance="10.0.1.{number}:1", {ALIVE}}}', "values": "1x600"}

@@ -104,19 +104,19 @@ def test_the_gateway_is_for_everybody(needs_helm: None) -> None:
 
 
 def test_what_pods_reach(locked: Rendering, rendering: Rendering) -> None:
-    """Redis reaches nobody, ever; where it is asked for, others reach each other, DNS, and what the values say."""
+    """Redis and the sandbox reach nobody; if the values restrict egress, others reach each other, DNS, and what the values say."""
     for name, spec in policies(rendering):
-        assert ("Egress" in spec["policyTypes"], "egress" in spec) == (name in ("cache", "queue"), False)
+        assert ("Egress" in spec["policyTypes"], "egress" in spec) == (name in ("cache", "queue", "sandbox"), False)
     spec = locked.one("NetworkPolicy", "egress")["spec"]
     release = {"app.kubernetes.io/name": "rewardstack", "app.kubernetes.io/instance": "r"}
     assert spec["podSelector"]["matchLabels"] == release
     assert spec["podSelector"]["matchExpressions"] == [
-        {"key": COMPONENT, "operator": "NotIn", "values": ["cache", "queue"]}
+        {"key": COMPONENT, "operator": "NotIn", "values": ["cache", "queue", "sandbox"]}
     ]
-    each_other, names, elsewhere = spec["egress"]
+    each_other, names, external = spec["egress"]
     assert each_other == {"to": [{"podSelector": {"matchLabels": release}}]}
     assert (names.keys(), {port["port"] for port in names["ports"]}) == ({"ports"}, {53, 5353})
-    assert elsewhere["to"] == [{"ipBlock": {"cidr": "10.20.0.0/16"}}]
+    assert external["to"] == [{"ipBlock": {"cidr": "10.20.0.0/16"}}]
 
 
 def test_budgets(rendering: Rendering) -> None:

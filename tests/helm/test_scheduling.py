@@ -10,7 +10,7 @@ from tests.helm.scheduler import Node, place
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SERVICES = ("gateway", "rules", "judge", "embedding", "worker")
 ATTRACTIVE = 180.0
-"""What the first node is worth by itself: it has the image, and is nearly empty."""
+"""The first node's own score: it has the image, and is nearly empty."""
 
 
 @pytest.fixture(scope="module")

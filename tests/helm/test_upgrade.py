@@ -11,7 +11,7 @@ import pytest
 from tests.helm.rendering import CHART, Object, Rendering, render
 
 FIRST = Path(__file__).parent / "cases" / "first-version.json"
-"""Of the chart 0.1.0, by scenario and object; it is never written anew."""
+"""Of the chart 0.1.0, by scenario and object; it is never regenerated."""
 CHANGEABLE = {
     "replicas",
     "ordinals",

@@ -36,7 +36,7 @@ NUMBERS = {
 REFUSED = json.loads((Path(__file__).parent / "cases/refused.json").read_text(encoding="utf-8"))
 
 ON_ONE_LINE = {
-    *(f"{service}.resources" for service in ("rules", "worker", "gateway", "judge", "embedding", "cache", "queue")),
+    *(f"{service}.resources" for service in ("rules", "worker", "sandbox", "gateway", "judge", "embedding", "cache", "queue")),
     *(f"{service}.{device}" for service in ("judge", "embedding") for device in ("gpu", "cpu")),
     "judges.default",
     "judge.gpu",
@@ -61,7 +61,7 @@ def needs_notes(needs_helm: None) -> None:
 
 
 def test_judges_are_routes(rendered: Rendered, tmp_path: Path) -> None:
-    """A judge by name is a route of it for whoever scores, beside the user's own, with what the values say of it."""
+    """A named judge is a route with its values for every service that scores, beside the user's own routes."""
     found = rendered(
         {
             "judges": {"default": {}, "small": SMALL},
@@ -111,11 +111,33 @@ def test_reward_model(rendered: Rendered) -> None:
         assert key == "/run/secrets/rewardstack/llm_judge_server_api_key", service
 
 
-def test_judges_beside_one_elsewhere(rendered: Rendered) -> None:
-    """Where the default judge is elsewhere, those of the chart are asked at its gateway all the same."""
+def test_sandbox(rendered: Rendered) -> None:
+    """Programs run in pods without keys that reach nothing; an external sandbox replaces them."""
+    keys = {"keys": {"values": {"reward_server_api_keys": "k" * 16}}}
+    found = rendered({"settings": {"CODE": "on", "CODE_TIMEOUT": 30}, "sandbox": {"replicas": 2}, **keys})
+    url = "http://r-sandbox.default.svc.cluster.local:6000"
+    assert found.one("ConfigMap", "settings")["data"]["CODE_SANDBOX_URL"] == url
+    deployment = found.one("Deployment", "sandbox")["spec"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    assert (deployment["replicas"], variables["CODE"], variables["CODE_TIMEOUT"]) == (2, "on", "30")
+    assert not {name for name in variables if name.endswith(("_FILE", "_URL"))} and "envFrom" not in container
+    assert [mount["name"] for mount in container["volumeMounts"]] == ["tmp"]
+    policy = found.one("NetworkPolicy", "sandbox")["spec"]
+    assert (policy["policyTypes"], "egress" in policy) == (["Ingress", "Egress"], False)
+    peers = [one["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for one in policy["ingress"][0]["from"]]
+    assert peers == ["rules", "worker"]
+    assert found.one("PodDisruptionBudget", "sandbox")
+    for settings in ({}, {"CODE": "on", "CODE_SANDBOX_URL": "http://sandbox.example:6000"}):
+        names = [one["metadata"]["name"] for one in rendered({"settings": settings, **keys}).of("Deployment")]
+        assert "r-sandbox" not in names
+
+
+def test_judges_beside_an_external_one(rendered: Rendered) -> None:
+    """If the default judge is external, the chart's judges are still asked at its gateway."""
     judges = {"default": {"enabled": False}, "small": SMALL}
-    elsewhere = {"LLM_JUDGE_SERVER_URL": "https://judge.example.com"}
-    found = rendered({"judges": judges, "settings": elsewhere, "keys": {"values": {"llm_judge_server_api_key": "k"}}})
+    external = {"LLM_JUDGE_SERVER_URL": "https://judge.example.com"}
+    found = rendered({"judges": judges, "settings": external, "keys": {"values": {"llm_judge_server_api_key": "k"}}})
     (judge,) = json.loads(found.one("ConfigMap", "routes")["data"]["routes.json"])["judges"].values()
     assert judge["base_url"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
     assert judge["api_key_env"] == "LLM_JUDGE_SERVER_API_KEY"
@@ -263,8 +285,8 @@ def test_ipv6(rendered: Rendered) -> None:
 def test_variables_of_a_model_server(rendered: Rendered) -> None:
     """A judge has each variable once, with the value of `extraEnv` if that names it.
 
-    On a processor it is bound to no cores, which two of one node would choose alike; compiled code is not on the volume
-    of models, which replicas share.
+    On the CPU it is bound to no cores, because two judges of one node would choose the same; compiled code is not on
+    the volume of models, which replicas share.
     """
     found = rendered(ON_CPUS)
     (container,) = found.one("Deployment", "judge")["spec"]["template"]["spec"]["containers"]

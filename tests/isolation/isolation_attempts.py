@@ -40,7 +40,7 @@ def connect(path: Path) -> None:
 
 
 def in_a_fork(_: Path) -> None:
-    """Goes on in another process."""
+    """Continues in another process."""
     pid = os.fork()
     if pid == 0:
         os._exit(0)

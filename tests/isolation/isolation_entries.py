@@ -26,7 +26,7 @@ def loop(_: Any) -> None:
 
 
 def leave_behind(_: Any) -> int:
-    """Starts a program that goes on for long; its process id."""
+    """Start a long-running program and return its process ID."""
     return subprocess.Popen(["sleep", "600"], start_new_session=True).pid
 
 

@@ -44,7 +44,7 @@ async def test_open(make_client: MakeClient, tmp_path: Path) -> None:
 
 
 async def test_allowed(make_client: MakeClient, tmp_path: Path) -> None:
-    """What libraries need goes on: threads, reading, late imports, memory."""
+    """What libraries need still works: threads, reading, late imports, memory."""
     (file := tmp_path / "file").write_text("text")
     actions = [{"do": action, "with": str(file)} for action in ALLOWED]
     client = make_client(entry=ENTRY, confined=True, files=(str(tmp_path),))

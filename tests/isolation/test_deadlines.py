@@ -41,7 +41,7 @@ async def test_waiting_does_not_count(make_client: MakeClient) -> None:
 
 
 async def test_limit(make_client: MakeClient) -> None:
-    """At the limit of the call, what is done is kept, what is not has timed out, and nothing goes on."""
+    """At the limit of the call, finished tasks keep their result, the others have timed out, and none keeps running."""
     client = make_client(fast=1, slow=1)
     results = await client.run([{"with": 1}, {"do": "loop"}, {"do": "loop"}], timeout=60, limit=0.5)
     assert results == [{"value": 1}, {"error": "timeout"}, {"error": "timeout"}]

@@ -71,7 +71,7 @@ def test_body(value: object) -> None:
 
 
 async def test_foreign_client(make_client: MakeClient) -> None:
-    """Who sends the supervisor a giant frame loses the connection; everybody else goes on."""
+    """A client that sends the supervisor a giant frame loses its connection; all others keep working."""
     client = make_client(max_frame_bytes=1000, slow=3)
     with socket.socket(socket.AF_UNIX) as foreign:
         foreign.connect(str(directory_of(client) / "socket"))

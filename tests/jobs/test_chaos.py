@@ -1,4 +1,4 @@
-"""`benchmarks/jobs_chaos.py` in the small; by itself it is the same with 20,000 samples."""
+"""A smoke test of `benchmarks/jobs_chaos.py`, which does the same with 20,000 samples."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
 
 
 def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:
-    """Ctrl-C leaves the job to itself; the same command goes on with it, and OUT is as if nothing had been."""
+    """Ctrl-C leaves the job running; the same command resumes it, and OUT is as if nothing had happened."""
     cli = command(own)
     own.add_worker()
     write_jsonl(tmp_path / "in.jsonl", rows(data_source="rule_remote_slow"))
@@ -153,7 +153,7 @@ def test_parquet(jobs: Site, command: Make, tmp_path: Path) -> None:
 
 
 def test_the_server_goes_away(own: Site, command: Make, tmp_path: Path) -> None:
-    """While the queue is away the command waits, says so, and then goes on."""
+    """While the queue is unavailable the command waits and says so; then it continues."""
     cli = command(own)
     write_jsonl(tmp_path / "in.jsonl", rows())
     own.queue.kill()
@@ -168,7 +168,7 @@ def test_the_server_goes_away(own: Site, command: Make, tmp_path: Path) -> None:
 
 
 def test_a_canceled_job(own: Site, command: Make, tmp_path: Path) -> None:
-    """It is an error that says how to begin anew; a job that is forgotten is simply submitted again."""
+    """A canceled job is an error that says how to start over; a job that has expired is simply submitted again."""
     cli = command(own)
     write_jsonl(tmp_path / "in.jsonl", rows())
     job_id = cli("submit", "in.jsonl", "-o", "out.jsonl").out.strip()

@@ -214,7 +214,7 @@ class Trap:
 
 @pytest.mark.parametrize("kind", ["function", "pickle", "callback"])
 def test_foreign_entries_are_not_run(jobs: Site, kind: str) -> None:
-    """Whoever can write to the queue cannot have a worker call what he likes."""
+    """A client that can write to the queue cannot make a worker call arbitrary code."""
     target = jobs.folder / TOUCHED
     link = redis.Redis.from_url(jobs.queue.url)
     function, arguments = {

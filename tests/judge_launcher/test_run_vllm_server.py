@@ -158,7 +158,7 @@ def test_dies(folder: Path, model: str, replicas: int, logs: list[str]) -> None:
     assert sorted(name for name in left if name.startswith("judge")) == logs
 
 
-def test_never_well(folder: Path, model: str) -> None:
+def test_never_healthy(folder: Path, model: str) -> None:
     """One that never answers ends it after MODEL_UP_TIMEOUT seconds, and leaves no process."""
     status, said = Launched(folder, "--model", model, STUB_VLLM="hang", MODEL_UP_TIMEOUT="2").end()
     assert (status, "not healthy after 2 s (MODEL_UP_TIMEOUT)" in said) == (1, True)

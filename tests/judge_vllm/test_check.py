@@ -27,7 +27,7 @@ def test_judge_without_thinking(vllm: VllmServer) -> None:
 
 
 def test_judge_behind_a_parser(qwen3_like: VllmServer) -> None:
-    """So does one behind a reasoning parser whose template heeds `enable_thinking`."""
+    """So does one behind a reasoning parser whose template honors `enable_thinking`."""
     done = check(qwen3_like.url)
 
     assert done.returncode == 0, done.stdout + done.stderr

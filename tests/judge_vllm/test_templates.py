@@ -47,7 +47,7 @@ def test_best_reference() -> None:
 
 
 def test_too_long() -> None:
-    """A candidate beyond the judge's context is worth 0, and its reason says so."""
+    """A candidate beyond the judge's context scores 0, and its reason says so."""
     one = judge("and so on " * 20_000)
 
     assert (one.status, one.value) == ("ok", 0.0)

@@ -1,1 +1,1 @@
-"""`make machines`: README's two commands are typed on bare machines and on spoilt ones, each a container of its own."""
+"""`make machines`: type README's two commands on clean and on broken machines, each a container of its own."""

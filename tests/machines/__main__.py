@@ -1,4 +1,4 @@
-"""`make machines`: a table of what README's two commands come to on bare machines and on spoilt ones.
+"""`make machines`: a table of how README's two commands end on clean machines and on broken ones.
 
 Exits with 1 unless every situation is as expected. A situation that this machine cannot have is named, and no fault.
 """

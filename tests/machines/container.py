@@ -25,9 +25,9 @@ from tests.machines.situation import Situation, Step, plain
 
 WIDTH, HEIGHT = 80, 24
 INTERRUPT = b"\x03"
-FAREWELL_SECONDS = 20.0
+EXIT_SECONDS = 20.0
 CERTIFICATE = "/etc/pip-certificates.crt"
-"""Where a machine finds the certificates that pip trusts on this one; Debian writes its own elsewhere."""
+"""Where a machine finds the certificates that pip trusts on this one; Debian has its own in another place."""
 SHARED_MEMORY = "--shm-size=2g"
 """As much as a machine has that is no container; a situation's own option beats it."""
 
@@ -90,7 +90,7 @@ def running(situation: Situation) -> Iterator[Machine]:
     """A machine as a situation wants it, gone afterwards.
 
     Raises:
-        RuntimeError: it could not be started or spoilt; with what was said.
+        RuntimeError: it could not be started or broken; with the output.
     """
     image = _set_up(situation) if situation.setup else images.image(situation.machine, situation.packages)
     with _started(situation, image, situation.options) as machine:
@@ -101,7 +101,7 @@ def running(situation: Situation) -> Iterator[Machine]:
 
 @contextlib.contextmanager
 def _started(situation: Situation, image: str, own: Sequence[str]) -> Iterator[Machine]:
-    """A machine that nothing has spoilt yet, with the checkout in it, gone afterwards."""
+    """A machine that is not broken yet, with the checkout in it, which is removed afterwards."""
     machine = Machine(f"{images.REPOSITORY}-{situation.name}-{os.getpid()}", situation)
     with tempfile.TemporaryDirectory() as folder:
         pip = Path(folder) / "pip.conf"
@@ -186,7 +186,7 @@ def _at_a_terminal(command: list[str], step: Step) -> tuple[int | None, str]:
             if not ended:
                 # What hangs may say what it was at, and is ended inside the container, too.
                 os.write(ours, INTERRUPT)
-                shown += _watch(ours, "", FAREWELL_SECONDS)[1]
+                shown += _watch(ours, "", EXIT_SECONDS)[1]
                 process.kill()
             status = process.wait()
             return status if ended else None, shown

@@ -1,4 +1,4 @@
-"""A situation as data: a machine, how it is spoilt, what is typed on it, and what is then to be seen."""
+"""A situation as data: a machine, how it is broken, what is typed on it, and the expected output."""
 
 from __future__ import annotations
 

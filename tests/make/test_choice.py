@@ -69,7 +69,7 @@ def test_no_engine(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("way", ["compose", "native"])
 def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """A stack that runs keeps its way, whatever the engine does now; STACK cannot change it under way."""
+    """A running stack keeps its deployment even if the engine stops answering; STACK cannot change it meanwhile."""
     answering(monkeypatch, answers=way == "native")
     if way == "native":
         run.save(native())

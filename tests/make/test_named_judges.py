@@ -18,7 +18,7 @@ from services.up.compose.composition import gpus_of
 from services.up.compose.engine import Engine
 from services.up.compose.project import Project
 from services.up.model_servers import EMBEDDING
-from tests.native.test_named_judges import ELSEWHERE, KEY, TWO, routes
+from tests.native.test_named_judges import EXTERNAL, KEY, TWO, routes
 
 MODEL = "org/default"
 
@@ -85,12 +85,12 @@ def test_reward_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("needs_compose")
 def test_key_and_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever scores has the routes, their templates where the routes look for them, and keys as files."""
+    """Every service that scores has the routes, their templates where the routes look for them, and keys as files."""
     monkeypatch.setattr(machine, "gpus", list)
     monkeypatch.setenv("HOSTED_KEY", KEY)
     (tmp_path / "wording").mkdir()
     (tmp_path / "wording/strict.txt").write_text("strict")
-    found, text = described(tmp_path, ELSEWHERE)
+    found, text = described(tmp_path, EXTERNAL)
     assert KEY not in text
     for service in (found["rules"], found["worker"]):
         inside = service["environment"]["REWARDSTACK_ROUTES"]

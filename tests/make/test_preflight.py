@@ -37,15 +37,15 @@ def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
-def test_well(free: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_problems(free: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing is wrong nothing is said, and nothing is written."""
     preflight.check()
     assert capsys.readouterr().out == "" and not free.exists()
 
 
 @pytest.mark.usefixtures("free")
-def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that is wrong is said at once, each with its remedy."""
+def test_all_problems_in_one_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One report names every problem, each with its remedy."""
     monkeypatch.setattr(packages, "missing_programs", lambda: ["nginx"])
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(preflight, "RUN_BYTES", 2**60)

@@ -85,7 +85,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
 
 
 def test_second_up(stack: Containers) -> None:
-    """A second `make up` leaves every container alone, and finds in the cache what is worth keeping."""
+    """A second `make up` leaves every container alone, and finds the cacheable scores in the cache."""
     before = stack.ids()
     again = stack.run("up")
     shown = statuses(again.stdout)
@@ -106,7 +106,7 @@ def test_status(stack: Containers) -> None:
 
 
 def test_kept_up(stack: Containers) -> None:
-    """What was well once is started again whenever it ends."""
+    """A service that was healthy once is restarted whenever it ends."""
     policies = docker("inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", *stack.ids().values())
     assert set(policies.split()) == {"unless-stopped"}
 
@@ -158,7 +158,7 @@ def test_own_functions(stack: Containers) -> None:
     before = stack.ids()
     mine.write_text(f"{A_REWARD_FUNCTION}\n# changed\n")
     assert stack.run("up", REWARD_FUNCTIONS="mine.py").returncode == 0
-    # Compose makes the gateway anew with them, which depends on the reward server.
+    # Compose recreates the gateway with them, which depends on the reward server.
     changed = {name for name, id in stack.ids().items() if before[name] != id}
     assert {"rules", "worker"} <= changed <= {"rules", "worker", "gateway"}
 
@@ -174,7 +174,7 @@ def test_service_that_does_not_come_up(stack: Containers) -> None:
 
 
 def test_judge(stack: Containers) -> None:
-    """A setting of the judge makes the judge anew and nothing else, and no reward request fails meanwhile."""
+    """A setting of the judge recreates the judge and nothing else, and no reward request fails meanwhile."""
     assert (first := stack.run("up", JUDGE="on")).returncode == 0, first.stdout
     before = stack.ids()
     with rewards(stack) as told:

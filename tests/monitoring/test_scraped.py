@@ -63,7 +63,7 @@ def meanwhile(work: Callable[[], object]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[Watched]:
-    """A reward server with two processes, a cache, a queue and a worker, with samples of every outcome under way."""
+    """A reward server with two processes, a cache, a queue and a worker, with samples of every outcome in flight."""
     folder = tmp_path_factory.mktemp("watched")
     with ExitStack() as stack:
         judge = FaultServer(script=FAKE_JUDGE)

@@ -144,7 +144,7 @@ def test_unreadable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("room", [0, -1])
 def test_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """They are in the run directory, elsewhere where no socket's path would fit; removed with it either way."""
+    """They are in the run directory, or outside it if a socket's path would not fit; either way removed with it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(rundir, "MAX_SOCKET_PATH", len(f"{tmp_path}/run/tmp") + rundir.TEMPORARY_NAME + room)
     run = RunDir(str(tmp_path / "run"))

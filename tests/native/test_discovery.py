@@ -145,7 +145,7 @@ def test_coming_and_going(scene: Scene) -> None:
 
 
 def test_old_workers_finish(scene: Scene) -> None:
-    """A request that is under way when the list changes is answered."""
+    """A request that is in flight when the list changes is answered."""
     first = scene.add("first")
     scene.answers(first)
     asked = first.server.stats()[scene.path]

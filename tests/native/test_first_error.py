@@ -25,7 +25,7 @@ def test_bounded() -> None:
 
 
 def test_of_this_start(tmp_path: Path) -> None:
-    """What stood in the log before is not looked at, unless the log was begun anew."""
+    """Lines of an earlier start are ignored, unless the log was truncated since."""
     log = tmp_path / "judge.log"
     assert first_error(log) == ""
     log.write_text("OSError: an old one\n")

@@ -155,7 +155,7 @@ def test_page_port(scene: Scene, path: str, is_served: bool) -> None:
 
 
 def test_own_health(scene: Scene) -> None:
-    """/gateway/health is the gateway's own: it is well while the servers are gone."""
+    """/gateway/health is the gateway's own: it is healthy while the servers are gone."""
     for server in scene.servers:
         server.kill()
     assert scene.gateway.ask("/gateway/health") == (200, '{"status": "ok"}\n')

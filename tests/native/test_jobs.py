@@ -84,7 +84,7 @@ def test_backup_and_restore(stack: Tree, tmp_path: Path) -> None:
 
 
 def test_clean(tree: Tree) -> None:
-    """`make clean` removes what the stack wrote, jobs too, and leaves a stranger's file alone."""
+    """`make clean` removes what the stack wrote, jobs too, and keeps a file that it did not write."""
     run = tree.path / ".run"
     assert (result := tree.run("up")).returncode == 0, result.stdout
     assert list((run / "queue").rglob("*.aof"))

@@ -178,7 +178,7 @@ def test_named_judges(stack: Tree) -> None:
 
 
 @pytest.mark.nightly
-def test_never_well(stack: Tree) -> None:
+def test_never_healthy(stack: Tree) -> None:
     """A judge that is `auto` and dies is left out with its cause and a remedy and started no more; the rest is up."""
     behave(stack, "die")
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
@@ -193,7 +193,7 @@ def test_never_well(stack: Tree) -> None:
 
 
 @pytest.mark.nightly
-def test_never_well_and_asked_for(stack: Tree) -> None:
+def test_never_healthy_and_asked_for(stack: Tree) -> None:
     """Where it is `on`, `make up` fails, and names it; none of its replicas is started any more."""
     behave(stack, "die")
     result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9", JUDGE_REPLICAS="2")

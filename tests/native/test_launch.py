@@ -60,14 +60,14 @@ def test_keys_come_from_files(run: RunDir, tmp_path: Path) -> None:
 
 
 def test_prefix(run: RunDir) -> None:
-    """A prefix starts the program elsewhere, and what is given to it reaches the program."""
+    """A prefix command starts the program, and the environment reaches the program through it."""
     prefix = ["env", "INSIDE=yes"]
     given = launched(run, Program("judge", SHOW, 20, environment={"OWN": "1"}, prefix=prefix))
     assert (given["INSIDE"], given["OWN"]) == ("yes", "1")
 
 
 def test_last_group_is_ended(needs_process: None) -> None:
-    """Children that outlived a killed main process are gone before the service starts anew."""
+    """Children that outlive a killed main process are ended before the service restarts."""
     parent = subprocess.Popen([sys.executable, "-c", LEAVE_A_CHILD])
     parent.wait()
     assert len(processes.members(os.getsid(0), parent.pid)) == 1
@@ -76,10 +76,10 @@ def test_last_group_is_ended(needs_process: None) -> None:
 
 
 def test_other_sessions_are_left_alone(needs_process: None) -> None:
-    """A group of that number in another session is somebody else's."""
-    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    processes.end_group(stranger.pid, os.getsid(0))
+    """A group of that number in another session belongs to an unrelated process."""
+    unrelated = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    processes.end_group(unrelated.pid, os.getsid(0))
     time.sleep(0.2)
-    assert stranger.poll() is None
-    stranger.kill()
-    stranger.wait()
+    assert unrelated.poll() is None
+    unrelated.kill()
+    unrelated.wait()

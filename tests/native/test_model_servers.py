@@ -65,7 +65,7 @@ def test_install_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     ],
 )
 def test_address(written: str, started: bool, expected: str) -> None:
-    """Clients find the stack's own judge where there is one, else one elsewhere; its own address is none."""
+    """Clients get the stack's own judge if it has one, else an external one; its own address is not external."""
     chosen = [JUDGE] if started else []
     urls = model_servers.urls(load(LLM_JUDGE_SERVER_URL=written), chosen)
     assert urls.get(JUDGE.url, "") == expected

@@ -37,7 +37,7 @@ model = "org/other"
 [judges.exact]
 model = "org/default"
 """
-ELSEWHERE = """
+EXTERNAL = """
 [judges.hosted]
 base_url = "https://judges.example"
 model = "large"
@@ -149,12 +149,12 @@ def test_gpus_are_handed_out_once(run: RunDir, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever scores has the key of a judge elsewhere as a file; another key, or another template, restarts it."""
+    """Every service that scores has an external judge's key as a file; a new key or template restarts the service."""
     template = run.path.parent / "wording/strict.txt"
     template.parent.mkdir()
     template.write_text("first")
     monkeypatch.setenv("HOSTED_KEY", KEY)
-    made, _ = described(run, ELSEWHERE)
+    made, _ = described(run, EXTERNAL)
     write(made, run)
     file = run.path / "secrets/judge_key_HOSTED_KEY"
     for name in ("rules", "worker"):
@@ -162,19 +162,19 @@ def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path for path in run.path.rglob("*") if path.is_file() and KEY in path.read_text()] == [file]
     template.write_text("second")
     monkeypatch.setenv("HOSTED_KEY", "another")
-    changes = {program.name: config.changes(program, run) for program in described(run, ELSEWHERE)[0].programs}
+    changes = {program.name: config.changes(program, run) for program in described(run, EXTERNAL)[0].programs}
     assert changes["rules"] == changes["worker"] == sorted([str(template), "HOSTED_KEY"])
 
 
 def test_where_a_key_stands(tmp_path: Path) -> None:
-    """A judge's key is found where whoever scores finds it: in its variable, in a file, or among the settings."""
+    """A judge's key is found where a service that scores finds it: in its variable, in a file, or in the settings."""
     (tmp_path / "key").write_text(f"{KEY}\n")
-    settings = load(REWARDSTACK_ROUTES=routes(tmp_path, ELSEWHERE.replace("template_path", "# ")))
+    settings = load(REWARDSTACK_ROUTES=routes(tmp_path, EXTERNAL.replace("template_path", "# ")))
     for environ in ({"HOSTED_KEY": KEY}, {"HOSTED_KEY_FILE": str(tmp_path / "key")}):
         assert named_judges.keys(settings, environ) == {"HOSTED_KEY": KEY}
     with pytest.raises(StackError, match="HOSTED_KEY is not a valid key"):
         named_judges.keys(settings, {"HOSTED_KEY": "a\nb"})
-    text = ELSEWHERE.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY")
+    text = EXTERNAL.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY")
     ours = load(REWARDSTACK_ROUTES=routes(tmp_path, text), EMBEDDING_SERVER_API_KEY=KEY)
     assert named_judges.keys(ours, {}) == {}
 
@@ -187,9 +187,9 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
         (table("a" * 64, "org/a", 1), "a judge that make up starts is named"),
         ("[judges.small]\nreplicas = 1", "judges.small: needs base_url, or model"),
         ("[judges.small", "routes.toml"),
-        (ELSEWHERE.replace("template_path", "# "), "judges.hosted.api_key_env: HOSTED_KEY is not set"),
+        (EXTERNAL.replace("template_path", "# "), "judges.hosted.api_key_env: HOSTED_KEY is not set"),
         (
-            ELSEWHERE.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY"),
+            EXTERNAL.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY"),
             "judges.hosted.api_key_env: EMBEDDING_SERVER_API_KEY is not set",
         ),
     ],

@@ -31,8 +31,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 
 @pytest.fixture
-def stranger(needs_process: None, tmp_path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A process of somebody else's, and the port at which it says that it is healthy."""
+def unrelated(needs_process: None, tmp_path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """The port at which an unrelated process says that it is healthy, and the process."""
     (tmp_path / "gateway").mkdir()
     (tmp_path / "gateway/health").write_text("ok")
     port = free_port()
@@ -45,10 +45,10 @@ def stranger(needs_process: None, tmp_path: Path) -> Iterator[tuple[int, subproc
 
 @pytest.fixture
 def gateway(
-    needs_stack: None, run: RunDir, stranger: tuple[int, subprocess.Popen[bytes]]
+    needs_stack: None, run: RunDir, unrelated: tuple[int, subprocess.Popen[bytes]]
 ) -> Iterator[tuple[RunDir, Running]]:
     """A gateway under supervisord, whose port was taken after it was chosen."""
-    described = stack.describe(load(REWARD_PORT=stranger[0]), run, stack.Runtime(packages.find()), [], None)
+    described = stack.describe(load(REWARD_PORT=unrelated[0]), run, stack.Runtime(packages.find()), [], None)
     described = replace(described, programs=[one for one in described.programs if one.name == "gateway"])
     described.secrets.write()
     template.write(described.files(run), run.path)
@@ -60,12 +60,12 @@ def gateway(
     supervisor.stop()
 
 
-def test_taken_while_it_starts(gateway: tuple[RunDir, Running], stranger: tuple[int, subprocess.Popen[bytes]]) -> None:
-    """A port that is lost between look and bind ends `up`, with its holder, though health is answered there.
+def test_taken_while_it_starts(gateway: tuple[RunDir, Running], unrelated: tuple[int, subprocess.Popen[bytes]]) -> None:
+    """A port that is lost between check and bind ends `up`, which names the owner, even if that answers as healthy.
 
-    Once the stranger is gone the gateway has its port, and is healthy.
+    Once the unrelated process is gone the gateway has its port, and is healthy.
     """
-    (run, running), (port, process) = gateway, stranger
+    (run, running), (port, process) = gateway, unrelated
     with pytest.raises(
         StartupTimeout, match=rf"REWARD_PORT: port {port} is taken by .*\(pid {process.pid}\)"
     ) as caught:
@@ -78,10 +78,10 @@ def test_taken_while_it_starts(gateway: tuple[RunDir, Running], stranger: tuple[
 
 
 @pytest.mark.usefixtures("needs_stack")
-def test_nothing_goes_on(run: RunDir, stranger: tuple[int, subprocess.Popen[bytes]]) -> None:
-    """A stack whose port somebody else has is stopped, for its workers would send that one keys and prompts."""
-    with pytest.raises(StartupTimeout, match=f"REWARD_PORT: port {stranger[0]} is taken by"):
-        start(load(REWARD_PORT=stranger[0]), run, stack.Runtime(packages.find()), [])
+def test_a_stack_without_its_port_is_stopped(run: RunDir, unrelated: tuple[int, subprocess.Popen[bytes]]) -> None:
+    """A stack whose port an unrelated process has is stopped: its workers would send that process keys and prompts."""
+    with pytest.raises(StartupTimeout, match=f"REWARD_PORT: port {unrelated[0]} is taken by"):
+        start(load(REWARD_PORT=unrelated[0]), run, stack.Runtime(packages.find()), [])
     assert Supervisor(run).members() == [] and run.load() is None
 
 
@@ -92,7 +92,7 @@ def running(port: int) -> Running:
 
 
 def test_whose(run: RunDir) -> None:
-    """A port is a service's own where its process group holds it, else a stranger's; nobody's where none listens."""
+    """A port is a service's own if its process group holds it, else an unrelated process's, or free if none listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = running(server.getsockname()[1])
         assert f"(pid {os.getpid()})" in health.port_conflict("gateway", run, here)

@@ -51,7 +51,7 @@ def test_taken(taken: int, name: str) -> None:
     assert f"{name}=" in message.splitlines()[-1]
 
 
-def test_all_at_once(taken: int) -> None:
+def test_every_taken_port_is_named(taken: int) -> None:
     """Every port that is taken is named, and one command starts the stack on ports that are free."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         second = other.getsockname()[1]

@@ -107,7 +107,7 @@ def test_round_trip(run: RunDir) -> None:
     ],
 )
 def test_a_setting_changes_what_it_concerns(run: RunDir, values: dict[str, object], expected: list[str]) -> None:
-    """Only those programs have another section, which name the setting; the gateway reads most of its files anew."""
+    """Only programs that name the setting have another section; the gateway reloads most of its files."""
     write(described(run, **SECRETS), run)
     before = digests(run)
     made = described(run, **{**SECRETS, **values})

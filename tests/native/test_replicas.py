@@ -52,7 +52,7 @@ def test_alive(scene: Scene, case: dict[str, str]) -> None:
 
 
 def test_listed(tmp_path: Path) -> None:
-    """A follower that is started anew leaves the gateway whom it has, until their heartbeats could have been seen."""
+    """A restarted watcher keeps the gateway's replicas until their heartbeats could have been seen."""
     scene = Scene(tmp_path)
     listed = Replicas(tmp_path, VARIABLE, scene.said.append, lambda: scene.now, listed=frozenset(ADDRESS))
     scene.beat()
@@ -84,7 +84,7 @@ def stale(*_: object) -> None:
 
 
 def test_moved(scene: Scene) -> None:
-    """A server that is started anew elsewhere under its name is followed at once."""
+    """A server that restarts at another address under its name is found there immediately."""
     scene.beat()
     scene.replicas.alive()
     scene.beat("http://127.0.0.1:8001")

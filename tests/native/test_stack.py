@@ -136,7 +136,7 @@ def test_killed_service_comes_back(stack: Tree, service: str) -> None:
 
 @pytest.mark.nightly
 def test_killed_supervisor(stack: Tree) -> None:
-    """`make up` ends what a killed supervisord left behind, and starts anew on the same ports."""
+    """`make up` ends what a killed supervisord left behind, and starts again on the same ports."""
     wait_until_healthy(stack)
     leader = int((stack.path / ".run/supervisord.pid").read_text())
     orphans = [process for process in working_in(stack) if process.pid != leader]
@@ -233,8 +233,8 @@ def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
     assert ("broken.py holds no reward function" in empty, empty.count("REWARD_FUNCTIONS: ")) == (True, 1), empty
 
 
-def test_two_at_once(stack: Tree) -> None:
-    """A second `make up` or `make down` beside one at work is refused rather than mixed with it."""
+def test_concurrent_commands_are_refused(stack: Tree) -> None:
+    """A second `make up` or `make down` is refused while another one runs."""
     with (stack.path / ".run/lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = stack.run("down")
@@ -274,8 +274,8 @@ def test_secrets(stack: Tree) -> None:
     assert done.stdout.strip() == f"redis://:sesame-three@localhost:{port}/0"
     with redis.Redis.from_url(done.stdout.strip()) as client:
         assert client.ping()
-    with redis.Redis(port=int(port)) as stranger, pytest.raises(redis.AuthenticationError):
-        stranger.ping()
+    with redis.Redis(port=int(port)) as keyless, pytest.raises(redis.AuthenticationError):
+        keyless.ping()
 
 
 @pytest.mark.nightly

@@ -33,8 +33,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 
 @pytest.fixture
-def asked_anew() -> Iterator[None]:
-    """nvidia-smi is asked once a process: what another test heard is forgotten, and so is what this one hears."""
+def fresh_nvidia_smi() -> Iterator[None]:
+    """nvidia-smi is asked once a process: clear its cached answer before and after the test."""
     machine._listed.cache_clear()
     yield
     machine._listed.cache_clear()
@@ -43,16 +43,16 @@ def asked_anew() -> Iterator[None]:
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"])
 def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> None:
     """What a user's Python is told of its modules is not told to the stack's own."""
-    tree, elsewhere = Tree(tmp_path / "tree"), tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "argparse.py").write_text("raise RuntimeError('another module')\n")
-    (elsewhere / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
-    tree.environment[name] = str(elsewhere)
+    tree, other = Tree(tmp_path / "tree"), tmp_path / "other"
+    other.mkdir()
+    (other / "argparse.py").write_text("raise RuntimeError('another module')\n")
+    (other / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
+    tree.environment[name] = str(other)
     done = make(tree, "preflight")
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.usefixtures("needs_process", "asked_anew")
+@pytest.mark.usefixtures("needs_process", "fresh_nvidia_smi")
 def test_a_driver_that_hangs(
     program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,7 +126,7 @@ def test_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 def test_rotation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
-    """A large log is moved aside, or lost where the disk is full, while its writer goes on; a small one stays."""
+    """A large log is rotated, or lost if the disk is full, while its writer keeps writing; a small one stays."""
     run = RunDir(str(tmp_path))
     run.make()
     monkeypatch.setattr(watch, "LOG_BYTES", 10)

@@ -87,7 +87,7 @@ def loaded(stack: Stack) -> None:
 
 
 def judge_down(stack: Stack) -> None:
-    """The judge hangs up on whoever asks."""
+    """The judge closes every connection."""
     stack.judge.kill()
     stack.load(2, seed=2)
 
@@ -295,8 +295,8 @@ def test_the_later_of_two_samples_is_explained(browser: Browser, stack: Stack) -
     first, second = ({"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": "7"} for at in (6, 7))
     browser.run(SLOW_FIRST, "/v1/explain")
 
-    at_once = "at('sample').value = arguments[0]; explain(); at('sample').value = arguments[1]; return explain()"
-    browser.run(at_once, json.dumps(first), json.dumps(second))
+    two_in_a_row = "at('sample').value = arguments[0]; explain(); at('sample').value = arguments[1]; return explain()"
+    browser.run(two_in_a_row, json.dumps(first), json.dumps(second))
     browser.run("return window.slow")
 
     assert browser.run("return at('explained-title').textContent") == "ok: 1"

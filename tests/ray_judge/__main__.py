@@ -31,7 +31,7 @@ ALSO = "import site; site.addsitedir({!r})\n"
 def main() -> int:
     """Runs the tests; gives the exit status."""
     parser = argparse.ArgumentParser("make ray", description=__doc__.partition("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="without vLLM, whose engines are pretended")
+    parser.add_argument("--smoke", action="store_true", help="without vLLM, with fake engines")
     smoke = parser.parse_args().smoke
     return exit_status(partial(_run, smoke=smoke))
 

@@ -16,7 +16,7 @@ SLOW = "SLOW"
 """A prompt that holds this is answered late."""
 SLOW_SECONDS = 3.0
 RESTART_SECONDS = 6.0
-"""That an engine takes for its weights when it is started anew."""
+"""That a restarted engine takes to load its weights."""
 
 
 def reward_of(prompt: str) -> float:

@@ -1,4 +1,4 @@
-"""The judge in a real Ray cluster, with engines that pretend: what is lost, where engines are placed, what is left.
+"""The judge in a real Ray cluster, with fake engines: what is lost, where engines are placed, what is left.
 
 `make ray` runs this file, which `make test` does not collect: it needs Ray.
 """
@@ -38,7 +38,7 @@ pytestmark = [
 MESSAGES = [{"role": "user", "content": "Is it 42?"}]
 GPUS = 4
 PAGE = "docs/ray.md"
-PRETENDED = """
+FAKE_ENGINES = """
 import functools, sys
 import rewardstack.ray_judge as judges
 from tests.ray_judge.fake_engine import FakeEngine
@@ -106,8 +106,8 @@ def test_calls(cluster: dict[str, str]) -> None:
 
 def test_client_of_another_job(cluster: dict[str, str], home: Path) -> None:
     """A process of another job and namespace finds it by its name, and scores what this one would."""
-    variables = {**cluster, "LLM_JUDGE_RAY_ACTOR": f"elsewhere/{NAME}"}
-    with service(namespace="elsewhere"):
+    variables = {**cluster, "LLM_JUDGE_RAY_ACTOR": f"another/{NAME}"}
+    with service(namespace="another"):
         done = subprocess.run(
             [sys.executable, "-c", TRAINER],
             env=environment(variables, home),
@@ -235,7 +235,7 @@ def test_page(cluster: dict[str, str], home: Path) -> None:
     script, trainer = block(PAGE, "python", "import ray"), block(PAGE, "python", "from rewardstack import")
     [(name, actor)] = re.findall(r"export (\w+)=(\S+)", block(PAGE, "bash", "export"))
     beside = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {trainer + 'print(score)'!r}], check=True)"
-    program = "\n".join((PRETENDED, script, "sys.stdout.flush()", beside))
+    program = "\n".join((FAKE_ENGINES, script, "sys.stdout.flush()", beside))
     variables = environment({**cluster, name: actor}, home)
     done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def verdict(body: dict[str, Any]) -> Answer:
 
 
 @pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+def fake_ray(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
     """A module `ray` as far as the transport asks it, and an environment that names the actor."""
     ray = types.ModuleType("ray")
     ray.__spec__ = ModuleSpec("ray", None)
@@ -140,7 +140,7 @@ def test_busy(monkeypatch: pytest.MonkeyPatch, status: int, says: str) -> None:
 
 
 def test_lost_actor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the actor is lost its name is looked up anew, once for all samples, and the one that is found is asked."""
+    """If the actor is lost, its name is looked up again, once for all samples, and the actor found is asked."""
     found, looked_up = Actor(verdict), []
 
     def find(*named: str) -> Actor:

@@ -42,7 +42,7 @@ def test_cache(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cache_that_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the cache everything is scored, anew."""
+    """Without the cache everything is scored again."""
     cache = start("cache")
     monkeypatch.setenv("REWARD_CACHE_URL", cache.url)
     monkeypatch.setenv("REWARD_CACHE_ITEMS", "0")

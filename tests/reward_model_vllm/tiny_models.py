@@ -38,7 +38,7 @@ def main(source: str, target: str) -> None:
 
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(source)
-    # Heads of 32: smaller ones end vLLM's engine on a processor.
+    # Heads of 32: smaller ones crash vLLM's engine on the CPU.
     shape: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "hidden_size": 128,

@@ -121,7 +121,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Iterator[RewardServer]:
-    """An open server with two workers, functions of one's own and a data set."""
+    """An open server with two workers, custom functions and a data set."""
     with running(
         tmp_path_factory.mktemp("server"),
         *("--workers", "2", "--dataset", str(dataset)),

@@ -1,7 +1,7 @@
 """Fuzzes every endpoint of a reward server: `python -m tests.rules.fuzz --requests 10000`.
 
 Half of the requests are made from its own OpenAPI document, which half of those keep to and half break; none may be
-answered by 500, nor otherwise than the document says. The others are hostile in ways that no document has (`siege`):
+answered by 500, nor otherwise than the document says. The others are hostile in ways that no document has (`stress`):
 deep, long, cut off, slow, compressed. Starts a server, a queue and a worker of its own; prints how many requests each
 endpoint and each kind had, and how they were answered.
 """
@@ -25,7 +25,7 @@ from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi import checks
 
 from tests.jobs.conftest import site
-from tests.support.hostile.siege import Siege
+from tests.support.hostile.stress import StressTest
 
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 CHECKS: list[CheckFunction] = [
@@ -101,9 +101,9 @@ def main() -> None:
         here.add_worker()
         fuzzer = Fuzzer(here.server.url, options.seed)
         fuzzer.run(half)
-        siege = Siege(here.server.url, options.seed, here.server.processes)
-        siege.run(half)
-    counts = fuzzer.counts + siege.counts
+        stress = StressTest(here.server.url, options.seed, here.server.processes)
+        stress.run(half)
+    counts = fuzzer.counts + stress.counts
     for (operation, status), count in sorted(counts.items()):
         print(f"{operation:28} {status or 'closed':>6} {count:6}")
     print(f"{counts.total()} requests, no 500")

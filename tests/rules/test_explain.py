@@ -102,7 +102,7 @@ def test_gsm8k(server: RewardServer) -> None:
 
 
 def test_where_a_function_runs(server: RewardServer) -> None:
-    """One's own function is told to have run in an isolated process, with its reason and its parts."""
+    """The explanation says that a custom function ran in an isolated process, with its reason and its parts."""
     reply = explain(server, {"data_source": "rule_remote_concise", "solution_str": "x", "ground_truth": "x"})
     assert facts(reply, "function") == {"ran": "in an isolated process"}
 

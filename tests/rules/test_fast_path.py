@@ -211,7 +211,7 @@ async def test_slow_among_others(isolation: Isolation) -> None:
 
 
 async def test_caller_gives_up(isolation: Isolation) -> None:
-    """What is not done when the caller's patience ends has failed, the rest is scored, and nothing goes on."""
+    """At the caller's timeout unfinished samples have failed, the rest is scored, and nothing keeps running."""
     isolation.timeout = 60.0
 
     scores = await answers(verifier("math", isolation), [SLOW, *ORDINARY], limit=2)

@@ -1,4 +1,4 @@
-"""Fuzzing in the small; `python -m tests.rules.fuzz --requests 10000` is the same at length."""
+"""A smoke test of fuzzing; `python -m tests.rules.fuzz --requests 10000` does the same at length."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def test_metrics_over_all_workers(start: Start) -> None:
     assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 21
 
 
-def test_stop_under_way(start: Start, tmp_path: Path) -> None:
-    """SIGTERM lets a request under way end, and nothing is left of the server."""
+def test_stop_with_a_request_in_flight(start: Start, tmp_path: Path) -> None:
+    """After SIGTERM a request in flight is answered, and nothing is left of the server."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
@@ -95,11 +95,11 @@ def test_stop_under_way(start: Start, tmp_path: Path) -> None:
     left = [*temporary.iterdir()]
 
     with ThreadPoolExecutor() as pool:
-        under_way = pool.submit(server.score, MINE)
+        in_flight = pool.submit(server.score, MINE)
         eventually(begun.exists)
         server.stop()
 
-    assert under_way.result()[0]["value"] == 1.0
+    assert in_flight.result()[0]["value"] == 1.0
     assert len(left) == 2  # isolated processes of both kinds
     eventually(lambda: not any(temporary.iterdir()))
 

@@ -55,7 +55,7 @@ def test_submit_and_result(server: RewardServer, table: Table) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_result_at_any_process(server: RewardServer, guarded: RewardServer, method: str) -> None:
-    """Whoever is asked for a result knows it: every worker, another server, and more than once."""
+    """Every worker, and another server, can return a result, more than once."""
     case = CASES["roll"][0]
     ident = server.post(case["path"], case["body"]).json()["reward_request_id"]
 

@@ -1,4 +1,4 @@
-"""Questions on their way to isolated processes: each is decided once for all who ask it, and none spoils another."""
+"""Questions to isolated processes: each is decided once for all who ask it, and none breaks another."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def test_raised(spoils: Callable[[], Mapping[str, Any]], message: str) -> 
 
 
 async def test_nothing_runs_for_nobody() -> None:
-    """A run ends when the deadline of the last who waits for it has passed; another's question goes on."""
+    """A run ends at the deadline of the last caller that waits for it; another caller's question keeps running."""
     decider = Decider()
     scorer = verifier(decider)
     gone, stays = (

@@ -1,4 +1,4 @@
-"""Large and broken bodies: whoever sends one comes to read why it was refused."""
+"""Large and broken bodies: the client can always read why its request was refused."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_broken_chunks(limited: RewardServer, body: bytes) -> None:
 
 
 def test_cut_body(limited: RewardServer) -> None:
-    """A body shorter than it said is 400, and the server goes on."""
+    """A body that is shorter than its declared length is 400, and the server keeps serving."""
     head = HEAD.format(
         path="/v1/score",
         kind="application/json",

@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_own_function(file: Path) -> None:
-    """A function of one's own is known beside the built-in ones, and isolated."""
+    """A custom function is registered beside the built-in ones, and isolated."""
     registry = load_registry([file])
 
     assert (registry.get("mine").isolated, "gsm8k" in registry) == (True, True)
@@ -57,7 +57,7 @@ def test_one_name_for_two(file: Path, tmp_path: Path) -> None:
 
 
 def test_name_of_a_built_in_rule(tmp_path: Path) -> None:
-    """A function of one's own cannot take a built-in rule's name."""
+    """A custom function cannot take a built-in rule's name."""
     path = tmp_path / "mine.py"
     path.write_text(HEADER + FUNCTION.format(name="math", value=1))
 

@@ -130,7 +130,7 @@ def test_another_server_finds_the_rest(
 ) -> None:
     """What took algebra, a process of its own, a judge or an embedding is found by a server that did not score it.
 
-    The first stops as soon as it has answered: what was on its way is written before it ends.
+    The first stops as soon as it has answered: pending writes are done before it ends.
     """
     before = commands(redis)
     with running(tmp_path, "--workers", "1", **variables) as first:

@@ -121,7 +121,7 @@ def test_long_responses_are_not_measured() -> None:
     ids=["nested", "long", "digits", "fences"],
 )
 def test_json_beyond_bounds(response: str, value: float) -> None:
-    """JSON that is too deep or too long is worth 0, and its schema is not asked."""
+    """JSON that is too deep or too long scores 0 without a look at its schema."""
     assert json_schema(response, schema={}).value == value
 
 

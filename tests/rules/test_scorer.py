@@ -87,7 +87,7 @@ async def test_nothing_runs_for_nobody(registry: Registry, isolated: IsolationCl
 
 
 async def test_response_without_bound(registry: Registry, isolated: IsolationClient) -> None:
-    """A response beyond the bound is worth 0 for an isolated rule, by a bound and not by a clock."""
+    """An isolated rule scores 0 for a response beyond the bound on its length, whatever the time it would take."""
     hang = rule(registry, "hang", isolated)
 
     [fits] = await hang.score([LocalSample(Item("x" * MAX_ISOLATED))], context())

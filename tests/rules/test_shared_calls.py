@@ -1,4 +1,4 @@
-"""Calls that several callers share, on a server that heeds the deadline it is told."""
+"""Calls that several callers share, on a server that honors the deadline of the request."""
 
 from __future__ import annotations
 

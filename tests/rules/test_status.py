@@ -92,13 +92,13 @@ def test_keys(guarded: RewardServer, path: str) -> None:
 
 
 def test_browsers_are_asked_for_a_password(guarded: RewardServer) -> None:
-    """Only the page has a browser ask: elsewhere a program reads the refusal."""
+    """Only the page makes a browser ask for a password: other routes are for programs, which read the refusal."""
     assert guarded.get("/").headers["WWW-Authenticate"].startswith('Basic realm="rewardstack')
     assert guarded.get("/v1/status").headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_policy(server: RewardServer) -> None:
-    """The page's own script and style may be used, by their hashes, and no others, inline or from elsewhere."""
+    """The policy allows the page's own script and style, by their hashes, and no others, inline or external."""
     reply = server.get("/")
     policy = dict(part.strip().partition(" ")[::2] for part in reply.headers["Content-Security-Policy"].split(";"))
     hashes = {

@@ -70,8 +70,8 @@ def test_an_own_hour_is_taken_up_when_redis_comes(
     eventually(lambda: ok(7) in one.replicas()[0].series.increases(minute + 2), seconds=20)
 
 
-def test_many_servers_are_read_at_once(redis: Redis) -> None:
-    """However many servers there are, a report asks the Redis twice."""
+def test_many_servers_are_read_in_two_queries(redis: Redis) -> None:
+    """A report queries Redis twice, however many servers there are."""
     others(redis, 30)
     one = Recorder("here:6000", "", redis.url)
     link: Any = redis_client.Redis.from_url(redis.url)

@@ -49,8 +49,8 @@ def test_minutes() -> None:
     assert counts(series, 107)[-2:] == [20, 0]
 
 
-def test_counts_that_began_anew() -> None:
-    """A server that was restarted counts from 0: what it counted since is what the minute brought."""
+def test_counts_after_a_restart() -> None:
+    """A restarted server counts from 0: the minute's count is what it counted since."""
     series = Series(60 * 101)
     for minute, count in ((100, 50), (101, 60), (102, 3)):
         series.put(minute, ok(count))
@@ -196,7 +196,7 @@ def test_one_that_ends_in_order_is_not_missed(replica: Start) -> None:
 
 
 def test_a_restart_keeps_the_hour(redis: Redis, replica: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is started again at the same address goes on with its last hour."""
+    """A server that restarts at the same address keeps its last hour."""
     server = replica()
     server.score(*[RIGHT] * 5)
     ring = redis_client.Redis.from_url(redis.url)
@@ -240,7 +240,8 @@ def test_planted_numbers(redis: Redis, replica: Start) -> None:
         row = b'["%s","planted","ok",%s]' % (ITEMS.encode(), value)
         link.hset(f"{PREFIX}:of:{name}", str((minute - next(fields)) % KEPT), b"[%d,[%s]]" % (minute, row))
     link.hset(f"{PREFIX}:of:{name}", str((minute + 1) % KEPT), b"[1e999,[]]")
-    link.zadd(REPLICAS, {name: time.time(), f"silent 127.0.0.1:2 {time.time():.3f}": "-inf"})
+    silent = {f"silent 127.0.0.1:{number} {time.time():.3f}": end for number, end in ((2, "-inf"), (3, "+inf"))}
+    link.zadd(REPLICAS, {name: time.time(), **silent})
 
     assert samples(told(server)) == 1
     text = server.get("/v1/status").text

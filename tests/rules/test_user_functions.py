@@ -1,4 +1,4 @@
-"""Reward functions of one's own behind a real server: the examples, and such as misbehave."""
+"""Custom reward functions behind a real server: the examples, and some that misbehave."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LINES = {
 
 
 def sample(name: str, response: str = "fine", reference: Any = None, **extra: Any) -> dict[str, Any]:
-    """A sample for one's own function `name`."""
+    """A sample for the custom function `name`."""
     source = f"rule_remote_{name}"
     return {"data_source": source, "solution_str": response, "ground_truth": reference, "extra_info": extra}
 
@@ -174,7 +174,7 @@ def test_data_source_of_a_route(
 
 
 def test_failures_are_not_cached(server: RewardServer) -> None:
-    """A sample that failed is tried anew when it comes again."""
+    """A sample that failed is scored again when it comes again."""
     replies = [server.score(sample("leaves", "now"))[0] for _ in range(4)]
 
     assert {("failed", False)} == {(one["status"], one["cached"]) for one in replies}
@@ -202,7 +202,7 @@ def test_slow_samples_hold_up_no_others(server: RewardServer) -> None:
 
 
 def test_reward_types(server: RewardServer) -> None:
-    """The list of reward types tells what one's own functions need."""
+    """The list of reward types says what custom functions need."""
     types = server.get("/v1/reward_types").json()["reward_types"]
 
     about = {name: [types[name][key] for key in ("needs_reference", "fields", "range")] for name in types}

@@ -123,7 +123,7 @@ def test_interrupted(fake: Fake) -> None:
 def test_variables_of_another_folder(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that make a user's pip install into another folder do not reach the stack's."""
     for name in venv.REDIRECTIONS:
-        monkeypatch.setenv(name, "/elsewhere")
+        monkeypatch.setenv(name, "/another/folder")
     environment = fake(failing=("bootstrap",))
     venv.install(environment, "anything")
     assert log(environment) == ["bootstrap PIP_USER=0", "pip PIP_USER=0"]

@@ -73,7 +73,7 @@ def test_unknown(tmp_path: Path) -> None:
         load(tmp_path, f"{SHIPPED}REWARD_PROT=7000\n")
 
 
-def test_make_up_stops_at_once(copy: Copy) -> None:
+def test_make_up_refuses_a_malformed_variable(copy: Copy) -> None:
     """`make up` ends with the name of the malformed variable, before it starts anything."""
     assert copy.python("-m", "services.up", "up", REWARD_PORT="six") == (
         1,

@@ -7,7 +7,7 @@ folder=$1
 mkdir -p /run/munge /var/lib/cluster /etc/slurm
 chown munge: /run/munge
 cp "$folder/slurm.conf" /etc/slurm/slurm.conf
-useradd -m stranger
+useradd -m other
 su munge -s /bin/sh -c munged
 slurmctld -D >"$folder/slurmctld.log" 2>&1 &
 sed -n 's/^NodeName=\([a-z0-9]*\) .*/\1/p' "$folder/slurm.conf" | while read -r node; do

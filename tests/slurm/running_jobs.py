@@ -1,4 +1,4 @@
-"""Jobs of Slurm as docs/hpc.md has them submitted, on a cluster of logical nodes with a judge that only pretends.
+"""Jobs of Slurm as docs/hpc.md has them submitted, on a cluster of logical nodes with a fake judge.
 
 `make slurm` runs this file, which `make test` does not collect: it takes a quarter of an hour.
 """
@@ -110,7 +110,7 @@ def _key(cluster: Cluster, job: int) -> str:
 
 
 def test_training_is_requeued(clean: Cluster) -> None:
-    """A training that is requeued runs anew, on all its nodes, and ends well."""
+    """A training that is requeued runs again, on all its nodes, and succeeds."""
     job = clean.submit("train_with_rewards", *TRAINER.split(), "again", TRAINER_NODES="2")
     eventually(lambda: clean.said(job).count("trainer on") == 2, lambda: clean.said(job), JOB_SECONDS)
     clean.run(f"scontrol requeue {job}")
@@ -193,7 +193,7 @@ def sample(number: int) -> dict[str, object]:
     }
 
 
-def test_stranger(clean: Cluster) -> None:
+def test_another_user(clean: Cluster) -> None:
     """Another user of the nodes, without the key, gets nothing but health, and can look into no folder."""
     pool = Pool(clean)
     told = [pool.endpoints, *map(pool.file, pool.replicas)]
@@ -202,10 +202,10 @@ def test_stranger(clean: Cluster) -> None:
     paths = ("/health", "/v1/models", "/v1/reward_types", "/tokenize", "/version", "/openapi.json")
     ask = "curl --silent --output /dev/null --write-out '%{http_code}'"
     for url in urls:
-        served = {path for path in paths if clean.run(f"{ask} {url}{path}", user="stranger") == "200"}
+        served = {path for path in paths if clean.run(f"{ask} {url}{path}", user="other") == "200"}
         assert served == {"/health"}, url
     for folder in (f"/tmp/rewardstack-{pool.job}.0-*", str(clean.jobs), str(pool.endpoints), str(pool.folder / "key")):
-        said = clean.run(f"ls {folder}/ || cat {folder}", user="stranger", check=False)
+        said = clean.run(f"ls {folder}/ || cat {folder}", user="other", check=False)
         assert said.count("Permission denied") == 2 and "API_KEY" not in said, said
 
 

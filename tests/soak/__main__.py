@@ -1,12 +1,11 @@
 """`make soak`: a native stack of its own for an hour under load, hostile requests and faults, which must not grow.
 
 In rounds of five minutes trainers score steadily (mathematics in batches and one by one, and a judge that says the
-same to all), jobs are submitted and read to the end, hostile requests of every kind come in, and faults are made by
-turns. Each round ends with a burst of hostile requests, after which every process, also one that is young, holds what
+same to all), jobs are submitted and read to the end, hostile requests of every kind come in, and faults are made in
+turn. Each round ends with a burst of hostile requests, after which every process, also one that is young, holds what
 its largest requests have needed; then with all at rest and the services measured. What they take at the end is compared
 with what they took after the first round. Exits with 1 if memory, open files or processes are more than a tenth off, a
-sample was lost, failed or had another score than it is worth, or a request was answered badly, but for faults that
-excuse it.
+sample was lost, failed or had a wrong score, or a request was answered badly, except during faults that excuse it.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ SINGLE = 2000
 
 
 class Size(NamedTuple):
-    """How long all goes on.
+    """How long everything lasts.
 
     Args:
         rounds: of all faults.
         seconds: of a round's faults, at least.
         burst: seconds of hostile requests alone, at the end of a round.
-        after: seconds that a phase goes on at least after its fault.
+        after: seconds that a phase lasts at least after its fault.
         stopped: seconds for which a process is stopped, where nothing replaces it before.
         memory: whether it is held to its bound: within minutes it only shows how caches fill.
     """
@@ -93,7 +92,7 @@ def soak(stack: SoakStack, size: Size) -> Iterator[str]:
     """What must not be, in words; prints the counts.
 
     Args:
-        stack: that is well.
+        stack: a healthy one.
         size: how long.
     """
     hostile, jobs = Hostile(stack.url), Jobs(stack.url)

@@ -1,4 +1,4 @@
-"""What goes on beside the trainers: hostile requests, one after the other, and jobs."""
+"""The background load beside the trainers: hostile requests, one after the other, and jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOGETHER = 16
 JOB_ITEMS = 300
 JOB_PAUSE = 2.0
 """Seconds between two jobs."""
-JOB_PATIENCE = "120"
+JOB_TIMEOUT = "120"
 """Seconds for which a job's sender waits for a gateway or a queue that is away."""
 POLL = 0.5
 JOB_SECONDS = 300.0
@@ -68,7 +68,7 @@ class Hostile:
         self._complaints: list[tuple[float, float, str]] = []
 
     def work(self, stop: threading.Event) -> None:
-        """Goes on until it is told to end."""
+        """Sends requests until `stop` is set."""
         while not stop.wait(PAUSE):
             self._send(*next(self._next))
 
@@ -77,7 +77,7 @@ class Hostile:
         requests is there.
 
         Args:
-            seconds: that it goes on.
+            seconds: that it lasts.
         """
         end, requests = time.monotonic() + seconds, zip(cycle(KINDS), count())
         with ThreadPoolExecutor(TOGETHER) as pool:
@@ -123,7 +123,7 @@ class Jobs:
     def __init__(self, url: str) -> None:
         self.faults: list[str] = []
         self.samples = 0
-        self._settings = Settings.from_env({"REWARD_SERVER_URL": url, "REWARD_SERVER_TIMEOUT": JOB_PATIENCE})
+        self._settings = Settings.from_env({"REWARD_SERVER_URL": url, "REWARD_SERVER_TIMEOUT": JOB_TIMEOUT})
         self._seeds = count(1000)
 
     def work(self, stop: threading.Event) -> None:

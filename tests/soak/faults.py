@@ -21,12 +21,12 @@ QUIET = "nothing"
 
 
 def plan(stack: SoakStack, seconds: float, stopped: float) -> list[Disturbance]:
-    """All faults, by turns. What hangs may cost samples that wait for it.
+    """All faults, in turn. A process that hangs may cost samples that wait for it.
 
     Args:
         stack: that suffers them.
         seconds: of the whole.
-        stopped: seconds after which what was stopped goes on, where nothing has replaced it before.
+        stopped: seconds after which a stopped process is resumed, unless something has replaced it before.
     """
 
     kill, halt, restart = partial(_kill, stack), partial(_halt, stack, stopped), partial(_restart, stack)
@@ -55,7 +55,7 @@ def _kill(stack: SoakStack, find: Find) -> None:
 
 
 def _halt(stack: SoakStack, seconds: float, find: Find) -> None:
-    """Stops a process; it goes on after a time, unless something has ended it."""
+    """Stops a process and resumes it after a time, unless something has ended it."""
     victim = find()
     victim.suspend()
     psutil.wait_procs([victim], seconds)

@@ -52,10 +52,10 @@ class SoakStack:
         self.supervisor = Supervisor(RunDir(str(self._tree.path / ".run")))
 
     def start(self) -> None:
-        """Starts it; returns when it is well.
+        """Starts it; returns when it is healthy.
 
         Raises:
-            RuntimeError: it does not become well; with what `make up` said.
+            RuntimeError: it does not become healthy; with the output of `make up`.
         """
         done = self._tree.run("up")
         if done.returncode != 0:
@@ -110,9 +110,9 @@ class SoakStack:
 
     def recover(self) -> None:
         """Returns when every service runs, and a sample that needs a verifier is scored."""
-        eventually(self._is_well)
+        eventually(self._is_healthy)
 
-    def _is_well(self) -> bool:
+    def _is_healthy(self) -> bool:
         states = self.supervisor.states()
         if not states or any(state.state != "RUNNING" for state in states):
             return False
@@ -148,7 +148,7 @@ def _is(module: str, process: psutil.Process) -> bool:
 
 @contextmanager
 def running(folder: Path) -> Iterator[SoakStack]:
-    """A stack that is well and has a judge, which says the same to all; gone afterwards.
+    """A healthy stack with a judge that gives every sample the same verdict; removed afterwards.
 
     Args:
         folder: for files.

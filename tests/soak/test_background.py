@@ -1,4 +1,4 @@
-"""What goes on beside the trainers."""
+"""The background load beside the trainers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_bad_answers(name: str, wrong: bool) -> None:
 
 
 def test_what_fails_meanwhile_is_raised() -> None:
-    """What goes on beside does not fail unseen."""
+    """A failure of the background load is raised."""
 
     def fail(_: threading.Event) -> None:
         raise ValueError("seen")

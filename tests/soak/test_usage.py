@@ -24,7 +24,7 @@ BEFORE = {"rules": Usage(3, 60, 120 * MIB), "cache": Usage(1, 8, 3 * MIB), "all"
         ("all", Usage(24, 230, 659 * MIB), True, []),
         ("all", Usage(26, 230, 661 * MIB), True, ["600 MiB became 661 MiB"]),
         ("all", Usage(27, 230, 600 * MIB), True, ["24 processes became 27"]),
-        ("strangers", Usage(1, 3, MIB), True, ["0 processes became 1"]),
+        ("unrelated processes", Usage(1, 3, MIB), True, ["0 processes became 1"]),
     ],
 )
 def test_faults(name: str, after: Usage, memory: bool, expected: list[str]) -> None:

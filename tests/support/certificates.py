@@ -23,7 +23,7 @@ def certificate(folder: Path, name: str = "localhost", authority: Certificate | 
     """A certificate for a name, valid for a day.
 
     Args:
-        folder: that it is written to; what is there of this name is written anew.
+        folder: that it is written to; a certificate of this name in it is overwritten.
         name: that it is for.
         authority: that signs it; None for itself.
     """

@@ -153,7 +153,7 @@ class ComposeStack:
 
 @contextmanager
 def running(profiles: Sequence[str] = MODELS, **settings: str) -> Iterator[ComposeStack]:
-    """A stack that is well, and gone afterwards.
+    """A healthy stack, which is removed afterwards.
 
     Args:
         profiles: of the services that load a model.

@@ -21,10 +21,10 @@ class Dribble:
 
     Args:
         address: host and port of the server.
-        heads: what they begin with, by turns.
+        heads: what they begin with, in turn.
         clients: how many there are.
         pause: seconds between two bytes.
-        reads: whether they read what they are answered; those who do not make no connection anew.
+        reads: whether they read the answers; those who do not never reconnect.
     """
 
     def __init__(

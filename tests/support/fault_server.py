@@ -1,8 +1,8 @@
 """A reward server's interface with faults on demand, for what a real one cannot be made to do.
 
 `python fault_server.py [PORT]` prints its port. `POST /_set {"mode": …, "delay": seconds}` changes how it scores,
-`GET /_stats` tells what it was asked. Every response is worth its length in characters; `said` are fields of its score
-that are otherwise.
+`GET /_stats` tells what it was asked. Every response scores its length in characters; `said` are fields of its score
+that differ.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from aiohttp import web
 
 from tests.support.serving import run
 
-STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "at_once": 0, "fingerprint": uuid.uuid4().hex}
+STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "concurrent": 0, "fingerprint": uuid.uuid4().hex}
 COUNTS: collections.Counter[str] = collections.Counter()
 SEEN: collections.Counter[str] = collections.Counter()
 
 
 async def score(request: web.Request) -> web.StreamResponse:
-    STATE["at_once"] += 1
-    COUNTS["most_at_once"] = max(COUNTS["most_at_once"], STATE["at_once"])
+    STATE["concurrent"] += 1
+    COUNTS["max_concurrent"] = max(COUNTS["max_concurrent"], STATE["concurrent"])
     try:
         return await answer(request)
     finally:
-        STATE["at_once"] -= 1
+        STATE["concurrent"] -= 1
 
 
 async def answer(request: web.Request) -> web.StreamResponse:

@@ -56,7 +56,7 @@ class Served:
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on."""
+        """It continues."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:

@@ -66,15 +66,15 @@ class VllmServer:
             )
 
     def wait(self) -> None:
-        """Returns when it is well; raises RuntimeError with its last words when it ended or takes too long."""
+        """Returns when it is healthy; raises RuntimeError with its last output when it ended or takes too long."""
         end = time.monotonic() + START_SECONDS
-        while not self._is_well():
+        while not self._is_healthy():
             if self._process.poll() is not None or time.monotonic() > end:
                 said = self._log.read_text(errors="replace")[-3000:]
                 raise RuntimeError(f"vLLM did not start:\n{said}")
             time.sleep(0.2)
 
-    def _is_well(self) -> bool:
+    def _is_healthy(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=5):
                 return True
@@ -86,7 +86,7 @@ class VllmServer:
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on."""
+        """It continues."""
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
@@ -121,7 +121,7 @@ def small_model() -> Model:
 
 @contextmanager
 def running(log: Path, *flags: str, model: Model | None = None, **environment: str) -> Iterator[VllmServer]:
-    """A server that is well, and gone afterwards.
+    """A healthy server, which is stopped afterwards.
 
     Args:
         log: file for what it says.

@@ -1,4 +1,4 @@
-"""Waits until something holds: with patience, for a machine that is busy with other things is no fault of the code."""
+"""Waits until something holds, with a long timeout: on a busy machine even correct code is slow."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ HERE = Path(__file__).parent
 POOLING = ROOT / "tests/client/reward_model/fake_pooling.py"
 TINY = ROOT / "tests/reward_model_vllm/tiny_models.py"
 ENVIRONMENTS = ROOT / ".trainers"
-PRETENDED_SECONDS = 0.05
-"""That the judge takes which only pretends."""
+FAKE_JUDGE_SECONDS = 0.05
+"""That the fake judge takes for a verdict."""
 ALSO = "import site; site.addsitedir({!r})\n"
 
 
@@ -68,7 +68,7 @@ class Trainer(NamedTuple):
 def main() -> int:
     """Runs the tests; gives the exit status."""
     parser = argparse.ArgumentParser("make trainers", description=__doc__.partition("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="those that CI runs, with a judge that pretends")
+    parser.add_argument("--smoke", action="store_true", help="those that CI runs, with a fake judge")
     parser.add_argument("--newest", action="store_true", help="the newest of each package, instead of the pinned one")
     parser.add_argument("names", nargs="*", help="of trainers; all, if none is given")
     arguments = parser.parse_args()
@@ -98,7 +98,7 @@ def _services(folder: Path, *, smoke: bool) -> Iterator[dict[str, str]]:
     """The variables that say where a reward server and a judge are, which both run."""
     with ExitStack() as stack:
         if smoke:
-            url, _ = stack.enter_context(slow_judge(PRETENDED_SECONDS))
+            url, _ = stack.enter_context(slow_judge(FAKE_JUDGE_SECONDS))
             model = FaultServer(script=POOLING)
             stack.callback(model.kill)
             model_url = model.url

@@ -32,7 +32,7 @@ from tests.trainers.conftest import Report
 EXAMPLE = ROOT / "examples/nemo_gym"
 ROWS = [json.loads(line) for line in (EXAMPLE / "tasks.jsonl").read_text().splitlines()]
 REPLIES = [("#### 35", 1.0), (r"It is \boxed{0.125}.", 1.0), (r"It is \boxed{144}.", 0.0)]
-"""To the rows, and what each is worth."""
+"""To the rows, and the score of each."""
 POLICY = {"policy_model": {"responses_api_models": {"openai_model": {"entrypoint": "app.py"}}}}
 
 
@@ -77,7 +77,7 @@ def body_of(row: dict[str, Any], reply: str) -> dict[str, Any]:
 
 
 def test_verify(client: ServerClient, report: Report) -> None:
-    """A session begins, and every reply is worth what it should be."""
+    """A session begins, and every reply has the right score."""
     assert asked(client, "/seed_session", ROWS[0]) == {}
     replies = [
         BaseVerifyResponse.model_validate(asked(client, "/verify", body_of(row, reply)))

@@ -146,7 +146,7 @@ def test_outage(
     monkeypatch.setenv("REWARD_SERVER_URL", url)
     monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "2")
     monkeypatch.setenv("REWARD_TYPE", "gsm8k")
-    monkeypatch.setattr("asyncio.sleep", _at_once)
+    monkeypatch.setattr("asyncio.sleep", _brief_sleep)
     [output] = rollouts(executor(f"{url}/get_reward" if by == "HTTP" else rewards.__file__), [RIGHT + "?"])
     assert (output["reward"], output["scores"], output["extra_logs"]) == (None, None, {})
     assert f"Connect call failed ('127.0.0.1', {url.rpartition(':')[2]})" in log.text
@@ -162,9 +162,9 @@ def test_unknown(
     log: pytest.LogCaptureFixture,
     report: Report,
 ) -> None:
-    """A reward type that there is not gives no reward, and the trainer's log names it and those that there are."""
+    """An unknown reward type returns no reward, and the trainer's log names it and the known types."""
     monkeypatch.setenv("REWARD_TYPE", "gsm9k")
-    monkeypatch.setattr("asyncio.sleep", _at_once)
+    monkeypatch.setattr("asyncio.sleep", _brief_sleep)
     path = f"{reward_url}/get_reward?reward_type=gsm9k" if by == "HTTP" else rewards.__file__
     [output] = rollouts(executor(path), [RIGHT])
     assert output["reward"] is None
@@ -175,7 +175,7 @@ def test_unknown(
 _sleep = asyncio.sleep
 
 
-async def _at_once(seconds: float, *_: Any) -> None:
+async def _brief_sleep(seconds: float, *_: Any) -> None:
     """In the place of pauses of a second between tries that have no chance."""
     await _sleep(min(seconds, 0.01))
 

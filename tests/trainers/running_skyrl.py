@@ -1,6 +1,6 @@
 """The example for SkyRL and the environment's entrypoint, with the installed skyrl, in a Ray cluster without GPUs.
 
-`make trainers` runs this file. What cannot be without GPUs pretends: the policy, its tokenizer, the judge's engine.
+`make trainers` runs this file. What needs GPUs is fake: the policy, its tokenizer, the judge's engine.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from tests.support.snippets import block, blocks_of
 from tests.trainers.conftest import Report
 
 REPLIES = [("#### 35", 1.0), (r"It is \boxed{0.125}.", 1.0), (r"It is \boxed{144}.", 0.0)]
-"""To the tasks of the example, and what each is worth."""
+"""To the tasks of the example, and the score of each."""
 PLUG = {"rewardstack": {"fn": "rewardstack.trainers.verifiers:reward"}}
 
 

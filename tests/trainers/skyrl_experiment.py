@@ -1,4 +1,4 @@
-"""An experiment of SkyRL that trains nothing: its own data set and generator, a policy and a tokenizer that pretend.
+"""An experiment of SkyRL that trains nothing: its own data set and generator, a fake policy and a fake tokenizer.
 
 SkyRL's entrypoints hand it the configuration in a task of Ray, and it leaves what was scored in `trainer.export_path`.
 """
@@ -37,7 +37,7 @@ class Characters:
 class Policy:
     """An engine whose responses are numbers, each another."""
 
-    model_name = "pretended"
+    model_name = "fake"
 
     def __init__(self) -> None:
         self._numbers = count()

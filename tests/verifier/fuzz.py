@@ -75,7 +75,7 @@ def near_misses(random: Random, count: int) -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=None, help="how many of the cases are written anew; all")
+    parser.add_argument("--questions", type=int, default=None, help="how many of the cases are rewritten; all")
     parser.add_argument("--near", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=20_000, help="answers and references of different cases")
     parser.add_argument("--seed", type=int, default=18)
@@ -86,7 +86,7 @@ def main() -> None:
     near = [pair for pair in near_misses(random, arguments.near) if compare(*pair) is not False]
     mixed = [(random.choice(asked).answer, random.choice(asked).expected[0]) for _ in range(arguments.pairs)]
     equal = {pair for pair in mixed if compare(*pair)}
-    print(f"written anew        {len(found):>9,}  in {len(WRITINGS)} ways, verdicts that flip: {len(flipped)}")
+    print(f"rewritten           {len(found):>9,}  in {len(WRITINGS)} ways, verdicts that flip: {len(flipped)}")
     print(f"nearly equal        {arguments.near:>9,}  taken for equal: {len(near)}")
     print(f"random pairs        {arguments.pairs:>9,}  taken for equal: {len(equal)} different ones, no exception")
     for name, count in Counter(name for name, _ in flipped).most_common():

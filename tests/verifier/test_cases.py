@@ -17,7 +17,7 @@ CASES = [case for path in FILES for case in json.loads(path.read_text())]
 BEYOND = json.loads((FILES[0].parent / "bounds.json").read_text())
 """What math_verify alone may take minutes for."""
 PARTS = 4
-"""In which it is asked about the others, half a minute for all of them: each has its time, and a processor."""
+"""In which it is asked about the others, half a minute for all of them: each has its own timeout and CPU."""
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
@@ -31,7 +31,7 @@ def test_case(path: Path, table: Table) -> None:
 
 
 def test_cases_are_unique() -> None:
-    """No case stands twice, and each has a reason."""
+    """No case is duplicated, and each has a reason."""
     keys = [(case["reference"], case["response"]) for case in CASES]
     assert len(set(keys)) == len(keys)
     assert all(case["reason"] for case in CASES)

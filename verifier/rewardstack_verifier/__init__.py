@@ -1,12 +1,12 @@
-"""Final answers: extract, parse and compare them. Pure functions: no server, no network, no clock.
+"""Extract, parse and compare final answers with pure functions: no server, no network, no clock.
 
-The public functions are in `api`; `math_verify` has the functions of that library. An answer is found in the response
-(`extraction`), its text becomes tokens and a tree (`reading`), and trees are compared by type (`comparison`) and
-finally as numbers (`numbers`). `lexicon` is data. `bounds` refuses texts that are too large to parse. Flint is loaded
-at the first comparison by value.
+The public functions are in `api`; `math_verify` offers the interface of the Math-Verify library. `extraction` finds the
+answer in the response, `reading` parses its text into trees, `comparison` compares two trees by type, and `numbers`
+compares two expressions by value. `lexicon` is data. `bounds` refuses texts that are too large to parse. Flint is
+loaded at the first comparison by value.
 
-A server works in two steps, because a comparison can be slow: `question.ask` and `shortcut.decide_fast_path` read text
-in linear time, `verification.decide` compares and belongs in a process that can be killed.
+A comparison can be slow, so a server works in two steps: `question.ask` and `shortcut.decide_fast_path` read text in
+linear time; `verification.decide` compares, and belongs in a process that can be killed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Imported late, because a trainer imports only `transcript`.
+    # `api` is imported late, because a trainer imports only `transcript`.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rewardstack_verifier import api

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
     Args:
         text: the answer as it is written in the response.
-        place: where it was found, for example `\\boxed` or `the answer is ...`.
+        place: where the answer was found, for example `\\boxed` or `the answer is ...`.
     """
 
     text: str
@@ -46,7 +46,7 @@ class Value(NamedTuple):
 
     Args:
         text: the text that was parsed.
-        readings: a tree for each possible meaning; empty if the text cannot be parsed.
+        readings: a syntax tree for each possible meaning; empty if the text cannot be parsed.
     """
 
     text: str
@@ -62,8 +62,8 @@ class Comparison(NamedTuple):
     """The result of comparing an answer with a reference.
 
     Args:
-        equal: whether they are equal; None if the reference cannot be parsed and its text differs.
-        reason: why they are not equal, or why this is unknown; empty if they are equal.
+        equal: whether answer and reference are equal; None if the reference cannot be parsed and its text differs.
+        reason: why they are not equal, or why the result is unknown; empty if they are equal.
         how: `text`, `number`, `value` or `undecided`; empty if nothing was compared.
     """
 
@@ -79,7 +79,7 @@ class Verdict(NamedTuple):
         value: 1.0 for a right answer, 0.0 for a wrong or missing one, None if no reference can be parsed.
         reason: why the answer is wrong or has no verdict; empty if it is right.
         answer: the extracted text; None if the response has no answer.
-        how: how it was compared, as in `Comparison`.
+        how: how the answer was compared, as in `Comparison`.
     """
 
     value: float | None
@@ -89,7 +89,7 @@ class Verdict(NamedTuple):
 
     @property
     def right(self) -> bool | None:
-        """Whether the answer is right; None without a verdict."""
+        """Whether the answer is right; None if there is no verdict."""
         return None if self.value is None else bool(self.value)
 
 
@@ -97,12 +97,12 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
     """Return the final answer of a response; None if it has none.
 
     Args:
-        response: text of the response, up to 1,000,000 characters; a longer one has no answer.
-        mode: `strict` (the last box, answer tag or `####` line), `standard` (also an announced answer, and a response
-            that is only an answer) or `flexible` (also the last formula or number).
+        response: text of the response. If it is longer than 1,000,000 characters, the result is None.
+        mode: `strict` (the last `\\boxed`, `<answer>` tag or `####` line), `standard` (also an announced answer, and a
+            response that is only an answer) or `flexible` (also the last formula or number).
 
     Raises:
-        ValueError: `mode` is none of these.
+        ValueError: `mode` is unknown.
         TypeError: the response is not a string.
     """
     check_mode(mode)
@@ -117,7 +117,8 @@ def parse(text: str) -> Value:
     """Parse an answer and return all its possible meanings.
 
     Args:
-        text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the limits has no reading.
+        text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the limits of `bounds` has no
+            readings.
 
     Raises:
         TypeError: the text is not a string.
@@ -134,9 +135,9 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
     The result depends only on the arguments, never on time, load, the hash seed or earlier calls.
 
     Args:
-        answer: as `extract` returns it.
-        reference: an answer, a number, or a solution with its answer in a box, after `####` or announced.
-        options: `tolerance` and `simplified`; `extraction` is not used.
+        answer: text of the answer, without the response around it.
+        reference: an answer, a number, or a solution whose answer is in a box, after `####` or announced.
+        options: only `tolerance` and `simplified` are used.
 
     Raises:
         ValueError: an option is unknown or out of range.
@@ -154,12 +155,13 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
 def verify(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> Verdict:
     """Verify the final answer of a response.
 
-    This can be slow even within the limits. Run it in a process that can be killed, as `rewardstack-rules` does.
+    This can be slow even within the limits of `bounds`. Run it in a process that can be killed, as `rewardstack-rules`
+    does.
 
     Args:
         response: text of the response.
-        reference: the right answer, or a list of which any is right; each as plain text, in a box, after `####`, or as
-            a number.
+        reference: the right answer, or a list of right answers. Each is plain text, in a box, after `####`, or a
+            number.
         options: where the answer may be (`extraction`), how far a number may be off (`tolerance`), and whether
             arithmetic must be finished (`simplified`).
 
@@ -177,7 +179,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
 
 
 def explain(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return how `verify` gets to its verdict, as JSON types.
+    """Return the verdict of `verify` and how it was reached, as JSON types.
 
     Args:
         response: as in `verify`.
@@ -190,7 +192,7 @@ def explain(response: str, reference: Reference | Sequence[Reference], options: 
 
 
 def _decided(question: Question | Ruling) -> tuple[Ruling, str]:
-    """Return the ruling on a question, and how it was found."""
+    """Return the ruling on a question, and how the answer was compared (`text`, `number`, ...)."""
     if isinstance(question, Ruling):
         return question, NOT_COMPARED if question.right is None else TEXT
     ruling = decide_fast_path(question)

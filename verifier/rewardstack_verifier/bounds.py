@@ -1,7 +1,7 @@
-"""Limits on the answers that are parsed: `refusal` says whether one is too long or too deeply nested.
+"""Limits on the texts that are parsed: `refusal` says why a text is too long or too deeply nested.
 
-The limits depend only on the text, not on a clock, so that the same answer is refused every time. The numeric code has
-limits of its own (`numbers`).
+The limits depend only on the text, not on a clock, so that the same answer is refused every time. `numbers` has
+separate limits on computations.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ MAX_DIGITS = 100
 """Maximum consecutive digits."""
 
 MAX_BARS = 20
-"""Maximum bars of absolute values: each can open or close, so the parser tries both."""
+"""Maximum number of absolute value bars. Each can open or close, so the parser tries both."""
 
 MAX_ITEMS = 50
-"""Maximum members of a list, set or tuple."""
+"""Maximum number of members of a list, set or tuple."""
 
 CACHED_TEXTS = 1024
-"""Texts whose refusal is cached: a reference is compared with several answers, and an answer is checked repeatedly."""
+"""Number of texts whose `refusal` is cached; the same references and answers are checked repeatedly."""
 
 _BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _BRACKET = re.compile(r"\\(?:[A-Za-z]+|[^{}])|(?P<open>\\?\{|[(\[])|(?P<close>\\?\}|[)\]])", re.DOTALL)
 
 
 def refusal(answer: str) -> str:
-    """Return why an answer must not be parsed; empty if it may be.
+    """Return why an answer must not be parsed; empty if it may be parsed.
 
     Args:
-        answer: text of the answer in the response.
+        answer: text of an answer or a reference.
     """
     if len(answer) > MAX_ANSWER:
         return "too long"
@@ -47,7 +47,7 @@ def refusal(answer: str) -> str:
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def _refusal(answer: str) -> str:
-    """Return why a text that is not too long must not be parsed."""
+    """Return why a text within `MAX_ANSWER` must not be parsed; empty if it may be parsed."""
     if ("|" in answer or "ert" in answer) and len(_BAR.findall(answer)) > MAX_BARS:
         return "too many bars"
     return "too deeply nested" if _nesting(answer) > MAX_NESTING else ""

@@ -16,14 +16,14 @@ DECIDED = {
     "plainly": "a shortcut: texts that are the same, or plain numbers",
     "isolated": "an isolated process",
 }
-"""Descriptions of what decides a verdict."""
+"""What can decide a verdict, with the description in the output."""
 
 
 def read_out(solution: str, references: Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return what `ask` reads in a response and its references, and what decides, as JSON types.
+    """Return what `ask` reads in a response and its references, and what decides the verdict, as JSON types.
 
     Args:
-        solution: as for `ask`; of bounded length.
+        solution: text of the response; a response longer than `MAX_RESPONSE` has no answer.
         references: as for `ask`.
         options: as for `ask`.
     """

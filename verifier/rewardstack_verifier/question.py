@@ -1,4 +1,4 @@
-"""Read a response and return what must be compared: `ask`. It takes linear time and loads no algebra library."""
+"""Read a response in linear time and return what must be compared: `ask`. No algebra library is loaded."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rewardstack_verifier.extraction.extract import MODES, STRICT, extract_answe
 from rewardstack_verifier.reading.lexer import is_same_text
 
 SHORT = 200
-"""Maximum characters of a reference whose answer is cached: several responses are compared with one reference."""
+"""Maximum characters of a reference whose answer is cached, because several responses share a reference."""
 LONGER = 4
-"""A refused answer is compared as text up to this multiple of the reference's length, plus `SHORT` characters."""
+"""A refused answer is compared as text if it is at most this many times as long as the reference, plus `SHORT`."""
 CACHED_REFERENCES = 2048
-"""Number of such references."""
+"""Number of references whose answers are cached."""
 
 
 class Ruling(NamedTuple):
     """The verdict on a response.
 
     Args:
-        right: whether it is right; None if the references do not allow a verdict.
-        reason: why it is wrong or has no verdict; empty if it is right.
-        by: `undecided` if a comparison reached a limit, so that the answer is wrong; else empty.
+        right: whether the response is right; None if the references do not allow a verdict.
+        reason: why the response is wrong or has no verdict; empty if it is right.
+        by: `undecided` if the answer counts as wrong because a comparison reached its limits; else empty.
     """
 
     right: bool | None
@@ -33,15 +33,15 @@ class Ruling(NamedTuple):
 
 
 EXTRACTIONS = MODES
-"""Extraction modes, the default first: see `extraction.extract`."""
+"""Extraction modes, the default first; `extraction.extract` describes them."""
 
 
 class Options(NamedTuple):
     """Options of a verification.
 
     Args:
-        extraction: where the answer may be: one of `EXTRACTIONS`.
-        tolerance: maximum relative error of a number; None for the precision of the decimals.
+        extraction: one of `EXTRACTIONS`, which says where the answer may be.
+        tolerance: maximum relative error of a number; None to use the precision of the decimals.
         simplified: whether unfinished arithmetic makes an answer wrong.
     """
 
@@ -54,12 +54,13 @@ DEFAULT = Options()
 
 
 class Question(NamedTuple):
-    """An answer to compare with the references; a verdict depends on nothing else.
+    """An answer to compare with the references; the verdict depends on nothing else.
 
     Args:
-        answer: text of the answer, within the limits; empty if there is none that may be compared.
+        answer: text of the answer, within the limits of `bounds`; empty if there is a `fault`.
         expected: the answers in the references, at least one.
-        fault: why the answer cannot be right, so that only the references decide the verdict; empty if it can.
+        fault: why the answer cannot be right; then the verdict is False, or None if no reference can be parsed. Empty
+            if the answer can be right.
         tolerance: as in `Options`.
         simplified: as in `Options`.
     """
@@ -85,7 +86,7 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
 def answer_and_question(
     solution: str, references: Sequence[str], options: Options = DEFAULT
 ) -> tuple[str | None, Question | Ruling]:
-    """Return the answer of a response (None if none is found or searched), and what `ask` returns."""
+    """Return the answer of a response, and what `ask` returns; the answer of a response that is too long is None."""
     expected = tuple(answer for answer in map(_expected, references) if answer)
     is_long = len(solution) > MAX_RESPONSE
     if expected and options.extraction != STRICT and not is_long:
@@ -104,7 +105,7 @@ def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Quest
     """Return what must be compared for an answer, or the ruling if the text alone decides it.
 
     Args:
-        answer: as it is written in a response.
+        answer: text of the answer as it is written in the response.
         expected: the answers in the references, at least one.
         options: as in `ask`.
     """

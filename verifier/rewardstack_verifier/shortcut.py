@@ -1,6 +1,6 @@
-"""Decide certain verdicts in microseconds without any library: equal texts, and plain numbers.
+"""Decide simple cases in microseconds, without third-party libraries: equal texts, and plain numbers.
 
-Each verdict is the same as that of `verification.decide`; uncertain cases are left to it.
+Each verdict is the same as that of `verification.decide`, which decides all other cases.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rewardstack_verifier.question import Question, Ruling
 from rewardstack_verifier.reading.lexer import is_same_text
 
 MAX_ANSWER = 200
-"""Maximum characters of an answer or reference that are compared here."""
+"""Maximum characters of an answer or reference that are compared as text here."""
 CACHED_TEXTS = 4096
-"""Texts whose number is cached."""
+"""Number of texts whose parsed number is cached."""
 
 _NUMBER = re.compile(
     r"(?P<sign>-?)(?:(?P<whole>[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.(?P<decimals>\d+))?"
@@ -32,9 +32,9 @@ class Number(NamedTuple):
     """A plain number.
 
     Args:
-        value: the exact value.
-        decimal: the value as a decimal that others can round to; None if it is not a decimal.
-        is_certain: whether there is no other reading, unlike for `1,234`.
+        value: value of the number.
+        decimal: value and number of decimal places; None if the number has no decimal point.
+        is_certain: whether the text has no second reading, as `1,234` has: a list of two numbers.
     """
 
     value: Fraction
@@ -43,7 +43,7 @@ class Number(NamedTuple):
 
 
 def decide_fast_path(question: Question) -> Ruling | None:
-    """Return the verdict; None if this cannot decide it.
+    """Return the verdict on a question; None if the fast path cannot decide it.
 
     Args:
         question: the answer and its references.
@@ -64,7 +64,7 @@ def decide_fast_path(question: Question) -> Ruling | None:
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def _number(text: str) -> Number | None:
-    """Parse a plain number; None if the text is anything else, too long, or refused."""
+    """Parse a plain number; None if the text is not a plain number, or is too long."""
     match = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS and text.isascii() else None
     if match is None:
         return None
@@ -78,13 +78,13 @@ def _number(text: str) -> Number | None:
 
 
 def _same(answer: Number, reference: Number) -> bool:
-    """Return whether two numbers are equal, or one rounds to the other as `decimals` allow."""
+    """Return whether two numbers are equal, or close enough for the digits that they show (`decimals.reach`)."""
     distance = abs(answer.value - reference.value)
     return distance == 0 or distance < reach(answer.decimal, reference.decimal)
 
 
 def _same_text(answer: str, reference: str) -> bool:
-    """Return whether two texts have the same tokens; False if one is too long or refused."""
+    """Return whether two texts have the same tokens; False if a text is too long or refused by `bounds`."""
     if max(len(answer), len(reference)) > MAX_ANSWER or _NO_DIGIT.sub("", answer) != _NO_DIGIT.sub("", reference):
         return False
     return not (refusal(answer) or refusal(reference)) and is_same_text(answer, reference)

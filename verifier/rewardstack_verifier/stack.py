@@ -1,4 +1,4 @@
-"""Recursion that works at any depth of the stack."""
+"""Run recursive functions even if the caller has used up most of the call stack."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def on_any_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function so that it runs again in a new thread if the caller leaves too little of the stack.
+    """Decorate a function so that it runs again in a new thread, with an empty stack, after a RecursionError.
 
     Args:
-        function: recursive to a bounded depth, and safe to run again.
+        function: a function with bounded recursion that is safe to run twice.
     """
 
     @wraps(function)

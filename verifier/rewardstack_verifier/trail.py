@@ -1,4 +1,4 @@
-"""Trace where an answer was found and which comparisons decided, for explanations; without a listener, do nothing."""
+"""Trace where an answer was found and which comparisons were made, for explanations; active only within `traced`."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import TypeVar
 
 T = TypeVar("T")
 MAX_STEPS = 64
-"""Maximum number of traced steps: an answer with many parts needs many comparisons."""
+"""Maximum number of traced steps, because an answer with many parts needs many comparisons."""
 UNDECIDED = "undecided"
-"""Traced if the limits did not allow to decide whether two expressions are equal."""
+"""Step that is traced if a comparison of two expressions reached its limits without a decision."""
 
 _steps: ContextVar[list[str] | None] = ContextVar("steps", default=None)
 
 
 def trace(step: str) -> None:
-    """Record a step, once."""
+    """Record a step; repeated steps are recorded once."""
     steps = _steps.get()
     if steps is not None and len(steps) < MAX_STEPS and step not in steps:
         steps.append(step)
 
 
 def found(answer: str | None, where: str) -> str | None:
-    """Return `answer`; if there is one, trace where it was found."""
+    """Return `answer`; if it is not empty, trace where it was found."""
     if answer:
         trace(where)
     return answer
 
 
 def traced(work: Callable[[], T]) -> tuple[T, list[str]]:
-    """Return what `work` returns, and the steps that were traced, in order."""
+    """Call `work`; return its result and the steps that it traced, in order."""
     steps: list[str] = []
     token = _steps.set(steps)
     try:

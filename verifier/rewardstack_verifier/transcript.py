@@ -1,20 +1,20 @@
 """Read the last assistant turn from a response that was decoded from tokens.
 
-A response starts inside an assistant turn, because the prompt ends with its header. With the special tokens kept, it
-has end tokens and, when tools or users take part, the turns of others. `all_turns` returns every turn with its role,
-`last_turn` the last message of the policy:
+A response starts inside an assistant turn, because the prompt ends with the header of this turn. If special tokens are
+kept when decoding, the response also contains end tokens, and the turns of tools and users. `all_turns` returns every
+turn with its role, `last_turn` the last message of the policy, by these rules:
 
-- A header (`<|im_start|>user`) starts a turn of its role. The last assistant turn counts. An empty one right after
-  another assistant turn (the generation prompt that some templates append) does not count.
+- A header (`<|im_start|>user`) starts a turn of its role. The last assistant turn counts. An empty assistant turn right
+  after another assistant turn (the generation prompt that some templates append) does not count.
 - Text after an end token is dropped until a header or tool output follows.
-- Of gpt-oss (harmony), only the final channel is the answer; analysis and commentary are not.
+- In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
 - Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, output fences.
   A closing tag without an opening one has no effect. An opening tag that is never closed hides the text up to the next
   end token, header, `</think>` or tag of the same name.
-- A token between two equal quotation marks or backticks is text.
+- A special token between two equal quotation marks or backticks is text.
 
-Tool calls and reasoning are the policy's words and stay. If a trainer decodes with `skip_special_tokens=True`, only
-the tags remain, and nothing else is guessed: a line that says `assistant` is text. All functions take linear time.
+Tool calls and reasoning are the policy's words and are kept. If a trainer decodes with `skip_special_tokens=True`, only
+the tags remain; turns are not guessed, so a line that says `assistant` is text. All functions take linear time.
 
 The templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss, Phi, GLM, Kimi,
 MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
@@ -27,14 +27,14 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 MAX_CHARACTERS = 2_000_000
-"""Longer responses are not parsed: no policy writes them, and a hostile one would block the event loop for seconds."""
+"""Maximum characters of a response that is parsed; a longer one would block the event loop for seconds."""
 
 _ALWAYS_TOOL_OUTPUT = (
     "tool_responses?|tool_results?|tool_outputs?|function_responses?|function_results?|information|interpreter"
     "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
 )
 _AFTER_CALLS = "outputs?|observation|execution"
-"""Tags of tools that prompts also use (`put your answer in <output>`): tool output only right after a call."""
+"""Tags that prompts also use (`put your answer in <output>`), so they mark tool output only right after a tool call."""
 _CALL = re.compile(
     r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
 )
@@ -121,7 +121,7 @@ _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 _REASONING = re.compile("|".join(map(re.escape, sorted({*_REASONING_ENDS, *_REASONING_ENDS.values()}, key=len)[::-1])))
 
 ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
-"""Roles that `all_turns` returns in addition to those of headers: the policy, tool output, and harmony's analysis."""
+"""Roles from `all_turns` that need no header: the policy, tool output, and the analysis channel of harmony."""
 
 
 class RoleTurn(NamedTuple):
@@ -132,7 +132,7 @@ class RoleTurn(NamedTuple):
 
 
 class Turn(str):
-    """The text of one turn. `last_turn` returns it unchanged, so that a text is parsed only once."""
+    """The text of one turn. `last_turn` returns a `Turn` unchanged, so that no text is parsed twice."""
 
     __slots__ = ()
 
@@ -146,8 +146,9 @@ def last_turn(response: str) -> Turn:
         response: the text after the prompt, or a whole conversation with the headers of its turns.
 
     Returns:
-        The text of the last assistant turn; the response itself if it has no markers or more than `MAX_CHARACTERS`. The
-        empty string if the last turn is empty, such as one that ends in a harmony tool call.
+        The text of the last assistant turn, which may be empty, for example if a harmony response ends in a tool call.
+        A response without markers, or with more than `MAX_CHARACTERS`, is returned as it is. In all cases, unknown
+        special tokens at the end are removed.
     """
     if isinstance(response, Turn):
         return response
@@ -164,8 +165,8 @@ def all_turns(response: str) -> list[RoleTurn]:
         response: as in `last_turn`.
 
     Returns:
-        Each with its role: `ASSISTANT` for the policy's words, `TOOL` for tool output, `REASONING` for harmony's
-        analysis, else the role that the turn's header names.
+        The turns with their roles: `ASSISTANT` for the policy's words, `TOOL` for tool output, `REASONING` for the
+        analysis channel of harmony, else the role in the turn's header.
     """
     marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
     turns = [RoleTurn(ASSISTANT, response)] if marker is None else _read(response, marker).turns()
@@ -174,7 +175,7 @@ def all_turns(response: str) -> list[RoleTurn]:
 
 
 def _read(response: str, marker: re.Match[str] | None) -> _Reader:
-    """Return a reader that has read the response, whose first marker is given."""
+    """Return a reader that has read the response, which starts with text up to its first marker."""
     reader = _Reader(_tool_outputs(response, marker.start() if marker else 0))
     position = 0
     while marker is not None:
@@ -192,9 +193,9 @@ def split_reasoning(text: str) -> tuple[str, str]:
         text: the text of one turn.
 
     Returns:
-        The text before the last end of reasoning (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's
-        `<channel|>` …), from the start of that reasoning if it is marked, and the text after it. Without an end of
-        reasoning, the empty string and the text.
+        The reasoning before the last end marker (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's
+        `<channel|>` …), from its start marker on if there is one, and the text after the end marker. Without an end
+        marker, an empty string and the whole text.
     """
     ends = [(text.rfind(end), end) for end in _REASONING_ENDS if end in text]
     if not ends:
@@ -210,8 +211,8 @@ def without_reasoning(text: str) -> str:
         text: the text of one turn.
 
     Returns:
-        The text without each marked reasoning. Text before an end without a start is reasoning, too. Reasoning that
-        does not end hides the rest.
+        The text without reasoning between markers. Text before an end marker without a start marker is also reasoning,
+        and so is all text after a start marker without an end marker.
     """
     pieces: list[str] = []
     start, begun = 0, ""
@@ -229,9 +230,9 @@ def without_reasoning(text: str) -> str:
 
 
 def without_dialogue(text: str) -> str:
-    """Return the text up to a dialogue that a base model invents: a paragraph that starts with `Human:` or `User:`.
+    """Return the text up to the first paragraph that starts with `Human:` or `User:`, a turn that a base model invents.
 
-    Such words may be part of the task (a play, a log), so `last_turn` keeps them. They end a final answer.
+    `last_turn` keeps such paragraphs, because they may be part of the task (a play, a log).
     """
     for speaker in _DIALOGUE.finditer(text):
         if text[: speaker.start()].strip():
@@ -243,20 +244,20 @@ class _State(Enum):
     SPEAKING = auto()
     """The assistant's words."""
     HIDDEN = auto()
-    """The assistant's analysis or commentary, and headers of its messages."""
+    """The analysis or commentary of the assistant in harmony format, and the headers of its messages."""
     IN_TOOL_OUTPUT = auto()
-    """After the opening tag of tool output that is never closed, in an assistant turn."""
+    """In an assistant turn, after the opening tag of tool output that is never closed."""
     ENDED = auto()
-    """Between the end of an assistant turn and what comes next."""
+    """After the end token of an assistant turn."""
     OTHER = auto()
     """A turn of another role."""
 
 
 class _Reader:
-    """Collect the text of the last assistant turn.
+    """Collects all turns and the text of the last assistant turn.
 
     Args:
-        tool_outputs: the end of each complete tool output by its start.
+        tool_outputs: end position of each complete tool output, by its start position.
     """
 
     def __init__(self, tool_outputs: dict[int, int]) -> None:
@@ -264,12 +265,12 @@ class _Reader:
         self._state = _State.SPEAKING
         self._pieces: list[str] = []
         self._is_blank = True
-        self._previous = ""  # used if the turn stays empty
+        self._previous = ""  # text of the previous turn, used if the current turn stays blank
         self._channel = ""
         self._is_start = True  # no other marker yet
         self._is_instruction = False  # in Mistral's `[INST]`
         self._open = ""
-        self._role = ""  # of a turn that is not the assistant's
+        self._role = ""  # role of the current turn if it is not the assistant's
         self._is_new = True  # the next text starts a turn
         self._turns: list[tuple[str, list[str]]] = []
 
@@ -305,7 +306,7 @@ class _Reader:
         """Handle a marker.
 
         Returns:
-            The position from which to read on.
+            The position at which reading continues.
         """
         group = marker.lastgroup or ""
         kind = group.partition("_")[0]
@@ -361,12 +362,12 @@ class _Reader:
             self._state = _State.ENDED
 
     def _keep_unless_blank(self, token: str) -> None:
-        """Drop a token that begins a text at the start of a turn; at other places it is text (`<s>` of HTML)."""
+        """Drop a begin-of-text token at the start of a turn; elsewhere the token is text, such as `<s>` in HTML."""
         if not self._is_blank:
             self.read(token)
 
     def _end_reasoning(self, tag: str) -> None:
-        """Continue after reasoning that mentions a tag of tool output: tool output does not end reasoning."""
+        """End unclosed tool output at the end of reasoning: the reasoning only mentioned the tag."""
         if self._state is _State.IN_TOOL_OUTPUT:
             self._state = _State.SPEAKING
         self.read(tag)
@@ -386,7 +387,7 @@ class _Reader:
         """Skip a tool's output.
 
         Returns:
-            Its end, or the end of its opening tag if it is not closed.
+            The end of the tool output, or the end of its opening tag if it is not closed.
         """
         if self._state is _State.OTHER:
             self._role = TOOL
@@ -412,13 +413,13 @@ class _Reader:
 
 
 def _tool_outputs(text: str, start: int) -> dict[int, int]:
-    """Return the end of each complete tool output by its start.
+    """Return the end position of each complete tool output by its start position.
 
-    Tags of the same name nest, as a tool may print them. Fences do not.
+    Tags of the same name nest, because a tool may print them. Fences do not nest.
 
     Args:
         text: the response.
-        start: where its first marker is.
+        start: position of the first marker.
     """
     ends: dict[int, int] = {}
     open_starts: dict[str, list[int]] = {}
@@ -445,13 +446,13 @@ def _name(template: str, marker: re.Match[str]) -> str:
 
 
 def _is_quoted(marker: re.Match[str]) -> bool:
-    """Return whether the same quotation mark or backtick is on both sides, so that the text is about the token."""
+    """Return whether the same quotation mark or backtick is on both sides of a marker, which then is only mentioned."""
     before = marker.string[max(0, marker.start() - 1) : marker.start()]
     return before in ('"', "'", "`") and marker.string.startswith(before, marker.end())
 
 
 def _is_after_call(tag: re.Match[str]) -> bool:
-    """Return whether only white space is between a tag and the end of a call, or of a fence, before it."""
+    """Return whether a tag follows the end of a tool call or of a fence, with only white space between them."""
     return _CALL.search(tag.string, max(0, tag.start() - _CALL_LENGTH), tag.start()) is not None
 
 

@@ -1,4 +1,4 @@
-"""Decide what `question.ask` leaves undecided. This can be slow: call it in a process that can be killed."""
+"""Decide the questions that `question.ask` returns. This can be slow: call it in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rewardstack_verifier.trail import UNDECIDED, traced
 
 
 def decide_response(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Ruling:
-    """Return whether the final answer of a solution equals one of the references.
+    """Return whether the final answer of a response equals one of the references.
 
-    This can take any time and memory within the limits: run it where it can be killed.
+    This can take unlimited time and memory: call it in a process that can be killed.
 
     Args:
         solution: text of the response.
@@ -21,31 +21,31 @@ def decide_response(solution: str, references: Sequence[str], options: Options =
         options: options of the verification.
 
     Returns:
-        The verdict. A reference that is empty or cannot be parsed never makes an answer wrong.
+        The verdict. If all references are empty or cannot be parsed, no answer is wrong: `right` is True or None.
     """
     asked = ask(solution, references, options)
     return asked if isinstance(asked, Ruling) else decide(asked)
 
 
 def warm_up() -> None:
-    """Load what verdicts need; call this in the process that children are forked from."""
+    """Load all libraries and tables; call this in a parent process, before it forks workers."""
     decide_response(r"\boxed{\sqrt{8}x}", [r"2\sqrt{2}x"])
 
 
 def decide(question: Question) -> Ruling:
-    """Return the ruling on a question; this can take any time and memory within the limits."""
+    """Return the ruling on a question; this can take unlimited time and memory."""
     return decide_with_trace(question)[0]
 
 
 def decide_with_trace(question: Question) -> tuple[Ruling, list[str]]:
-    """Return the ruling on a question, and the comparisons that were made; as costly as `decide`."""
+    """Return the ruling on a question, and the steps that were traced, such as `values`."""
     verdict, steps = traced(lambda: _decided(question))
     undecided = UNDECIDED in steps and verdict.right is False
     return verdict._replace(by=UNDECIDED if undecided else ""), steps
 
 
 def _decided(question: Question) -> Ruling:
-    # Imported here, because it loads libraries that only isolated processes need.
+    # Imported here, because these modules load libraries that only isolated processes need.
     from rewardstack_verifier.comparison.decimals import tolerating
     from rewardstack_verifier.comparison.simplified import is_simplified
     from rewardstack_verifier.reading.readings import is_readable
@@ -60,12 +60,12 @@ def _decided(question: Question) -> Ruling:
     refusals = [refusal(reference) for reference in expected]
     if any(not refused and is_readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
         return Ruling(False, fault or "wrong answer")
-    # Without a readable reference there is no verdict.
+    # No reference can be parsed, so there is no verdict.
     return Ruling(None, f"the reference is {refusals[0]}" if refusals[0] else "the reference cannot be read")
 
 
 def _equal(answer: str, reference: str) -> bool:
-    """Compare by value if both can be parsed, else as text."""
+    """Compare answer and reference by value; if that is impossible, as text."""
     from rewardstack_verifier.comparison.compare import compare
 
     decided = compare(answer, reference)

@@ -1,4 +1,4 @@
-"""The result cache: keys, an in-process cache, and an optional Redis behind it, which may fail at any time.
+"""The result cache: scores by key, in this process's memory and in an optional Redis, which may fail at any time.
 
-It does not depend on scorers: it maps keys to scores.
+It does not depend on the scorers.
 """

@@ -1,6 +1,6 @@
 """Cache keys: a hash of everything that determines a score.
 
-Each part is hashed with its length before it, so different lists of parts never give the same bytes.
+The length of each part is hashed before the part, so different lists of parts never hash the same bytes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from rewardstack.core.wire import is_servers_own
 from rewardstack.score import Item
 
 FLOW_VERSION = "1"
-"""Increment this when the pipeline itself (selection of references, parsing of values) changes scores."""
+"""Increment this when a change of the pipeline itself (selection of references, parsing of values) changes scores."""
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"
 DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
-"""Field of `extra_info`; false disables the cache for a sample."""
+"""Field of `extra_info`; false disables the cache for the sample."""
 CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", CACHE_ENABLED})
-"""Fields of `extra_info` that configure the request; reward functions do not read them, and scores do not depend on
-them."""
+"""Fields of `extra_info` that configure the request. Scores do not depend on them, so they are not part of keys."""
 
 Range = tuple[float, float]
-"""The lowest and highest possible value of a score."""
+"""The lowest and the highest possible value of a score."""
 ANY: Range = (-math.inf, math.inf)
 UNIT: Range = (0.0, 1.0)
 
@@ -37,9 +36,9 @@ class Key(NamedTuple):
     """The cache key of a score.
 
     Args:
-        text: the key.
+        text: the key as a string.
         deterministic: whether repeated requests give the same score, so that equal samples in flight share one call.
-        range: valid range of the scores under this key.
+        range: valid range of the scores under this key; cached scores outside the range are ignored.
     """
 
     text: str
@@ -48,7 +47,7 @@ class Key(NamedTuple):
 
 
 def digest(parts: Iterable[str]) -> Any:
-    """Return a hash object over `parts`, which can be extended."""
+    """Return a hash object over `parts`, for `extended`."""
     state = blake2b(digest_size=20)
     for part in parts:
         _add(state, part)
@@ -56,7 +55,7 @@ def digest(parts: Iterable[str]) -> Any:
 
 
 def extended(state: Any, *parts: str) -> str:
-    """Return the hex digest of `state` extended by `parts`; `state` is unchanged."""
+    """Return the hex digest of `state` extended by `parts`; `state` itself does not change."""
     own = state.copy()
     for part in parts:
         _add(own, part)
@@ -67,17 +66,17 @@ def extended(state: Any, *parts: str) -> str:
 def rule_key(
     name: str, fingerprint: str, fields: Sequence[str], items: Sequence[Item], range: Range = ANY
 ) -> list[Key | None]:
-    """Return the cache keys for a reward function's scores, which are the same in the reward server and its clients.
+    """Return the cache keys of a reward function's scores; the reward server and its clients compute the same keys.
 
     Args:
-        name: the reward function.
-        fingerprint: hash of its source and of its libraries' versions.
-        fields: the fields of `extra_info` that it reads; `("*",)` for all.
+        name: the name of the reward function.
+        fingerprint: hash of the function's source and of its libraries' versions.
+        fields: the fields of `extra_info` that the function reads; `("*",)` for all.
         items: the samples.
-        range: of its values.
+        range: valid range of the function's values.
 
     Returns:
-        A key for each item; None if its `extra_info` is not JSON serializable.
+        A key for each item; None if the fields that the function reads are not JSON serializable.
     """
     state = digest(("rule", FLOW_VERSION, name, fingerprint))
     return [_item_key(state, item, fields, range) for item in items]
@@ -93,7 +92,7 @@ def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Ke
 
 
 def tenant_key(key: Key, tenant: str) -> Key:
-    """Return `key` in the namespace of a tenant; the suffix that values are checked against changes, too."""
+    """Return `key` in the namespace of a tenant; values of one key are invalid under the other."""
     return key._replace(text=PREFIX + digest((key.text, tenant)).hexdigest())
 
 
@@ -107,8 +106,8 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
 
     Args:
         item: the sample.
-        fields: names, or `*` for all except those that only a server's settings may set. `data_source` defaults to
-            that of the sample.
+        fields: names of fields; `*` for all, except those that only a server's settings may set. If `data_source` is
+            among the names and missing in `extra_info`, its value is that of the sample.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):

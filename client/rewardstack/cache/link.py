@@ -1,7 +1,7 @@
 """The connection to Redis, which is optional.
 
-Redis errors never fail a score, and delay it by at most `WAIT`. After an error Redis is not used for `REST` seconds, so
-a hanging server costs one wait, not one per sample.
+An error of Redis never fails a score. Each read and each write takes at most `WAIT` seconds. After an error, the same
+kind of access is skipped for `REST` seconds, so a hanging server costs one wait, not one per sample.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from rewardstack.core.event_loop import within
 from rewardstack.errors import SettingsError
 
 WAIT = 1.0
-"""Timeout in seconds of reading or writing one slice."""
+"""Timeout of one read or write of a group of values, in seconds."""
 REST = 10.0
-"""Seconds without Redis after a failure."""
+"""Seconds for which reads, or writes, are skipped after one of them failed."""
 CONNECTIONS = 8
+"""Maximum number of connections in the pool."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -29,16 +30,16 @@ Count = Callable[[int], None]
 
 
 def ignore(count: int) -> None:
-    """Do nothing; the default for `Count`."""
+    """Do nothing; the default callback of type `Count`."""
 
 
 class RedisLink:
-    """A connection to one Redis, or none; belongs to one event loop.
+    """An optional connection to a Redis server; belongs to one event loop.
 
     Args:
-        url: of the Redis; empty for none.
-        dropped: called with the number of values that were not written.
-        refused: called with the number of invalid values that were read.
+        url: the server's URL; empty to use no Redis.
+        dropped: callback that receives the number of values that were not written.
+        refused: callback that receives the number of invalid values that were read.
 
     Raises:
         SettingsError: the package `redis` is not installed.
@@ -57,7 +58,12 @@ class RedisLink:
         return self._redis is not None
 
     async def guarded(self, what: Use, use: Callable[[Any], Awaitable[T]]) -> T | None:
-        """Return the result of `use(redis)`; None if Redis is absent, paused after an error, slow, or fails."""
+        """Return the result of `use(redis)`; None if Redis is not configured, fails, times out, or failed recently.
+
+        Args:
+            what: the kind of access; a failed read does not stop writes, and vice versa.
+            use: reads or writes with the Redis client that it receives.
+        """
         if self._redis is None or time.monotonic() < self._rest_until[what]:
             return None
         import redis
@@ -79,7 +85,7 @@ class RedisLink:
             log.warning("the result cache cannot be %s: %s; scoring continues without it", what, reason)
 
     def refuse(self, count: int) -> None:
-        """Report invalid values that were read, and log the first of them."""
+        """Report that `count` invalid values were read; log a warning the first time."""
         if not count:
             return
         self._refused(count)

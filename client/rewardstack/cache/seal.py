@@ -1,8 +1,7 @@
 """Signatures of cached values: with a secret, a value in Redis is valid only if it was signed under the same key.
 
-An attacker with write access can only delete values, and restore earlier values of the same key. A signature is a keyed
-BLAKE2b (RFC 7693, section 2.9), a message authentication code like HMAC (RFC 2104), at a third of the cost of
-HMAC-SHA-256.
+An attacker with write access to Redis can then only delete values and restore earlier values of the same key. The
+signature is keyed BLAKE2b (RFC 7693, section 2.9), a message authentication code that costs a third of HMAC-SHA-256.
 """
 
 from __future__ import annotations
@@ -11,22 +10,23 @@ import hmac
 from hashlib import blake2b
 
 MARK = b"\x01"
-"""First byte of a signed value; unsigned ones are JSON, or start with the last characters of their key."""
+"""First byte of a signed value. No unsigned value starts with this byte: an unsigned score is JSON, and an unsigned
+vector starts with the last characters of its key."""
 SIZE = 16
-"""Bytes of a signature; a guess is valid with a probability of 2 to the power of -128."""
+"""Size of a signature in bytes; a guess is valid with a probability of 2 to the power of -128."""
 OVERHEAD = len(MARK) + SIZE
-"""Bytes that signing adds to a value."""
+"""Number of bytes that signing adds to a value."""
 
 
 class Seal:
     """Signs and verifies cached values.
 
     Args:
-        secret: shared by all readers and writers.
+        secret: the secret that all readers and writers share.
     """
 
     def __init__(self, secret: str) -> None:
-        # BLAKE2b takes keys of up to 64 bytes.
+        # A BLAKE2b key has at most 64 bytes, the size of this digest.
         self._key = blake2b(secret.encode()).digest()
 
     def sign(self, key: str, data: bytes) -> bytes:
@@ -34,17 +34,23 @@ class Seal:
         return MARK + self._over(key, data) + data
 
     def verify(self, key: str, data: bytes) -> bytes | None:
-        """Return the value in signed `data`; None if its signature for `key` is missing or wrong."""
+        """Return `data` without its signature; None if the signature for `key` is missing or wrong."""
         bare = data[OVERHEAD:]
         genuine = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : OVERHEAD], self._over(key, bare))
         return bare if genuine else None
 
     def _over(self, key: str, data: bytes) -> bytes:
         name = key.encode()
-        # The length prefix makes the bytes unique for each key and data.
+        # Without the length, another key and other data could concatenate to the same bytes.
         return blake2b(len(name).to_bytes(8, "little") + name + data, key=self._key, digest_size=SIZE).digest()
 
 
 def fits(secret: str, key: str, data: bytes) -> bool:
-    """Return whether a reader with this secret, empty for none, accepts `data` as a value of `key`."""
+    """Return whether `data` is signed as a reader with this secret expects for `key`.
+
+    Args:
+        secret: the reader's secret; empty if the reader expects unsigned values.
+        key: the cache key.
+        data: the bytes in Redis.
+    """
     return Seal(secret).verify(key, data) is not None if secret else not data.startswith(MARK)

@@ -1,4 +1,4 @@
-"""A two-level cache: this process's memory first, then Redis, which is written in the background."""
+"""A two-level cache: memory first, then Redis, which is written in the background."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewardstack.score import Score
 from rewardstack.settings import Settings
 
 SLICE = 1000
-"""Scores read in one round trip; a larger number would block Redis or the event loop for too long."""
+"""Number of scores read in one round trip; more would block Redis or the event loop for too long."""
 READ = """
 local found = {}
 for i = 1, #KEYS do
@@ -25,11 +25,14 @@ for i = 1, #KEYS do
 end
 return found
 """
-"""Script that reads values in one command, each up to one byte over the limit; keys of other types are skipped."""
+"""Lua script that reads many strings; keys of other types are skipped.
+
+It returns at most one byte more of a string than the size limit, so that the caller can detect larger values.
+"""
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
-"""Script that writes values in one command; one command each takes redis-py five times as long."""
+"""Lua script that writes many values with one command; with a command per value, redis-py needs five times as long."""
 MOST_WAITING = 20
-"""Most slices in the write queue."""
+"""Maximum length of the write queue, as a multiple of `Codec.slice`."""
 
 T = TypeVar("T")
 
@@ -40,9 +43,9 @@ class Codec(Generic[T]):
 
     Args:
         encode: returns the bytes of a value for a key.
-        decode: returns the value in such bytes; None if they are invalid.
-        slice: values read in one round trip.
-        most: most bytes of a value.
+        decode: returns the value of a key from its bytes; None if they are invalid.
+        slice: number of values to read in one round trip.
+        most: maximum size of an encoded value, in bytes; larger values are neither written nor accepted.
     """
 
     encode: Callable[[str, T], bytes]
@@ -51,7 +54,7 @@ class Codec(Generic[T]):
     most: int
 
     def sealed(self, secret: str) -> Codec[T]:
-        """Return a codec that signs values (`rewardstack.cache.seal`); this codec itself if there is no secret."""
+        """Return a codec that signs and verifies values (`rewardstack.cache.seal`); `self` if `secret` is empty."""
         if not secret:
             return self
         seal = Seal(secret)
@@ -70,10 +73,10 @@ class Store(Generic[T]):
     """Values by key; belongs to one event loop.
 
     Args:
-        link: connection to Redis.
-        size: most values in this process's memory.
-        ttl: seconds that a value stays in Redis.
-        codec: encoding in Redis.
+        link: the connection to Redis.
+        size: maximum number of values in this process's memory.
+        ttl: time to live of a value in Redis, in seconds.
+        codec: the encoding of values in Redis.
         secret: signs the values in Redis; empty for no signature.
     """
 
@@ -85,7 +88,7 @@ class Store(Generic[T]):
         self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)
 
     def recall(self, keys: Iterable[str]) -> list[T | None]:
-        """Return the values in this process's memory, in the order of `keys`; None for a key without one."""
+        """Return the values in this process's memory, in the order of `keys`; None for a key that is not there."""
         return [self.memory.get(key) for key in keys]
 
     def remember(self, entries: Iterable[tuple[str, T]]) -> None:
@@ -99,8 +102,8 @@ class Store(Generic[T]):
         """Return the valid values in Redis by key, and keep them in this process's memory.
 
         Args:
-            keys: to look up.
-            can_be: returns whether a value is plausible for its key; others are ignored.
+            keys: the keys to look up.
+            can_be: returns whether a value is plausible for its key; implausible values are ignored.
         """
         found: dict[str, T] = {}
         if not self.link.present:
@@ -124,7 +127,7 @@ class Store(Generic[T]):
         return found
 
     def invalidate(self, keys: Sequence[str]) -> None:
-        """Remove implausible values that came from Redis from this process's memory."""
+        """Remove the values of `keys` from this process's memory, and report them as invalid."""
         for key in keys:
             self.memory.drop(key)
         self.link.refuse(len(keys))
@@ -165,9 +168,9 @@ class ResultCache(Store[Score]):
     """A cache of scores with status `ok`.
 
     Args:
-        settings: URL of Redis, time to live, size of this process's memory.
-        dropped: called with the number of values that were not written to Redis.
-        refused: called with the number of invalid values from Redis.
+        settings: the settings; those of the cache are read.
+        dropped: callback that receives the number of values that were not written to Redis.
+        refused: callback that receives the number of invalid values that were read from Redis.
     """
 
     def __init__(self, settings: Settings, dropped: Count = ignore, refused: Count = ignore) -> None:
@@ -177,7 +180,7 @@ class ResultCache(Store[Score]):
         link, codec = RedisLink(url, dropped, refused), Codec(encode, decode, SLICE, MOST_BYTES)
         super().__init__(link, items, settings.cache_ttl, codec, settings.cache_secret)
         self.keeps = link.present or items > 0
-        """Whether it stores anything, in memory or in Redis."""
+        """Whether the cache stores anything, in memory or in Redis."""
 
     async def close(self) -> None:
         """Write queued values, within a time limit, and close the connections."""

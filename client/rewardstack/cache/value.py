@@ -10,18 +10,18 @@ from rewardstack.core.json_types import is_finite
 from rewardstack.score import Score
 
 MOST = 7
-"""Most members of a value: the suffix of the key, and the fields of the score."""
+"""Maximum length of an encoded score, which is a JSON list: the end of the key, then the fields of the score."""
 MOST_BYTES = 2**13
-"""Most bytes of a value in Redis: a reason of 500 characters of any script, and some 60 parts."""
+"""Maximum size of an encoded score, in bytes: enough for a reason of 500 characters in any script, and 60 parts."""
 CHECK = 8
-"""Characters of its key that a value contains, to detect a value of another key."""
+"""Number of characters from the end of the key that are stored with a score, to detect a score of another key."""
 
 CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters other than tabs and line ends, and characters that change the direction of text."""
 
 
 def encode(key: str, score: Score) -> bytes:
-    """Return the bytes of a score with status `ok` to store under `key`."""
+    """Return the bytes to store under `key` for a score with the status `ok`."""
     fields = score.value, score.source, score.reason, score.label_mass, score.parts, score.agreement
     record: list[Any] = [key[-CHECK:], *fields]
     while record[-1] in (None, ""):
@@ -30,7 +30,7 @@ def encode(key: str, score: Score) -> bytes:
 
 
 def decode(key: str, data: bytes) -> Score | None:
-    """Return the score in `data`, None if `data` is not valid for `key`."""
+    """Return the score in `data`; None if `data` is not a valid score for `key`."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):

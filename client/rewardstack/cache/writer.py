@@ -12,20 +12,20 @@ from rewardstack.core.event_loop import within
 T = TypeVar("T")
 
 TOGETHER = 128
-"""Values per write; a larger number would block the event loop for too long."""
+"""Maximum number of values per write; more would block the event loop for too long."""
 GATHER = 0.05
-"""Seconds that values wait for more: a round trip costs as much as about twenty values."""
+"""Seconds to collect values before a write: a round trip costs as much as about twenty values."""
 CLOSING_TIME = 1.5
-"""Time limit in seconds of the last writes; more than that of a single one (`rewardstack.cache.link.WAIT`)."""
+"""Time limit for all writes of `flush`, in seconds; longer than that of one write (`rewardstack.cache.link.WAIT`)."""
 
 
 class Writer(Generic[T]):
     """Queues values and writes them later; belongs to one event loop.
 
     Args:
-        write: writes values by key, and returns whether it succeeded.
-        most: most queued values; further ones are dropped.
-        dropped: called with the number of values that were not written.
+        write: writes pairs of key and value, and returns whether it succeeded.
+        most: maximum length of the queue; values beyond it are dropped.
+        dropped: callback that receives the number of values that were dropped.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Writer(Generic[T]):
         self._task: asyncio.Task[None] | None = None
 
     def put(self, entries: Sequence[tuple[str, T]]) -> None:
-        """Queue values; drop those that exceed the size of the queue."""
+        """Queue values; drop those that do not fit into the queue."""
         room = max(0, self._most - len(self._waiting))
         self._waiting += entries[:room]
         if len(entries) > room:

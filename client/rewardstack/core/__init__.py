@@ -1,4 +1,4 @@
 """Code below the pipeline that client, reward server and workers share: deadlines, batching, wire format.
 
-It does not depend on routes or kinds of services; `core` imports no other package of the client.
+It does not depend on routes or on kinds of services.
 """

@@ -17,7 +17,7 @@ def warn_of_unknown(whose: str, names: Iterable[str]) -> None:
 
     Args:
         whose: start of the warning, such as `compute_score: the argument`.
-        names: of the unknown arguments.
+        names: names of the unknown arguments.
     """
     for name in names:
         if name not in VERLS_OWN:

@@ -1,7 +1,8 @@
-"""The batcher: sends calls that arrive at about the same time together, and equal ones once.
+"""The batcher: sends items that arrive at about the same time in one batch, and equal items only once.
 
-It saves requests for trainers that score one sample per call. A call is shared by its waiters, each with its own
-deadline. It continues while at least one of them waits, and is dropped when the last one is cancelled.
+This saves requests when trainers submit one sample at a time. An item in flight is a `Call`. Several callers may wait
+for the same call, each with its own deadline. A call continues while at least one caller waits, and is dropped when the
+last one is cancelled.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WINDOW = 0.001
 SLICE = 512
 """Items handled before yielding to the event loop."""
 GRACE = 0.02
-"""Extra seconds that a waiter allows for a call that ends together with its deadline."""
+"""Extra seconds that a caller waits, for calls that end at the caller's deadline."""
 
 ABANDONED = "dropped: all callers were cancelled"
 SHUTTING_DOWN = "dropped: the client is shutting down"
@@ -35,11 +36,12 @@ class BatchKey(NamedTuple):
     """Which items may share a batch, and how many.
 
     Args:
-        size: most items in a batch.
+        size: maximum number of items in a batch.
         name: items with different names are never in one batch, and do not wait for each other.
-        width: most items in flight. The service's queue bounds them as well, but an item that waits here has no
-            coroutines and no request body yet: 5 kB instead of 15 for each of a judge's 12,000 samples.
-        affinity: items of a caller with the same value are sent one after another (a server caches their prefix).
+        width: maximum number of items in flight. The service's own queue limits them too, but an item that waits here
+            needs 5 kB rather than 15 kB, because it has no coroutines and no request body yet.
+        affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
+            cached prefix.
     """
 
     size: float = math.inf
@@ -50,7 +52,7 @@ class BatchKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Call(Generic[T, R]):
-    """One item in flight; its outcome is a result, or the error that came instead."""
+    """One item that callers wait for; the outcome is a result or an error."""
 
     item: T
     share: Hashable
@@ -98,7 +100,7 @@ class Batcher(Generic[T, R]):
         send: returns an outcome for each item of a batch, in order, within the shared deadline. If it raises for
             several items, or returns too few outcomes, each item is sent again alone, so that only the bad one fails.
         window: seconds that a partial batch waits for more items; 0 for one iteration of the event loop.
-        has_failed: returns whether sending again may help; used if a waiter with more time joins.
+        has_failed: returns whether to send an item with this outcome again, if a caller with more time has joined.
     """
 
     def __init__(
@@ -124,13 +126,13 @@ class Batcher(Generic[T, R]):
     ) -> list[R | Exception]:
         """Return outcomes in order; a `DeadlineError` for an item without an outcome at the deadline.
 
-        Partial batches are sent after all items are submitted. If the caller is cancelled, calls without other waiters
-        are dropped.
+        Partial batches are sent after all items are submitted. If the caller is cancelled, calls that nobody else waits
+        for are dropped.
 
         Args:
-            items: to be sent.
-            keys: of each item.
-            deadline: of the caller; a shared one is joined by all who share a call.
+            items: the items to send.
+            keys: the batch key of each item.
+            deadline: the caller's deadline, or a deadline that several callers share.
             shares: a value for each item; items with equal values are sent once. None for no sharing.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
@@ -211,7 +213,7 @@ class Batcher(Generic[T, R]):
         task.add_done_callback(self._running.discard)
 
     async def _serve(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch, then the next ones from the queue; one task for all is a fifth cheaper than one for each."""
+        """Send a batch, then the queue's next batches; one task for all takes a fifth less time than one task each."""
         try:
             while calls:
                 await self._settle(calls, queue)
@@ -259,7 +261,7 @@ class Batcher(Generic[T, R]):
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         """Return the outcomes of `send`, or its errors.
 
-        Failed calls are sent again if a waiter with more time has joined. If a batch raises, its calls are sent alone.
+        Failed calls are sent again if a caller with more time has joined. If a batch raises, its calls are sent alone.
         """
         outcomes: dict[int, R | Exception] = {}
         unsent: Sequence[int] = range(len(calls))
@@ -286,7 +288,7 @@ class Batcher(Generic[T, R]):
 
 
 def _drop_abandoned(calls: Iterable[Call[Any, Any] | None]) -> None:
-    """Cancel the sending of calls without waiters; entries that were not submitted are None."""
+    """Cancel the sending of calls that nobody waits for; entries that were not submitted are None."""
     found = {call.sending for call in calls if call is not None and call.sending and call.deadline.abandoned}
     for task in found:
         task.cancel()
@@ -301,7 +303,7 @@ def _order(keys: Sequence[BatchKey]) -> Iterable[int]:
 
 
 async def wait_for_all(outcomes: Iterable[asyncio.Future[Any]], deadline: Deadline | SharedDeadline) -> None:
-    """Wait until all are done or the deadline passes, which may be extended meanwhile."""
+    """Wait until all outcomes are set, or until `GRACE` after the deadline, which may be extended meanwhile."""
     pending = {one for one in outcomes if not one.done()}
     while pending and (left := deadline.remaining() + GRACE) > 0:
         _, pending = await asyncio.wait(pending, timeout=left if left < math.inf else None)

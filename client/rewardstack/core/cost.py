@@ -15,10 +15,10 @@ class Quote(NamedTuple):
     """The maximum cost of samples.
 
     Args:
-        cached: samples whose scores are in the cache.
-        settled: samples that need no request, because they have no answer or are malformed.
-        unscored: malformed samples among them.
-        usage: requests, prompt tokens, and the most completion tokens; `uncounted` is the number of requests whose
+        cached: number of samples whose scores are in the cache.
+        settled: number of samples that need no request, because they have no answer or are malformed.
+        unscored: number of the `settled` samples that are malformed.
+        usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.
     """
 

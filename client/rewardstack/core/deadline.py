@@ -1,7 +1,7 @@
 """Deadlines of samples.
 
-A timeout counts from the last progress: when the sample arrives, when it is sent, or, while it is queued, when the
-service last answered. So a large batch does not time out in the queue, but a dead service fails its samples in time.
+A sample's timeout restarts at each progress: when the sample arrives, when it is sent, and, while it is queued, when
+the service answers any request. So a large batch does not time out in the queue, but samples of a dead service do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_timeout(value: Any) -> float | None:
 
 
 def read_header(text: str) -> float | None:
-    """Parse `HEADER` and return seconds, at most `LONGEST`; None if it is not a finite number of at least 0."""
+    """Parse a value of `HEADER`; return seconds, at most `LONGEST`; None if it is not a finite number of at least 0."""
     try:
         milliseconds = float(text)
     except ValueError:
@@ -37,7 +37,7 @@ def read_header(text: str) -> float | None:
 
 
 class Clock(Protocol):
-    """A source of progress."""
+    """A queue or service whose progress extends deadlines."""
 
     @property
     def last_progress(self) -> float:
@@ -49,7 +49,7 @@ class Awaited(Protocol):
     """A service that a call waits for."""
 
     def cause(self) -> str:
-        """Return the known reason why it has not answered."""
+        """Return why the service has not answered, as far as it is known."""
         ...
 
 
@@ -57,13 +57,13 @@ class Deadline:
     """The deadline of one caller.
 
     Attributes:
-        awaited: service that a part of the call was last sent to; None before that.
+        awaited: service to which a part of the call was last sent; None before that.
         allowed: seconds that the caller waits without progress.
         abandoned: whether the caller was cancelled.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
-        limit: seconds after which it gives up in any case; None for no limit.
+        limit: seconds after which the caller gives up in any case; None for no limit.
     """
 
     __slots__ = ("_expires", "_queues", "abandoned", "allowed", "awaited", "limit_at", "timeout")
@@ -101,15 +101,15 @@ class Deadline:
 
 
 class SharedDeadline:
-    """The deadline of a call that several callers share: the latest of theirs.
+    """The deadline of a call that several callers share: the latest deadline of any caller.
 
     Attributes:
         attempt_bounds: timeout of one attempt in seconds, and its latest end on `time.monotonic()`.
-        awaited: service that the call was last sent to; None before that.
+        awaited: service to which the call was last sent; None before that.
 
     Args:
-        deadline: of the first caller.
-        others: of the other callers.
+        deadline: the first caller's deadline.
+        others: the deadlines of further callers.
     """
 
     __slots__ = ("_deadlines", "_queues", "attempt_bounds", "awaited")
@@ -154,7 +154,7 @@ class SharedDeadline:
             deadline.enter_queue(clock)
 
     def waits_for(self, service: Awaited) -> None:
-        """Record the service of the call, to name its state if a caller gives up."""
+        """Record the service of the call, so that the error of a caller that gives up can name its state."""
         self.awaited = service
         for deadline in self._deadlines.values():
             deadline.awaited = service
@@ -196,11 +196,11 @@ class SharedDeadline:
 
 
 class AttemptTimeout:
-    """The timeout of one attempt; callers with more time may join while it runs.
+    """The timeout of one attempt; callers with more time may join during the attempt.
 
     Args:
-        deadline: shared by all callers.
-        since: start of the timeout: the first attempt, or one after the service has made progress.
+        deadline: the deadline that all callers share.
+        since: start of the timeout, on `time.monotonic()`; attempts without progress between them have the same start.
     """
 
     __slots__ = ("deadline", "since")
@@ -219,8 +219,8 @@ def why_late(deadline: Deadline | SharedDeadline, call: SharedDeadline | None = 
     """Return the error message of a timeout, with the known state of the service.
 
     Args:
-        deadline: of the caller that gives up.
-        call: shared deadline of the call; None for the caller's own.
+        deadline: the deadline of the caller that gives up.
+        call: the deadline of the call, which may know the service; None if `deadline` is all there is.
         otherwise: state to name if nothing was sent yet.
     """
     awaited = (call.awaited if call is not None else None) or deadline.awaited

@@ -1,4 +1,4 @@
-"""The limit on open files: commands raise it; the library opens fewer connections instead of failing."""
+"""The limit on open files: commands and servers raise it; the library opens fewer connections instead of failing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def raise_open_files() -> None:
 
 
 def connection_ceiling(wanted: int) -> int:
-    """Return the most connections to open; warn if they are fewer than half of `wanted`, which costs throughput.
+    """Return how many connections may be opened; warn if they are fewer than half of `wanted`, which costs throughput.
 
     Args:
         wanted: number of connections in the settings.

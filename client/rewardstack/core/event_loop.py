@@ -1,7 +1,7 @@
 """One event loop in a daemon thread runs all I/O; blocking callers and other loops submit coroutines to it.
 
-After a fork the child creates its own loop. It never touches the inherited one: closing an inherited session would
-unregister the parent's sockets from the shared epoll instance.
+After a fork the child creates its own loop. It never uses or closes the inherited loop: closing an inherited session
+would unregister the parent's sockets from the epoll instance that both processes share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rewardstack.errors import LoopError
 T = TypeVar("T")
 
 CANCELLING_TIME = 0.25
-"""Seconds that the interpreter's exit waits for the cancellation of open calls."""
+"""Seconds that the interpreter's exit waits until open calls are cancelled."""
 CLOSING_TIME = 3.0
 """Seconds that the interpreter's exit waits for all cleanup, such as pending cache writes."""
 
@@ -63,11 +63,11 @@ class LoopThread:
         """Run `work` on the loop and block until its result.
 
         Args:
-            work: is cancelled if `wait` raises.
-            wait: returns the future's result.
+            work: the coroutine; it is cancelled if `wait` raises.
+            wait: waits for the future and returns its result.
 
         Raises:
-            LoopError: called from the loop's own thread, which would deadlock.
+            LoopError: the caller is the loop's own thread, which would deadlock.
         """
         if threading.current_thread() is self._thread:
             work.close()
@@ -112,7 +112,7 @@ _inherited: list[LoopThread] = []
 
 
 def loop_thread() -> LoopThread:
-    """Return this process's loop, which the first call starts."""
+    """Return this process's loop; the first call starts it."""
     global _current
     with _lock:
         if _current is None:

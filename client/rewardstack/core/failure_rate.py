@@ -13,7 +13,7 @@ from rewardstack.score import Score
 from rewardstack.settings import FAILURE_WINDOW, MAX_FAILURE_RATE, Settings
 
 NUMBERS = re.compile(r"\d+(\.\d+)?")
-"""The parts that differ between reasons of one cause: times, ports, counts."""
+"""Numbers in a reason (times, ports, counts), which differ between failures of the same cause."""
 
 
 class FailureWindow:
@@ -21,19 +21,20 @@ class FailureWindow:
 
     def __init__(self) -> None:
         self._reasons: deque[str | None] = deque()
-        """Why each sample failed; None for one that did not."""
+        """Why each sample failed; None for a sample that did not fail."""
         self._failed = 0
 
     def add(self, scores: Iterable[Score], limit: float, size: int) -> None:
         """Add samples.
 
         Args:
-            scores: of the samples.
-            limit: share of the window that may fail.
-            size: of the window, in samples; it counts as full from the start, so early failures do not stop a run.
+            scores: the scores of the samples.
+            limit: share of the window that may fail, from 0 to 1.
+            size: size of the window in samples. `limit` is a share of this size even before the window is full, so
+                that a few early failures do not stop a run.
 
         Raises:
-            FailureRateError: more samples failed.
+            FailureRateError: more samples of the window failed.
         """
         for score in scores:
             while len(self._reasons) >= size:

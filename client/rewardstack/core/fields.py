@@ -13,19 +13,19 @@ from rewardstack.errors import RequestError
 C = TypeVar("C", bound=str)
 D = TypeVar("D")
 OPTIONS = "extra_info"
-"""The object with a sample's options; prefix of its fields' names in errors."""
+"""The argument with a sample's options; errors put it before the name of a field."""
 LONGEST = 50
-"""Most characters of a value in an error."""
+"""Maximum number of characters of a value that an error shows."""
 
 
 class Fields:
-    """The fields of a sample.
+    """The fields of one sample's `extra_info`.
 
     None and NaN mean a missing field, as in the rows of a Parquet file. All methods except `get` raise RequestError if
     the value is invalid.
 
     Args:
-        values: by field name.
+        values: the values by field name.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -85,7 +85,7 @@ class Fields:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value, None or NaN, means a missing field."""
+    """Return whether a value means a missing field: None or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -93,8 +93,8 @@ def field_error(name: str, why: str) -> RequestError:
     """Return the error about a field of `extra_info`.
 
     Args:
-        name: of the field.
-        why: reason and remedy.
+        name: name of the field.
+        why: what is wrong, and the remedy.
     """
     return RequestError(f"{OPTIONS}.{name}: {why}", f"{OPTIONS}.{name}")
 
@@ -103,11 +103,11 @@ def unfit(name: str, expected: str, value: Any) -> RequestError:
     """Return the error about an invalid value of a field of `extra_info`.
 
     Args:
-        name: of the field.
+        name: name of the field.
         expected: description of valid values.
         value: the invalid value; only simple types are shown, truncated.
     """
-    simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have digits without end
+    simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have too many digits to print
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"
     return field_error(name, f"expected {expected}, got {shown if len(shown) <= LONGEST else shown[:LONGEST] + '…'}")
 

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_DEEP = 100
-"""Deepest nesting of lists and mappings in a sample; Python's recursion limit is not far above."""
+"""Deepest nesting of lists and mappings in a sample; much deeper ones exceed Python's recursion limit."""
 FLOAT_BYTES = 8
-"""Size of Python's float."""
+"""Size of Python's float, in bytes."""
 LONGEST_DATA_URL = 60
-"""Most characters of a data URL for display."""
+"""Maximum number of characters of a data URL that are displayed."""
 TOO_DEEP = f"its response, reference or extra_info is nested more than {MOST_DEEP} deep"
 """The error for a sample that exceeds `MOST_DEEP`."""
 
@@ -34,7 +34,7 @@ def _within(values: Iterable[Any]) -> list[Any]:
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Return whether `value` is a sequence, such as a list or OmegaConf's, but not text or bytes."""
+    """Return whether `value` is a sequence, such as a list or OmegaConf's `ListConfig`, but not text or bytes."""
     return isinstance(value, (list, tuple)) or (
         isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
     )
@@ -59,7 +59,7 @@ def _is_scalar(value: Any) -> TypeGuard[np.generic]:
 
 
 def is_finite(value: Any) -> TypeGuard[int | float]:
-    """Return whether `value` is a number, not a boolean, in the range of a float."""
+    """Return whether `value` is a number (not a boolean) that a finite float can represent."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def brief(value: Any) -> Any:
-    """Convert `value` as `plain` does, for display: files and other objects are replaced by a short description."""
+    """Convert `value` as `plain` does, but shorten data URLs and describe bytes and other objects, for display."""
     value = plain(value)
     if isinstance(value, list):
         return [brief(one) for one in value]

@@ -14,7 +14,7 @@ class LruCache(Generic[K, V]):
     """A bounded cache that evicts the least recently used value; values must not be None; not thread-safe.
 
     Args:
-        size: most values; 0 disables the cache.
+        size: maximum number of values; 0 disables the cache.
     """
 
     def __init__(self, size: int) -> None:
@@ -45,7 +45,7 @@ class LruCache(Generic[K, V]):
         self._values.pop(key, None)
 
     def resize(self, size: int) -> None:
-        """Change the most values to `size`, and evict those beyond it."""
+        """Set the maximum number of values, and evict the least recently used values beyond it."""
         self.size = size
         while len(self._values) > size:
             self._values.popitem(last=False)

@@ -10,11 +10,11 @@ from typing import Any
 from rewardstack.core.json_types import is_array, plain
 
 TEXTS = ("text", "output_text")
-"""Types of text parts; the second is that of OpenAI's Responses API."""
+"""Types of text parts; `output_text` is the one of OpenAI's Responses API."""
 
 
 def is_conversation(value: Any) -> bool:
-    """Return whether a value is a message, or a non-empty list (or NumPy array) of messages."""
+    """Return whether a value is a message (a mapping with `role`), or a non-empty list or NumPy array of messages."""
     if isinstance(value, (list, tuple)) or is_array(value):
         return len(value) > 0 and all(isinstance(one, Mapping) and "role" in one for one in value)
     return isinstance(value, Mapping) and "role" in value
@@ -23,7 +23,7 @@ def is_conversation(value: Any) -> bool:
 def response_text(response: Any) -> str | None:
     """Return a response as text: a string unchanged, or the text of its last assistant message; else None.
 
-    A last message without content, such as a tool call, is an empty response.
+    If that message has no content, such as a tool call, the response is empty.
     """
     if isinstance(response, str):
         return response
@@ -39,7 +39,8 @@ def last_text(conversation: Any, role: str) -> str | None:
         role: such as `assistant`.
 
     Returns:
-        None if no message has the role, or if the last one has no text, such as a tool call.
+        The text. None if no message has the role, or if the last message with the role has no text, such as a tool
+        call.
     """
     last = _last(conversation, role)
     return None if last is None else _text(last.get("content"))

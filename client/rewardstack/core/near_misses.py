@@ -8,20 +8,20 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 SIMILARITY = 0.83
-"""Similarity, from 0 to 1, from which one name counts as a misspelling of another: true of `max_tokens` and
-`max_new_tokens`, not of `problem_id` and `problem`."""
+"""Minimum similarity, from 0 to 1, at which a field counts as a misspelling of another: `max_new_tokens` is close
+enough to `max_tokens`, but `problem_id` is not close enough to `problem`."""
 SUGGESTED = 0.8
-"""The same for a name that is unknown anyway, such as `gsm9k` for `gsm8k`."""
+"""Minimum similarity to suggest a known name for an unknown name, such as `gsm8k` for `gsm9k`."""
 SHORTEST, LONGEST = 3, 40
-"""Shortest and longest name, in characters, that are compared."""
+"""Minimum and maximum length, in characters, of names that are compared."""
 MOST_NAMES = 50
-"""Most names of a sample that are compared."""
+"""Maximum number of a sample's fields that are compared."""
 
 log = logging.getLogger(__name__)
 
 
 def closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> str:
-    """Return the one of `names` that `name` most likely misspells; empty if there is none."""
+    """Return the entry of `names` that `name` most likely misspells; empty if none is similar."""
     if not SHORTEST <= len(name) <= LONGEST:
         return ""
     known = {one.lower(): one for one in names if len(one) >= SHORTEST}
@@ -33,8 +33,8 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
     """Return a hint about misspelled fields that a function does not read, and log it once; empty if there are none.
 
     Args:
-        function: the reward function.
-        named: the fields that it reads by name.
+        function: name of the reward function.
+        named: the fields that the function reads.
         given: the fields of a sample.
     """
     unread = [name for name in given if isinstance(name, str) and name not in named][:MOST_NAMES]

@@ -1,6 +1,6 @@
 """Extracts the response from an OpenRLHF query, which is prompt and response in one text.
 
-The query is decoded with special tokens, so one may precede the prompt.
+The query is decoded with special tokens, so a special token may precede the prompt.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 BEFORE_PROMPT = 64
-"""Most characters of a special token before the prompt."""
+"""Maximum length, in characters, of a special token before the prompt."""
 
 
 def response_in(query: Any, prompt: Any) -> Any:

@@ -17,14 +17,14 @@ SECRETS = tuple(name for name, setting in TABLE.items() if setting.secret)
 
 
 def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Replace each X_FILE variable by X with the content of the file; call this before reading settings.
+    """Set each X to the content of the file that X_FILE names, and remove X_FILE; call this before reading settings.
 
     Args:
-        names: of the variables that can hold a secret.
+        names: names of the variables that can hold a secret.
         environ: environment to change.
 
     Raises:
-        SettingsError: a file cannot be read, or X is set as well; names the variable.
+        SettingsError: a file cannot be read, or X is set as well; the error names the variable.
     """
     for name in names:
         path = environ.pop(f"{name}_FILE", "")

@@ -28,7 +28,7 @@ class Step:
     steps: list[Step] = field(default_factory=list)
 
     def record(self) -> Record:
-        """Return the step as JSON; infinity and NaN, which JSON does not have, as text."""
+        """Return the step as JSON; infinity and NaN, which JSON does not have, become text."""
         return {
             "step": self.name,
             "latency_ms": round(self.latency_ms, 3),
@@ -42,10 +42,10 @@ class Explanation:
     """How a sample was scored.
 
     Args:
-        data_source: of the sample.
-        score: the score; None if scoring raised `error`.
-        steps: in order.
-        error: error in a setting or the request; empty for none.
+        data_source: the sample's `data_source`.
+        score: the score; None if scoring raised an error.
+        steps: the steps of scoring, in order.
+        error: message of that error, which is about a setting or the request; empty for none.
     """
 
     data_source: str
@@ -83,7 +83,7 @@ class Trace:
     """Collects the steps of a sample; the latency of a step is the time since the previous one.
 
     Args:
-        take: returns the exchanges with services since its last call.
+        take: returns the exchanges with services since `take` was last called.
         rescore: whether to call the scorer even if the score is cached.
         turn: lock held by one scorer at a time, so that the steps of a composite's parts do not mix.
     """
@@ -96,7 +96,7 @@ class Trace:
         self._since = time.monotonic()
 
     def note(self, name: str, facts: Mapping[str, Any], steps: Sequence[Step] | None = None) -> None:
-        """Add a step that ends now; its inner steps are `steps`, or the exchanges with services if that is None."""
+        """Add a step that ends now, with `steps` within it; if `steps` is None, the recent exchanges with services."""
         now = time.monotonic()
         inner = [one.step() for one in self.take()] if steps is None else list(steps)
         self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))
@@ -104,7 +104,7 @@ class Trace:
 
     @contextmanager
     def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
-        """Add a step whose inner steps are those added to the trace of this context."""
+        """Add a step; the steps that are added to the yielded trace become its inner steps."""
         inner = Trace(self.take, rescore=self.rescore, turn=self.turn)
         step = Step(name, dict(facts), steps=inner.steps)
         self.steps.append(step)

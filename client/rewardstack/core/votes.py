@@ -11,7 +11,7 @@ DECIMALS = 3
 
 
 def majority(values: Sequence[float]) -> float:
-    """Return the most frequent of at least one value; the mean of several equally frequent ones."""
+    """Return the most frequent of at least one value; the mean of the most frequent values if there are several."""
     return statistics.fmean(statistics.multimode(round(value, DECIMALS) for value in values))
 
 
@@ -19,7 +19,7 @@ def agreement(values: Sequence[float], asked: int) -> float:
     """Return the share of votes, from 0 to 1, with the most frequent value.
 
     Args:
-        values: of the votes that have one; at least one.
+        values: the values of the votes that have one; not empty.
         asked: number of votes that were requested.
     """
     return max(Counter(round(value, DECIMALS) for value in values).values()) / asked

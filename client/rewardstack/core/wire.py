@@ -10,14 +10,14 @@ from rewardstack.score import STATUSES, Item, Score, Usage
 Record = dict[str, Any]
 """A JSON object."""
 MOST_COUNTED = 10**15
-"""Upper bound on the requests or tokens of a score."""
+"""Exclusive upper bound on the requests or tokens of one score."""
 REFUSED_FOR_GOOD = "X-Reward-Budget"
-"""Header of a 503 that is final, because the run's budget is spent; names the variable of the budget."""
+"""Header of a 503 reply that is final, because the run's budget is spent; its value is the budget's variable."""
 SERVERS_OWN = ("url", "api_key", "path")
-"""Fields of `extra_info`, or suffixes of their names after `_`, that only the server's settings may set."""
+"""Fields of `extra_info` that only the server's settings may set; so are fields that end with `_` and such a name."""
 ENDINGS = tuple(f"_{word}" for word in SERVERS_OWN)
 NOT_TAKEN = "URLs, keys and paths are not taken over HTTP; leave it out"
-"""The error for such a field."""
+"""The error for a request with a field of `SERVERS_OWN`."""
 
 
 def is_servers_own(name: object) -> bool:

@@ -1,1 +1,1 @@
-"""Scoring: reads requests (`items`), groups them by route and scores them (`pipeline`) in stages around a scorer."""
+"""Scoring: `items` reads requests, `pipeline` groups them by route and scores them, in `stages` around a `scorer`."""

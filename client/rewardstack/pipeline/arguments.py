@@ -19,7 +19,7 @@ class Call:
     """One call of `compute_score`.
 
     Args:
-        requests: its samples.
+        requests: the samples of the call.
         single: whether the caller expects one reward rather than a list.
         details: whether the caller expects a dict for each sample rather than a number.
         on_error: policy for samples without a score; None for their route's policy.
@@ -46,11 +46,11 @@ def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[s
 
     Args:
         singular: `data_source`, `solution_str`, `ground_truth` and `extra_info`.
-        plural: the same arguments for a batch; None for those that are missing.
+        plural: `data_sources`, `solution_strs`, `ground_truths` and `extra_infos`; None for a missing argument.
         options: `details`, `on_error` and `timeout`.
 
     Raises:
-        RequestError: an argument is missing, malformed, or does not match the others; names it.
+        RequestError: an argument is missing or malformed, or its length does not match; the error names the argument.
     """
     data_source, solution_str = singular[:2]
     several = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
@@ -102,7 +102,7 @@ def check_options(on_error: Any, timeout: Any) -> None:
     """Raise if the error policy or the timeout is invalid.
 
     Raises:
-        RequestError: names the invalid argument.
+        RequestError: an argument is invalid; the error names the argument.
     """
     if on_error is not None and on_error not in ON_ERROR:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")

@@ -19,22 +19,22 @@ from rewardstack.score import NOTHING, Item, Request, Score
 from rewardstack_verifier.transcript import last_turn
 
 TARGET = "target"
-"""The field of an object that contains the reference."""
+"""The field with the reference in a ground truth that is an object."""
 SECRET = ("api_key", "server_url")
-"""Suffixes of field names in `extra_info` whose values no trace shows: keys, and URLs, which may contain keys."""
+"""Traces omit fields of `extra_info` with these suffixes: keys, and URLs, which may contain keys."""
 
 
 def read_request(request: Request, *, whole: bool = False) -> tuple[Item, float | None]:
-    """Return the request as an item, and its timeout in seconds, None if it has none.
+    """Return the request as an item, and the request's timeout in seconds or None.
 
     The item's response is the last assistant turn, without end tokens and tool output (`last_turn`).
 
     Args:
         request: the sample.
-        whole: whether its ground truth is always a single reference, even if it is a list.
+        whole: whether the sample's ground truth is always a single reference, even if it is a list.
 
     Raises:
-        RequestError: the request is malformed; names the field.
+        RequestError: the request is malformed; the error names the field.
     """
     extra = NOTHING if request.extra_info is None else request.extra_info
     if not isinstance(extra, Mapping):
@@ -53,7 +53,7 @@ def read_request(request: Request, *, whole: bool = False) -> tuple[Item, float 
 
 
 def _last_message(solution: Any) -> str:
-    """Return the text of the last assistant message of a response in chat messages; raises as `read_request` does."""
+    """Return the text of the last assistant message in a response of chat messages; raise as `read_request` does."""
     text = response_text(solution)
     if text is not None:
         return text
@@ -74,10 +74,10 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
 
 
 def raise_if_all_wrong(scores: Sequence[Score]) -> None:
-    """Raise if the same option of `extra_info` is invalid in all of several samples.
+    """Raise if there are several samples and the same option of `extra_info` is invalid in all of them.
 
     Raises:
-        RequestError: names the option.
+        RequestError: the option is invalid; the error names the option.
     """
     if len(scores) < 2 or not scores[0].field.startswith(OPTIONS):
         return
@@ -103,13 +103,13 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
     Args:
         ground_truth: a string, a number, a list (or NumPy array) of those, or an object with one of these as `target`,
             as in data sets of verl and SkyRL. None and NaN mean no reference.
-        field: name of the field, for errors.
+        field: name of the argument or field with these references, for errors.
 
     Returns:
         The references in order, without blank ones. Numbers are formatted with `str`.
 
     Raises:
-        RequestError: it contains a value of another type.
+        RequestError: `ground_truth` contains a value of another type.
     """
     if isinstance(ground_truth, str):
         return (ground_truth,) if ground_truth.strip() else ()
@@ -126,10 +126,11 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
 def as_one_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """Return a ground truth as a single reference: a string unchanged, anything else as JSON; empty if there is none.
 
-    A list of one string with a JSON object or array is treated as that string, because clients send it so.
+    A list of one string that starts like a JSON object or array is treated as that string: the wire format turns a
+    single reference into a list.
 
     Raises:
-        RequestError: it is not JSON serializable.
+        RequestError: `ground_truth` is not JSON serializable.
     """
     value = plain(ground_truth)
     if (
@@ -205,7 +206,7 @@ FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, 
     "target_gt": _by_target,
     "filter_gt_by_prompt_token": _by_prompt_token,
 }
-"""Reference filters by their field of `extra_info`, in order."""
+"""Reference filters by the field of `extra_info` that enables them, in order of application."""
 
 
 def request_facts(request: Request, item: Item, timeout: float | None, *, whole: bool = False) -> Record:

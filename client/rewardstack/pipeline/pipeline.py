@@ -3,18 +3,18 @@
     requests ─ group by route ─► ErrorPolicy ► Prepare ► Cache ► Batch ► Keep ► Scorer ─► scores, in request order
 
 Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have the same signature, `async (samples, context) ->
-scores`. Each stage calls the next. A trainer and a server differ only in the scorer.
+scores`. Each stage calls the next. The pipelines of a trainer and a server differ only in the scorers.
 
 - `ErrorPolicy` warns about samples without a score, and replaces failures under the policy `lexical`.
-- `Prepare` lets the scorer prepare each item; an invalid item gets its score here.
-- `Cache` looks in this process's memory, then tries inline scoring, then Redis.
+- `Prepare` lets the scorer prepare each item; an invalid item gets its score (`unscored`) here.
+- `Cache` looks in this process's memory, then tries inline scoring (for scorers that need microseconds), then Redis.
 - `Batch` sends equal samples once, and forms batches (`core.batching`).
-- `Keep` calls the scorer, and writes scores to the cache as they come, even if all callers have gone.
-- `Compose` replaces the chain for a composite route; its parts are stages, too.
-- `Shape` wraps either of them if a route has `scale`, `shift` or `clip`.
+- `Keep` calls the scorer, and writes each batch's scores to the cache, even if some callers no longer wait.
+- `Compose` replaces this chain for a composite route; each part has its own stages.
+- `Shape` wraps the chain or `Compose` if a route has `scale`, `shift` or `clip`.
 
-`Context` carries the deadline, the tenant, the budget and the trace. To explain a sample is to score it with a trace:
-each stage records a step, nothing is shared with other calls, and nothing is cached.
+`Context` carries the deadline, the tenant (cache namespace), budget errors and the trace. To explain a sample is to
+score it with a trace: each stage records a step, nothing is shared with other calls, and nothing is cached.
 
 The pipeline groups requests by source and timeout. At the end it applies the error policy of the route to samples
 without a score. It does not depend on a kind of service or on HTTP: see `scorers` and `transport`.
@@ -51,11 +51,11 @@ class Pipeline:
     """Scores requests.
 
     Args:
-        routes: maps sources to scorers.
-        scorers: creates the scorers of each kind of leaf.
+        routes: the route table.
+        scorers: for each kind of leaf, a function that creates its scorers.
         cache: result cache.
         tenant: cache namespace of the caller.
-        may_extend: whether a sample's `timeout` may exceed its scorer's.
+        may_extend: whether a sample's `timeout` may exceed the scorer's timeout.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Pipeline:
 
         Args:
             requests: the samples.
-            on_error: the policy for samples without a score; None for their route's.
+            on_error: policy for samples without a score; None for the policy of each sample's route.
             limit: time limit of the call in seconds; None for no limit.
-            strict: whether to raise if an option is invalid in all of several requests.
-            trace: records the steps of a single request.
+            strict: whether to raise if there are several requests and an option is invalid in all of them.
+            trace: records the steps, for a call with a single request; None for no trace.
 
         Raises:
             ConfigError: a source is unknown, a setting is malformed, or an option is invalid in all requests.
             ScoringError: a sample has no score and the policy is `raise`.
-            BudgetError: the run's budget is spent, and neither the call nor the route has a policy. Requests in flight
-                are still scored and cached.
+            BudgetError: the run's budget is spent, and neither the call nor the route sets `on_error`. Requests in
+                flight are still scored and cached.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
         context = Context(tenant=self._tenant, ends_at=ends_at, may_extend=self._may_extend, trace=trace)
@@ -132,7 +132,7 @@ class Pipeline:
         """Score a request and return the steps; arguments are those of `score`.
 
         Raises:
-            UnknownSourceError: no route matches its source.
+            UnknownSourceError: no route matches the request's `data_source`.
         """
         started = time.monotonic()
         source, route = request.data_source, self.routes.find(request.data_source)
@@ -180,14 +180,14 @@ class Pipeline:
         return Quote(usage=Usage.total(one.usage for one in found))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
-        """Return a cache key for everything except the sample that a score of `source` depends on; None without a key.
+        """Return a cache key of what scores of `source` depend on besides the sample; None if there is no such key.
 
         Args:
             source: a `data_source` whose route has a single scorer.
-            limit: seconds that its service has to report its identity.
+            limit: seconds that the scorer's service has to report its identity.
 
         Raises:
-            RewardstackError: the service does not report it.
+            RewardstackError: the service does not report its identity.
         """
         route = self.routes.find(source)
         if not isinstance(route.target, Leaf):
@@ -195,7 +195,7 @@ class Pipeline:
         return await self._chain(route, route.target, source).fingerprint(self._asking(limit))
 
     def _asking(self, limit: float) -> Context:
-        """Return the context of a query that scores nothing."""
+        """Return a context with a time limit in seconds, for work that scores nothing."""
         return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)
 
     async def _group(self, requests: Sequence[Request], trace: Trace | None) -> tuple[dict[int, Score], Groups]:
@@ -262,7 +262,7 @@ class Pipeline:
         on_error: OnError | None,
         refused: Sequence[BudgetError],
     ) -> list[Score]:
-        """Apply the error policies to samples without a value; raise an error that ends the call, with all scores."""
+        """Apply the error policies to samples without a value; an error that ends the call carries all scores."""
         lost: list[int] = []
         for at, score in enumerate(scores):
             if score.value is not None:
@@ -287,5 +287,5 @@ class Pipeline:
         return self._chain(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"
 
     def _goes_below_zero(self, source: str) -> bool:
-        """Return whether a route can give values below 0, so that 0 is not the lowest score."""
+        """Return whether scores of `source` can be below 0, so that 0 is not the lowest score."""
         return self.routes.bounds(source)[0] < 0

@@ -1,4 +1,4 @@
-"""The interface between pipeline and services: a `Scorer` turns prepared samples into scores, within a `Context`."""
+"""The interface between pipeline and services: a `Scorer` returns scores for prepared samples, given a `Context`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rewardstack.core.steps import Trace
 
 UNLIMITED = SharedDeadline(Deadline(math.inf))
+"""A deadline that never passes."""
 
 P = TypeVar("P")
 
@@ -27,15 +28,15 @@ class Context:
     """The context of all samples that a stage handles.
 
     Args:
-        deadline: shared by all waiters; always set in a scorer's context.
-        waits: deadline for a batcher: the caller's own, which other callers do not extend, or that of a batch.
+        deadline: deadline of the work, which all callers that wait for it share; always set in a scorer's context.
+        waits: deadline to pass to a batcher: the caller's own, which other callers do not extend, or a batch's.
         tenant: cache namespace of the caller.
         ends_at: end of the call, on `time.monotonic()`.
         timeout: seconds without progress after which the samples fail; None for their scorer's timeout.
-        may_extend: whether samples may exceed their scorer's timeout: allowed in trainers, not for a server's clients.
-        lexical: whether failures get substitutes (policy `lexical`).
-        refused: collects budget errors that end the call; None if the policy gives the value.
-        batch: all items of the call if an option that is invalid in each of them has to be raised; else empty.
+        may_extend: whether `timeout` may exceed the scorer's timeout; true for trainers, false for a server's clients.
+        lexical: whether failed samples get substitutes (policy `lexical`).
+        refused: collects budget errors, which end the call; None if an explicit policy handles such samples.
+        batch: all items of the call, to raise an error if an option is invalid in all of them; empty for no check.
         trace: records the steps of stages and scorers; None for no trace. With a trace nothing is shared or cached.
     """
 
@@ -61,18 +62,18 @@ class Scorer(ABC, Generic[P]):
     """Scores samples with one service or function; only `score` is required, all other members are optional.
 
     Attributes:
-        source: its name in every `Score`, such as `rule:gsm8k`.
+        source: the scorer's name in every `Score`, such as `rule:gsm8k`.
         timeout: seconds without progress after which a sample fails, unless its `extra_info` overrides it.
         on_error: policy for samples without a score, unless the route or the call overrides it.
         inline: returns the score of a prepared sample if that takes microseconds, less than a Redis lookup; else the
-            sample, with everything that `score` can reuse.
-        is_shaped: whether a reward server has applied the route's shaping already.
-        fallback: returns a substitute with status `fallback` for an item that its service did not score; may take 0.1 s
+            prepared sample, with intermediate results that `score` can reuse.
+        is_shaped: whether scores have the route's shaping already, because a reward server has applied it.
+        fallback: returns a substitute with status `fallback` for an item that the service did not score; may take 0.1 s
             and runs in a thread.
         batch: returns the batch key of a prepared sample; None if the scorer does its own batching.
-        report: logs the results of a caller's samples, and the elapsed seconds.
-        quote: returns the maximum cost of prepared samples, an estimate if the service does not answer; None if they
-            cost nothing.
+        report: logs the scores of a caller's samples and the elapsed seconds.
+        quote: returns the maximum usage of prepared samples, an estimate if the service does not answer; None if
+            samples use no model server.
     """
 
     source: str
@@ -104,7 +105,7 @@ class Scorer(ABC, Generic[P]):
         return item  # type: ignore[return-value]
 
     async def keys(self, samples: Sequence[P], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys, None for one that must not be cached or shared; raise as `score` does."""
+        """Return the cache key of each sample, None if it must not be cached or shared; raise as `score` does."""
         return [None] * len(samples)
 
     def describe(self, item: Item, sample: P) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The stages between a route and its scorer: errors, preparation, cache, batches. `pipeline` shows their order.
 
-Each is called as `await stage(samples, context)` and returns the scores in order. The two outermost stages accept
-items, the others a `Sample` for each item that needs scoring.
+Each stage is called as `await stage(samples, context)` and returns the scores in order. `Cache`, `Batch` and `Keep`
+accept a `Sample` for each item that needs scoring; the stages before them accept items.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from rewardstack.score import Item, Score, Usage
 INLINE_SECONDS = 0.01
 """Yield to the event loop after this many seconds of inline scoring."""
 SUBSTITUTES_SECONDS = 30.0
-"""Most seconds for the substitutes of one batch."""
+"""Maximum time in seconds for the substitutes of one batch."""
 RESERVED_SHARE = 0.2
 """Share of a call's time limit that is reserved for substitutes."""
 RESERVED_SECONDS = 5.0
-"""Most seconds that are reserved for substitutes."""
+"""Maximum time in seconds that is reserved for substitutes."""
 SUBSTITUTES = 8
-"""Substitutes that a thread computes at a time."""
+"""Number of substitutes that a thread computes before the time limit is checked."""
 MISSING = {"failed": "failed", "unscored": "are unscored"}
+"""Words of the warning for each status without a score."""
 FIXED = Item("1", ("1",), {"temperature": 0})
-"""An item whose key shows whether a scorer has changed; at temperature 0 a judge's key does not depend on the run."""
+"""An item whose cache key changes with the scorer; at temperature 0 a judge's key does not depend on the run."""
 
 P = TypeVar("P")
 Stage = Callable[[Sequence[Item], Context], Awaitable[list[Score]]]
@@ -53,7 +54,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Sample(Generic[P]):
-    """An item, its prepared form, and the cache key of its score; None for no key."""
+    """An item, the item as prepared by the scorer, and the cache key of its score (None if it is not cached)."""
 
     item: Item
     prepared: P
@@ -79,7 +80,7 @@ class Chain(Generic[P]):
             return await self._stage(items, context)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
-        """Return the maximum cost of the items, counting equal ones once; raise as the scorer's `keys` does."""
+        """Return the maximum cost of the items, counting equal items once; raise as the scorer's `keys` does."""
         prepared = await self._prepared.prepare(items)
         samples = _samples(items, prepared)
         unscored = sum(isinstance(one, Score) and one.status == "unscored" for one in prepared)
@@ -95,7 +96,7 @@ class Chain(Generic[P]):
         return settled._replace(cached=len(samples) - found.count(None), usage=usage)
 
     async def fingerprint(self, context: Context) -> str | None:
-        """Return the key of `FIXED`, None if it has no deterministic key; raise as the scorer does."""
+        """Return the cache key of `FIXED`, None if it has no deterministic key; raise as the scorer does."""
         prepared = self.scorer.prepare(FIXED)
         if isinstance(prepared, Score):
             return None
@@ -108,9 +109,9 @@ class Compose:
     """Combines the scores of other routes.
 
     Args:
-        route: route whose target is a composite.
-        composite: its target.
-        parts: route and stage of each part, by name.
+        route: the composite route.
+        composite: the target of `route`.
+        parts: route and stage of each part, by the part's source.
     """
 
     route: Route
@@ -166,7 +167,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """Warns once about samples without a score; replaces failed ones by substitutes under the policy `lexical`."""
+    """Warns about samples without a score; replaces failed samples by substitutes under the policy `lexical`."""
 
     scorer: Scorer[Any]
     stage: Stage
@@ -210,7 +211,7 @@ class Prepare(Generic[P]):
         return scores
 
     async def prepare(self, items: Sequence[Item]) -> list[P | Score]:
-        """Return each item as prepared by the scorer, or its score."""
+        """Return each item as prepared by the scorer, or the item's score."""
         prepared: list[P | Score] = []
         for start in range(0, len(items), SLICE):
             part = items[start : start + SLICE]
@@ -349,7 +350,7 @@ class Cache(Generic[P]):
 
 
 class Batch(Generic[P]):
-    """Forms batches from the samples of all callers, and sends equal ones once."""
+    """Forms batches from the samples of all callers, and sends equal samples once."""
 
     def __init__(self, scorer: Scorer[P], stage: SampleStage[P], tenant: str) -> None:
         self._scorer = scorer
@@ -374,12 +375,12 @@ class Batch(Generic[P]):
     async def _send(
         self, samples: Sequence[Sample[P]], deadline: SharedDeadline, context: Context | None = None
     ) -> Sequence[Score | ConfigError]:
-        """Return the outcomes of a batch; an error of the scorer is the outcome of each sample.
+        """Return the outcomes of a batch; if the scorer raises, each sample gets the error or a `failed` score.
 
         Args:
-            samples: of one or several callers.
-            deadline: shared by all waiters.
-            context: of a single caller; None for several.
+            samples: samples of one or several callers.
+            deadline: deadline that all callers share.
+            context: context of a single caller; None for several callers.
         """
         try:
             return await self._stage(samples, context or Context(deadline, deadline, self._tenant))
@@ -393,7 +394,7 @@ class Batch(Generic[P]):
         return [Score.failed(reason, self._scorer.source)] * len(samples)
 
     def _without_score(self, error: Exception, context: Context) -> Score:
-        """Return the score of a sample that ended in an error; raise errors of the caller."""
+        """Return a `failed` score for an error of the service or the budget; raise any other error."""
         usage = None
         if isinstance(error, BudgetError):
             if context.refused is not None:
@@ -426,7 +427,7 @@ def _samples(items: Sequence[Item], prepared: Sequence[P | Score]) -> list[Sampl
 
 
 def _service_time(context: Context) -> float | None:
-    """Return the time limit for a service in seconds, None for no limit; part of the call's is kept for substitutes."""
+    """Return the time limit for a service in seconds, None for no limit; if `lexical`, reserve time for substitutes."""
     if context.ends_at == math.inf:
         return None
     left = context.ends_at - time.monotonic()
@@ -458,9 +459,9 @@ def own(score: Score, elapsed: float, *, cached: bool = False) -> Score:
     """Return a copy that the caller may change; only the first copy of a shared score gets its usage.
 
     Args:
-        score: shared with the cache and other waiters.
-        elapsed: latency in milliseconds, for a score without one.
-        cached: whether it was read from a cache in this process.
+        score: a score that may be shared with the cache and other callers; its usage is removed.
+        elapsed: milliseconds since the call, used if the score is cached or has no latency.
+        cached: whether this process read the score from a cache.
     """
     usage, score.usage = score.usage, None
     return Score(
@@ -480,7 +481,7 @@ def own(score: Score, elapsed: float, *, cached: bool = False) -> Score:
 
 
 def _without_substitute(score: Score) -> Score:
-    """Return a failure in place of a substitute from a reward server; other scores unchanged."""
+    """Return a failure in place of a reward server's substitute; return any other score unchanged."""
     return replace(score, value=None, status="failed") if score.status == "fallback" else score
 
 
@@ -489,7 +490,7 @@ def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
 
     Args:
         source: name of the scorer.
-        scores: of the batch, at least those without a value.
+        scores: scores of the batch, at least those without a value.
         count: number of samples in the batch.
     """
     missing = [score for score in scores if score.status in MISSING]
@@ -506,8 +507,8 @@ async def fall_back(
 
     Args:
         source: name of the scorer.
-        substitutes: functions that compute the substitutes, by position.
-        scores: of the samples, in order; changed in place.
+        substitutes: functions that compute the substitutes, by position in `scores`.
+        scores: scores of the samples, in order; changed in place.
         ends_at: end of the call, on `time.monotonic()`; samples without a substitute by then stay failed.
     """
     lost = [at for at in substitutes if scores[at].status == "failed"]
@@ -538,7 +539,7 @@ def _made(substitutes: Sequence[Callable[[], Score]]) -> list[Score]:
 
 
 def milliseconds(since: float) -> float:
-    """Return the milliseconds since `since`, on `time.monotonic()`."""
+    """Return the milliseconds since `since`, a time on `time.monotonic()`."""
     return round((time.monotonic() - since) * 1000, 3)
 
 

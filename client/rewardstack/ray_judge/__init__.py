@@ -1,7 +1,7 @@
-"""A judge with frozen weights as a Ray actor, `reward_inference_service`, with vLLM engines that never sync weights.
+"""A judge in a Ray cluster: the actor `reward_inference_service` and its vLLM engines, whose weights never change.
 
-Ray and vLLM are imported when an actor is created, not by this package. It has no prompts and no parsers: the client
-sends the actor the same requests as a server, and reads the same replies.
+This package replaces the judge's HTTP server only. The client renders prompts, parses verdicts, and sends the actor the
+same requests as a server. Ray and vLLM are imported when an actor is created, not when this package is imported.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ from rewardstack_settings.kinds import RAY_NAMESPACE
 LOOK = 5.0
 """Seconds between health checks of the service."""
 ANSWER_TIMEOUT = 60.0
-"""Seconds that the service has to answer a health check."""
+"""Timeout of a health check, in seconds."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
+    """Run the command line and return the exit status; see the module for its values."""
     given = _parser().parse_args(argv)
     stop = threading.Event()
     _handle_signals(stop)

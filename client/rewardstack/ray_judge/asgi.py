@@ -1,4 +1,7 @@
-"""Calls a web application without a server or a port (https://asgi.readthedocs.io/en/latest/specs/www.html)."""
+"""Call an ASGI web application in this process, without a server or a port.
+
+https://asgi.readthedocs.io/en/latest/specs/www.html
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ App = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitab
 
 
 async def ask(app: App, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-    """Send a request to an application and return status and body of its reply.
+    """Send a request to an application and return the status and the body of the reply.
 
     Args:
         app: the application.
         method: `GET` or `POST`.
-        path: without a query.
-        body: JSON, or empty.
+        path: the path of the URL, without a query.
+        body: a JSON document, or empty.
     """
     status, parts, sent = 500, bytearray(), False
 
     async def receive() -> Event:
         nonlocal sent
         if sent:
-            await asyncio.Event().wait()  # callers never disconnect: the whole call is cancelled instead
+            await asyncio.Event().wait()  # never report a disconnect; a caller that leaves cancels the whole call
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 

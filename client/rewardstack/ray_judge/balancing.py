@@ -1,6 +1,7 @@
-"""Load balancing over engines: each request goes to the least loaded engine, or to another one if that is lost.
+"""Load balancing over engines: each request goes to the least loaded engine, and to the next one if that is lost.
 
-A lost actor restarts, and its calls raise immediately until then. So it is not used until it answers again.
+Ray restarts the actor of a lost engine. Until then, calls to the actor raise immediately, so the engine gets no
+requests until it answers a ping.
 https://docs.ray.io/en/latest/ray-core/fault_tolerance/actors.html
 """
 
@@ -16,9 +17,9 @@ from typing import Protocol
 from rewardstack.errors import RewardstackError, UnreachableError
 
 MOST_WAITING = 2048
-"""Most queued requests per engine; further ones are refused with status 429."""
+"""Maximum number of requests in flight per engine; more requests are refused with status 429."""
 LOOK = 0.5
-"""Seconds between checks of a lost engine."""
+"""Seconds between pings of a lost engine."""
 
 Answer = tuple[int, bytes]
 """HTTP status and body."""
@@ -27,15 +28,15 @@ log = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
-    """An engine; see `engines.RemoteEngine`."""
+    """The methods of an engine that the balancer calls; see `engines.RemoteEngine`."""
 
     name: str
 
     async def request(self, method: str, path: str, body: bytes) -> Answer:
-        """Return the engine's answer; raise UnreachableError if it is lost."""
+        """Return the engine's answer; raise UnreachableError if the engine is lost."""
 
     async def ping(self) -> int:
-        """Return the engine's process ID; raise UnreachableError if it is lost."""
+        """Return the engine's process ID; raise UnreachableError if the engine is lost."""
 
 
 class FrozenRewardInferenceClient:
@@ -43,7 +44,7 @@ class FrozenRewardInferenceClient:
 
     Args:
         engines: the engines.
-        most_waiting: most queued requests per engine.
+        most_waiting: maximum number of requests in flight per engine; the limit applies to the sum over all engines.
     """
 
     def __init__(self, engines: Sequence[Engine], most_waiting: int = MOST_WAITING) -> None:
@@ -59,24 +60,24 @@ class FrozenRewardInferenceClient:
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Return the name, the requests in flight, and the error of each engine; the error is empty if it is up."""
+        """Return the `name`, the requests `in_flight` and the error (`lost`) of each engine; empty if it is up."""
         return [
             {"name": one.name, "in_flight": self._in_flight[one], "lost": self._lost.get(one, "")}
             for one in self._engines
         ]
 
     async def request(self, method: str, path: str, body: bytes, seconds: float) -> Answer:
-        """Send a request to the least loaded engine, or to another one if that is lost, and return the answer.
+        """Send a request to the least loaded engine, and to the next one if that is lost; return the answer.
 
         Args:
             method: `GET` or `POST`.
-            path: such as `/v1/chat/completions`.
-            body: JSON, or empty.
-            seconds: timeout of the caller.
+            path: a path of vLLM's API, such as `/v1/chat/completions`.
+            body: a JSON document, or empty.
+            seconds: timeout of the request, in seconds.
 
         Returns:
-            Status and body; 429 if too many requests are queued, 503 if no engine is up, 504 on timeout, each with its
-            reason.
+            Status and body. The status is 429 if too many requests are in flight, 503 if no engine is up, and 504 on
+            timeout; the body then has the reason.
         """
         if sum(self._in_flight.values()) >= self._most:
             return refusal(429, f"{self._most} requests are in flight, which is the limit; retry later")
@@ -95,7 +96,7 @@ class FrozenRewardInferenceClient:
         return refusal(503, f"no engine is up; {'; '.join(self._lost.values())}")
 
     def _miss(self, engine: Engine, error: UnreachableError) -> None:
-        """Exclude an engine until it answers again."""
+        """Exclude an engine until it answers a ping."""
         if engine in self._lost:
             return
         self._lost[engine] = str(error)
@@ -118,10 +119,10 @@ class FrozenRewardInferenceClient:
 
 
 def refusal(status: int, why: str) -> Answer:
-    """Return an error answer.
+    """Return the answer to a request that no engine served.
 
     Args:
-        status: HTTP status.
-        why: the reason.
+        status: the HTTP status.
+        why: the reason, for the body.
     """
     return status, json.dumps({"error": why}).encode()

@@ -1,7 +1,7 @@
 """The Ray cluster of a judge: an existing one, or a temporary one that leaves nothing behind.
 
-A temporary cluster listens on this machine's address, so it requires a token. The token and all other files are in a
-folder that is removed at the end.
+A temporary cluster listens on this machine's address, so clients need a token. The token and all files of the cluster
+are in a folder that is removed at the end.
 https://docs.ray.io/en/latest/ray-security/token-auth.html
 """
 
@@ -20,19 +20,19 @@ from rewardstack.transport.ray_actor import join
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 FOLDER = "/tmp"
-"""Parent of the folder; short, because it contains sockets, and the path of a Unix socket is limited to 107 bytes."""
+"""Parent of the cluster's folder. It must be short: the folder has Unix sockets, whose paths have at most 107 bytes."""
 OBJECTS = 128 * 2**20
-"""Bytes of shared memory for objects; prompts and replies are small and do not use it."""
+"""Size of Ray's shared memory for objects, in bytes; prompts and replies are too small to be stored there."""
 
 
 @contextmanager
 def connected(address: str = "", processors: int | None = None, gpus: int | None = None) -> Iterator[dict[str, str]]:
-    """Connect this process to a cluster, and yield the environment variables with which others can connect.
+    """Connect this process to a cluster, and yield the environment variables with which other processes can connect.
 
     Args:
-        address: of an existing cluster; empty for a temporary one, which ends with the context.
-        processors: number of CPUs of a temporary cluster; None for those of the machine.
-        gpus: number of GPUs of a temporary cluster; None for those of the machine.
+        address: the address of an existing cluster; empty for a temporary cluster, which ends with the context.
+        processors: number of CPUs of a temporary cluster; None for all CPUs of the machine.
+        gpus: number of GPUs of a temporary cluster; None for all GPUs of the machine.
 
     Raises:
         UnreachableError: there is no cluster at the address.

@@ -1,4 +1,4 @@
-"""The engines of a service: each is an actor in its own placement group, which Ray restarts if it is lost."""
+"""The engines of a service: each is an actor in its own placement group; Ray restarts an actor that is lost."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.transport.ray_actor import call
 
 MAX_CONCURRENCY = 4096
-"""Most concurrent calls of an engine's actor; vLLM schedules them."""
+"""Maximum number of concurrent calls of an engine's actor; vLLM schedules the requests among them."""
 FOREVER = -1
+"""Ray's value for an unlimited number of restarts."""
 
 
 class RemoteEngine:
     """A client of an engine's actor.
 
     Args:
-        number: counted from 1.
-        handle: of its actor.
+        number: the number of the engine, counted from 1.
+        handle: the handle of the engine's actor.
         group: the placement group of the engine and its workers.
-        bundles: resources of the placement group.
+        bundles: the resources of each bundle of the placement group.
     """
 
     def __init__(self, number: int, handle: Any, group: Any, bundles: list[dict[str, float]]) -> None:
@@ -31,7 +32,7 @@ class RemoteEngine:
         self._bundles = bundles
 
     async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request and return status and body; raise as `rewardstack.transport.ray_actor.call` does."""
+        """Send a request and return the status and the body; raise as `rewardstack.transport.ray_actor.call` does."""
         answer: tuple[int, bytes] = await call(self.name, self._handle.request, method, path, body)
         return answer
 
@@ -46,10 +47,10 @@ class RemoteEngine:
         remove_placement_group(self._group)
 
     async def placed(self, seconds: float) -> None:
-        """Wait until the engine is placed.
+        """Wait until the placement group has its resources.
 
         Raises:
-            ConfigError: the cluster does not have the resources within `seconds`.
+            ConfigError: no node has the resources free within `seconds`.
         """
         try:
             await asyncio.wait_for(_awaited(self._group.ready()), seconds)
@@ -63,19 +64,19 @@ class RemoteEngine:
 def create_frozen_vllm_engines(
     options: EngineOptions, num_engines: int, engine: type | None = None
 ) -> list[RemoteEngine]:
-    """Start engines with frozen weights in this process's Ray cluster, without waiting for them.
+    """Start engines with frozen weights in this process's Ray cluster, without waiting until they are up.
 
-    Each engine has a placement group. With one GPU the engine is in its only bundle. With several, each bundle has a
-    vLLM worker, all on one node, and the engine is next to the first worker and needs no GPU itself.
+    Each engine has a placement group on one node, with a bundle per GPU. With one GPU, the engine's actor uses the only
+    bundle. With several GPUs, a vLLM worker uses each bundle; the actor is on the same node and reserves nothing.
     https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
 
     Args:
-        options: of each engine.
+        options: the options of each engine.
         num_engines: number of engines.
-        engine: their class; None for `FrozenVllmEngine`.
+        engine: the class of the engines; None for `FrozenVllmEngine`.
 
     Raises:
-        RequestError: tensor parallelism needs GPUs, and there are none.
+        RequestError: tensor parallelism needs GPUs, and the cluster has none.
     """
     import ray
 

@@ -1,6 +1,7 @@
-"""Kills an engine's child processes when its actor ends, even by SIGKILL.
+"""Kill an engine's child processes when its actor ends, even if SIGKILL ended the actor.
 
-A helper process waits for the end of a pipe that only the actor has open, and then kills the remaining children.
+A helper process reads from a pipe whose write end only the actor has open. When the actor ends, the helper reads the
+end of the pipe, and kills those of the actor's children that still run.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import sys
 from pathlib import Path
 
 _pipes: list[int] = []
-"""Write ends that stay open until this process ends; children do not inherit them."""
+"""Write ends of pipes, which stay open until this process ends; child processes do not inherit them."""
 
 
 def guard_children() -> None:
-    """Start a helper that kills the current descendants of this process when it ends."""
+    """Start a helper process that kills the current descendants of this process when this process ends."""
     read, write = os.pipe()
     _pipes.append(write)
     processes = [f"{process}:{started(process)}" for process in descendants(os.getpid())]
@@ -26,7 +27,7 @@ def guard_children() -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """Return all child processes of a process, including indirect ones."""
+    """Return the IDs of all child processes of a process, including indirect ones."""
     try:
         tasks = Path(f"/proc/{process}/task").iterdir()
         own = [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -36,7 +37,7 @@ def descendants(process: int) -> list[int]:
 
 
 def started(process: int) -> str:
-    """Return the start time of a process, which identifies it if its ID is reused; empty if it has ended."""
+    """Return the start time of a process, which detects that another process reuses its ID; empty if it has ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

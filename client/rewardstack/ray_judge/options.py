@@ -1,4 +1,4 @@
-"""The options of an engine."""
+"""The options of the judge's vLLM engines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from rewardstack.errors import RequestError
 
 MOST_GPUS = 64
+"""Maximum number of GPUs per engine."""
 SHORTEST = 16
-"""Shortest context length in tokens."""
+"""Minimum context length in tokens."""
 
 
 @dataclass(frozen=True)
@@ -18,17 +19,17 @@ class EngineOptions:
     """The options of an engine, the same for all engines of a service.
 
     Args:
-        model: a folder, or a name on the model hub.
+        model: the model: a folder, or a name on the model hub.
         served_name: model name for clients; empty for `model`.
-        tensor_parallel_size: GPUs per engine, each with one worker.
+        tensor_parallel_size: number of GPUs per engine, each with one vLLM worker.
         max_model_len: context length in tokens; None for what memory allows.
-        dtype: of weights and activations.
+        dtype: data type of weights and activations.
         gpu_memory_utilization: share of each GPU's memory to use, from 0 to 1.
-        further: more flags of `vllm serve`, which take precedence.
-        environment: more environment variables of its processes.
+        further: more flags of `vllm serve`, which take precedence over the other options.
+        environment: more environment variables of the engine's processes.
 
     Raises:
-        RequestError: an option is out of bounds; names it.
+        RequestError: an option is out of bounds; the error names the option.
     """
 
     model: str
@@ -68,7 +69,7 @@ class EngineOptions:
         if on_gpu:
             flags += ["--gpu-memory-utilization", str(self.gpu_memory_utilization)]
         else:
-            flags += ["--enforce-eager"]  # on the CPU compilation takes longer than it saves
+            flags += ["--enforce-eager"]  # on a CPU, compilation takes longer than it saves
         if self.tensor_parallel_size > 1:
             flags += ["--tensor-parallel-size", str(self.tensor_parallel_size)]
             flags += ["--distributed-executor-backend", "ray"]

@@ -1,4 +1,4 @@
-"""The Ray actor: methods for trainers, and `request` for the client, which replaces a server."""
+"""The judge's Ray actor: `score` and `chat` for trainers, and `request` for the client, as from an HTTP server."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from rewardstack.transport.reply import Reply, body_of
 NAME = "reward_inference_service"
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 PATHS = {CHAT: "POST", MODELS: "GET", "/version": "GET", "/tokenize": "POST"}
-"""The supported paths of vLLM's API; a judge needs no others."""
+"""The supported paths of vLLM's API, with their methods; a judge needs no others."""
 TIMEOUT = 60.0
 """Default timeout of a call in seconds, the same as that of LLM_JUDGE_SERVER_TIMEOUT."""
 MAX_TOKENS = 512
+"""Default maximum length of a reply, in tokens."""
 PAUSE = 0.5
-"""Seconds between two attempts if no engine is up."""
+"""Seconds between two attempts of a request that was refused temporarily."""
 
 Message = dict[str, Any]
 """A chat message: `role` and `content`."""
 
 
 class RewardInferenceService:
-    """A service of frozen engines under one actor name.
+    """Serves several engines with the same frozen weights as one Ray actor.
 
     Args:
-        options: of each engine.
+        options: the options of each engine.
         num_engines: number of engines.
-        engine: their class; None for `FrozenVllmEngine`.
+        engine: the class of the engines; None for `FrozenVllmEngine`.
 
     Raises:
         RequestError: the cluster does not support the options.
@@ -48,10 +49,10 @@ class RewardInferenceService:
         """Wait until all engines are up and return their process IDs.
 
         Args:
-            seconds: timeout of placement in the cluster.
+            seconds: timeout for the placement of the engines in the cluster; loading the weights has no timeout here.
 
         Raises:
-            ConfigError: the cluster does not have the resources.
+            ConfigError: the cluster does not have the resources for the engines.
             ServiceError: an engine does not start.
         """
         await asyncio.gather(*[one.placed(seconds) for one in self._engines])
@@ -80,10 +81,10 @@ class RewardInferenceService:
         """Return the text of the judge's reply, unparsed.
 
         Args:
-            messages: of the chat; put a policy's text into its own message, or between fences.
+            messages: the chat; separate a policy's text from instructions by its own message, or by fences.
             temperature: sampling temperature; 0 for greedy decoding.
-            max_tokens: of the reply.
-            seconds: timeout.
+            max_tokens: maximum length of the reply, in tokens.
+            seconds: timeout in seconds.
 
         Raises:
             ServiceError: as `chat` does.
@@ -105,10 +106,10 @@ class RewardInferenceService:
         """Return the text of each reply in order, or the error that `score` would raise.
 
         Args:
-            batch: chats, each as for `score`.
+            batch: the chats, each as for `score`.
             temperature: sampling temperature.
-            max_tokens: of each reply.
-            seconds: timeout of each chat.
+            max_tokens: maximum length of each reply, in tokens.
+            seconds: timeout of each chat, in seconds.
         """
         asked = [self.score(messages, temperature, max_tokens, seconds) for messages in batch]
         replies: list[str | ServiceError] = []
@@ -122,12 +123,12 @@ class RewardInferenceService:
         """Return a chat completion in the format of `POST /v1/chat/completions`.
 
         Args:
-            body: the request body.
-            seconds: timeout, including retries with other engines if one is lost.
+            body: the body of the request.
+            seconds: timeout in seconds, including retries after an engine is lost.
 
         Raises:
-            DeadlineError: no answer came in time; names the last error.
-            RejectedError: the engine refuses the request.
+            DeadlineError: no answer came in time; the error names the last obstacle.
+            RejectedError: the engine rejects the request.
             ReplyError: the engine failed.
         """
         return await self._asked("POST", CHAT, json.dumps(body).encode(), seconds)
@@ -137,9 +138,9 @@ class RewardInferenceService:
 
         Args:
             method: `GET` or `POST`.
-            path: API path with its query.
-            body: JSON, or empty.
-            seconds: timeout of the caller.
+            path: the path of the API; a query is ignored.
+            body: a JSON document, or empty.
+            seconds: timeout of the request, in seconds.
         """
         plain = path.partition("?")[0]
         if plain == "/health":

@@ -1,4 +1,4 @@
-"""Starts and stops the service in this process's Ray cluster."""
+"""Start and stop the judge's service in the Ray cluster to which this process is connected."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from rewardstack.transport.ray_actor import last_line
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 NUM_ENGINES = "REWARD_NUM_ENGINES"
+"""Environment variable with the default number of engines."""
 START_SECONDS = 900.0
-"""Seconds for all engines to load their weights."""
+"""Default timeout for the start of a service, in seconds; most of the time, engines load their weights."""
 PLACE_SECONDS = 60.0
-"""Seconds that an engine waits for its placement."""
+"""Timeout for the placement of the engines in the cluster, in seconds."""
 CLOSE_SECONDS = 10.0
-"""Seconds that a service has to stop its engines."""
+"""Timeout for a service to stop its engines, in seconds."""
 MAX_CONCURRENCY = 100_000
-"""Most concurrent calls of the actor; it refuses requests beyond the engines' limit itself, with a message."""
+"""Maximum number of concurrent calls of the actor. It is higher than the engines' limit, above which the actor answers
+429 (`balancing`)."""
 
 _services: list[Any] = []
-"""Handles of this process's services, because Ray stops an actor without handles."""
+"""Handles of the services that this process started; Ray stops an actor once all its handles are gone."""
 
 
 def engines_asked_for(given: int | None) -> int:
@@ -36,7 +38,7 @@ def engines_asked_for(given: int | None) -> int:
 
     Raises:
         RequestError: the number is below 1.
-        SettingsError: the variable is malformed.
+        SettingsError: REWARD_NUM_ENGINES is malformed.
     """
     if given is None:
         return int(read({NUM_ENGINES: TABLE[NUM_ENGINES]}, os.environ)[NUM_ENGINES])
@@ -55,18 +57,18 @@ def start_reward_service(
     seconds: float = START_SECONDS,
     **options: Any,
 ) -> Any:
-    """Start a service, wait until its engines are up, and return its handle; it ends with this process.
+    """Start a service, wait until its engines are up, and return its handle; the service ends with this process.
 
     This process must have called `ray.init`. `stop_reward_service` stops the service earlier.
 
     Args:
-        model: a folder, or a name on the model hub.
+        model: the model: a folder, or a name on the model hub.
         num_engines: number of engines; None for REWARD_NUM_ENGINES.
-        name: actor name for `ray.get_actor`.
-        namespace: namespace of the actor.
+        name: name of the actor, for `ray.get_actor`.
+        namespace: Ray namespace of the actor.
         engine: class of the engines; None for vLLM.
-        seconds: timeout for all engines to load.
-        options: the fields of `EngineOptions`, such as `tensor_parallel_size` and `max_model_len`.
+        seconds: timeout of the start, in seconds.
+        options: fields of `EngineOptions`, such as `tensor_parallel_size` and `max_model_len`.
 
     Raises:
         ConfigError: an option is out of bounds, the name is in use, or the cluster does not have the resources.
@@ -104,7 +106,7 @@ def stop_reward_service(service: Any) -> None:
     """Stop a service and its engines, and release their resources.
 
     Args:
-        service: its handle.
+        service: the handle of the service.
     """
     import ray
 
@@ -116,7 +118,7 @@ def stop_reward_service(service: Any) -> None:
 
 
 def _start_error(error: BaseException, seconds: float) -> BaseException:
-    """Return the RewardstackError for a failed start; an interruption unchanged."""
+    """Return the RewardstackError for a failed start; `error` itself if it is not from Ray, e.g. an interruption."""
     import ray
 
     if isinstance(error, ray.exceptions.GetTimeoutError):

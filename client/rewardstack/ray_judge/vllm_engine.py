@@ -1,7 +1,8 @@
-"""A vLLM engine as an actor: serves vLLM's API in this process, without a port.
+"""A vLLM engine as a Ray actor, which serves vLLM's API without a port.
 
-It calls vLLM's web application as its server does, so that chat templates, structured outputs, token probabilities,
-usage and errors are the same as with `vllm serve`. Paths that change weights are not available (`service.PATHS`).
+The actor calls vLLM's web application in its own process. So chat templates, structured outputs, token probabilities,
+usage and errors are the same as with `vllm serve`. The service forwards no path that changes weights
+(`service.PATHS`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from rewardstack.ray_judge.guard import guard_children
 from rewardstack.ray_judge.options import EngineOptions
 
 DEAD = 1
-"""Exit status after which Ray restarts an actor."""
+"""Exit status of an actor whose engine has failed; Ray then restarts the actor."""
 
 
 class FrozenVllmEngine:
     """An engine whose weights never change.
 
     Args:
-        options: of the engine.
+        options: the options of the engine.
     """
 
     def __init__(self, options: EngineOptions) -> None:
@@ -47,12 +48,12 @@ class FrozenVllmEngine:
         return os.getpid()
 
     async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Answer a request with status and body.
+        """Answer a request with the status and the body.
 
         Args:
             method: `GET` or `POST`.
-            path: of vLLM's API.
-            body: JSON, or empty.
+            path: a path of vLLM's API.
+            body: a JSON document, or empty.
         """
         answer = await ask(await self._application(), method, path, body)
         self._leave_if_dead()
@@ -75,6 +76,6 @@ class FrozenVllmEngine:
         return made
 
     def _leave_if_dead(self) -> None:
-        """Exit this process if the engine's process has ended: Ray restarts it, and callers use another engine."""
+        """Exit this process if the engine has failed, so that Ray restarts the actor and callers use another engine."""
         if self._engine.errored:
             os._exit(DEAD)

@@ -1,8 +1,9 @@
 """Composite routes: weighted sum, majority, gate and cascade. See `docs/routing.md` for their syntax.
 
-If a part has no value, the composite has none: it is failed if a part failed, else unscored. With
-`on_part_error = "zero"` such a part counts 0, with `"skip"` it is left out; a whole without one of its parts says so in
-its reason, and is a `fallback` where that part failed. Where no part has a value, a whole of several has none either.
+`on_part_error` says what happens if a part has no value. `"fail"`: the composite has no value either, and is `failed`
+if a part failed, else `unscored`. `"zero"`: the part counts as 0. `"skip"`: the part is left out. With `"zero"` and
+`"skip"` the reason of the composite names the part, and the status is `fallback` if the part failed. A sum or a
+majority always needs at least one part with a value.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rewardstack.core.votes import agreement, majority
 from rewardstack.score import Item, Score, Status
 
 Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
-"""Scores items by the route with a name; items without a value get None."""
+"""Scores items by the route with the given name, and returns one score for each item."""
 OnPartError = Literal["fail", "zero", "skip"]
 ON_PART_ERROR: tuple[OnPartError, ...] = ("fail", "zero", "skip")
 
@@ -27,11 +28,11 @@ class Part:
     """A part of a composite route.
 
     Args:
-        route: the `data_source` by which it is scored.
-        weight: its factor in a sum.
-        at_least: the threshold that opens a gate, or from which a value decides a cascade; None: any value decides.
-        unsure: bounds of the values that do not decide a cascade; None for none.
-        agreement: share of votes, from 0 to 1, that must agree for a value to decide a cascade; None: any.
+        route: the `data_source` by which the part is scored.
+        weight: the part's factor in a sum.
+        at_least: the lowest value that opens a gate, or that decides a cascade; None if any value decides.
+        unsure: lower and upper bound of the values that do not decide a cascade, without the bounds; None for none.
+        agreement: share of votes, from 0 to 1, that must agree for a value to decide a cascade; None for any share.
     """
 
     route: str
@@ -68,7 +69,7 @@ class _Combination(ABC):
 
 @dataclass(frozen=True, slots=True)
 class WeightedSum(_Combination):
-    """The weighted sum of the parts' values; the weight of skipped parts goes to the others."""
+    """The weighted sum of the parts' values; the weight of skipped parts is distributed to the remaining parts."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
@@ -86,7 +87,7 @@ class WeightedSum(_Combination):
 
 @dataclass(frozen=True, slots=True)
 class Majority(_Combination):
-    """The most frequent value of the parts, or the mean of several such values; `agreement` is its share."""
+    """The most frequent value of the parts, or the mean of equally frequent values; `agreement` is its share."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
@@ -100,7 +101,7 @@ class Majority(_Combination):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The score of `then` for samples whose check reaches `at_least`, else the number `otherwise`."""
+    """The score of `then` for samples whose `check` reaches its `at_least`, else the value `otherwise`."""
 
     check: Part
     then: Part
@@ -108,7 +109,7 @@ class Gate:
     on_part_error: OnPartError = "fail"
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
-        """Return one score for each item; `then` scores only items that pass the check."""
+        """Return one score for each item; `then` scores only items that pass `check`."""
         checks = await evaluate(self.check.route, items)
         passed = [at for at, score in enumerate(checks) if self._passes(score)]
         inner = await evaluate(self.then.route, [items[at] for at in passed]) if passed else []
@@ -137,7 +138,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Parts in order, each for samples that are still unscored or undecided; the first to decide gives the score."""
+    """Parts that score in order, each only the samples that no earlier part has decided.
+
+    The first part that decides gives the score; if none does, the last part.
+    """
 
     parts: tuple[Part, ...]
     on_part_error: OnPartError = "fail"
@@ -156,7 +160,7 @@ class Cascade:
         return scores
 
     def _updated(self, earlier: Score, part: Part, score: Score) -> Score:
-        """Return an item's score after one more part; `zero` and `skip` keep a value if that part has none."""
+        """Return an item's score after one more part; with `zero` or `skip`, a part without a value removes none."""
         if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
         valueless = replace(_named(part, score), value=0.0)
@@ -179,7 +183,7 @@ def routes_of(composite: Composite) -> tuple[str, ...]:
 
 
 def _valueless(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return the composite's score if a part has no value, else None; failed parts precede unscored ones."""
+    """Return the score of a composite with a part without a value (a failed part before an unscored one), else None."""
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
             if score.value is None and score.status == status:

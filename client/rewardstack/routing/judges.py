@@ -1,6 +1,6 @@
 """Named judges: the tables `[judges.NAME]` of a routes file. See `docs/routing.md` for their fields.
 
-The judge scorer validates `options` when the routes are assembled.
+This module does not validate `options`; the judge scorer does when the route table is created.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIELDS = (
     *("allow_image_urls", "requests_per_minute", "tokens_per_minute"),
 )
 KEYED = ("model", "template", "score_range", "options")
-"""The fields that a score depends on."""
+"""The parts of a judge's definition on which a score depends."""
 MOST_REPLICAS = 1024
 MOST_PER_MINUTE = 10**12
 
@@ -30,15 +30,15 @@ class NamedJudge:
     """A judge in a routes file.
 
     Args:
-        name: of its route.
-        base_url: base URLs of equivalent servers; empty for a path below the environment's judges (`/judges/NAME`).
+        name: name of the judge and of its route.
+        base_url: base URLs of equivalent servers; empty for the path `/judges/NAME` of the environment's judges.
         model: served model name; may be empty if there is a `base_url`, to use the model that the server reports.
-        api_key_env: environment variable with its key; empty for none.
+        api_key_env: environment variable with the judge's API key; empty for none.
         template: name or text of a prompt template; empty if samples may set it.
-        score_range: scale of the template's verdicts; None if the template defines it.
+        score_range: lowest and highest verdict of the template; None if the template defines them.
         options: judge options, with the same names as in `extra_info`.
-        requests_per_minute: limit per process; 0 for no limit.
-        tokens_per_minute: limit per process; 0 for no limit.
+        requests_per_minute: maximum requests per minute and process; 0 for no limit.
+        tokens_per_minute: maximum tokens per minute and process; 0 for no limit.
         allow_image_urls: whether samples may contain image URLs, which the judge then fetches.
         replicas: number of servers that `make up` starts if there is no `base_url`.
     """
@@ -57,22 +57,22 @@ class NamedJudge:
 
     @property
     def may_be_negative(self) -> bool:
-        """Whether its scores can be below 0, so that 0 is not the lowest score."""
+        """Whether the judge's scores can be below 0, so that 0 is not the lowest score."""
         return self.options.get("clip_negative") is False
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """The identity of the judge and its task: judges with equal values are the same."""
+        """The servers, model and task of the judge; judges for which these are equal give the same verdicts."""
         return frozenset(self.base_url), self.model, self.template, self.score_range, dict(self.options)
 
     @property
     def keyed(self) -> dict[str, Any]:
-        """The part of its table that scores depend on, in JSON, without its address and key."""
+        """The part of the judge's table on which scores depend, in JSON, without URLs and key."""
         return {name: self.definition[name] for name in KEYED if name in self.definition}
 
     @property
     def definition(self) -> dict[str, Any]:
-        """Its table, in JSON; a template file is replaced by its text."""
+        """The judge's table, in JSON, without default values; a template file is replaced by its text."""
         given = {
             "base_url": list(self.base_url),
             "model": self.model,
@@ -96,12 +96,12 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
     """Parse the table of a judge.
 
     Args:
-        name: of the judge.
-        table: its fields; `base_url` or `model` is required.
+        name: name of the judge.
+        table: the judge's fields; `base_url` or `model` is required.
         folder: base of a relative `template_path`; None for the current directory.
 
     Raises:
-        RouteError: the definition is malformed; names the field.
+        RouteError: the definition is malformed; the error names the field.
     """
     read = NamedTable.read(KIND, name, table, FIELDS)
     judge = NamedJudge(

@@ -1,4 +1,4 @@
-"""Parser of the tables `[judges.NAME]` and `[reward_models.NAME]`, and of the fields that both have."""
+"""Parser of the fields that the tables `[judges.NAME]` and `[reward_models.NAME]` of a routes file share."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
 _NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""Names that are valid in a URL path; `v1` at its end would look like the API version."""
+"""Names that are valid at the end of a URL path; `v` and a digit would look like an API version."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """The table of one server.
+    """The table of one judge or reward model.
 
     Args:
         kind: `judges` or `reward_models`.
-        name: of the server and its route.
-        given: the fields.
+        name: name of the judge or reward model, and of its route.
+        given: the table's fields.
     """
 
     kind: str
@@ -31,10 +31,10 @@ class NamedTable:
 
     @classmethod
     def read(cls, kind: str, name: object, table: object, fields: tuple[str, ...]) -> NamedTable:
-        """Return the table after checking its name and its fields' names.
+        """Return the table after checking its name and the names of its fields.
 
         Raises:
-            RouteError: one of them is invalid.
+            RouteError: a name is invalid, or `table` is not a mapping.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             why = (
@@ -67,7 +67,7 @@ class NamedTable:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: which key a server without a `base_url` uses, for the error.
+            otherwise: for the error: which key is used without a `base_url`.
         """
         name = self.given.get("api_key_env", "")
         # The value is not shown, because it may be the key itself.
@@ -109,13 +109,13 @@ class NamedTable:
 
 
 def table_error(kind: str, name: str, field: str, complaint: str) -> RouteError:
-    """Return the error about a server's table.
+    """Return the error about the table of a judge or reward model.
 
     Args:
         kind: `judges` or `reward_models`.
-        name: of the server.
-        field: such as `options.temperature`; empty for the table itself.
-        complaint: reason and remedy.
+        name: name of the judge or reward model.
+        field: field such as `options.temperature`; empty for the table itself.
+        complaint: what is wrong, and the remedy.
     """
     where = f"{kind}.{name}.{field}" if field else f"{kind}.{name}"
     return RouteError(f"{where}: {complaint}", where)

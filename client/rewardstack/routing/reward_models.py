@@ -18,7 +18,7 @@ KIND = "reward_models"
 REWARD_MODEL = "reward_model"
 """The route of the environment's reward model (`REWARD_MODEL_SERVER_URL`)."""
 DEFAULT_FLOOR = -20.0
-"""Default value for a response that is too long for the model: lower than most logits."""
+"""Default value of a response that is too long for the model; lower than most logits."""
 FIELDS = (
     *("base_url", "model", "api_key_env", "api", "template", "outputs", "activation", "steps"),
     *(*SHAPING, "floor", "on_error"),
@@ -35,9 +35,9 @@ class Steps:
     """How a process reward model reads a response.
 
     Args:
-        tag: token after each step at which the model predicts whether the step is correct, such as `<extra_0>`.
-        separator: text between steps.
-        aggregate: how the steps' probabilities are combined.
+        tag: token that is put after each step, such as `<extra_0>`; there the model predicts whether the step is right.
+        separator: text between the steps of a response.
+        aggregate: how the probabilities of the steps are combined.
     """
 
     tag: str
@@ -50,15 +50,15 @@ class RewardModel:
     """A reward model in a routes file.
 
     Args:
-        name: of its route.
-        base_url: of equivalent servers; empty for `REWARD_MODEL_SERVER_URL`.
+        name: name of the reward model and of its route.
+        base_url: base URLs of equivalent servers; empty for `REWARD_MODEL_SERVER_URL`.
         model: served model name; empty for the model that the server reports.
-        api_key_env: environment variable with its key; empty for none.
-        api: of the server.
-        template: text that a server other than vLLM reads, with `{PROBLEM}` and `{CANDIDATE_SOLUTION}`.
-        outputs: weight of each of the model's outputs; empty for a model that has one.
-        activation: of the weighted sum of logits.
-        steps: of a process reward model; None for an outcome reward model.
+        api_key_env: environment variable with the API key; empty for none.
+        api: the server's protocol.
+        template: input text for servers other than vLLM, with placeholders `{PROBLEM}` and `{CANDIDATE_SOLUTION}`.
+        outputs: weight of each of the model's outputs; empty for a model with one output.
+        activation: function that is applied to the weighted sum of logits.
+        steps: how a process reward model reads a response; None for an outcome reward model.
     """
 
     name: str
@@ -73,19 +73,19 @@ class RewardModel:
 
     @property
     def bounds(self) -> Bounds:
-        """The lowest and highest value of its scores."""
+        """The lowest and highest possible value, before the route's shaping."""
         return UNIT if self.activation == "sigmoid" or self.steps is not None else (-math.inf, math.inf)
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The fields of its table, in JSON."""
+        """The model's table, in JSON, without default values."""
         given = asdict(self) | {"base_url": list(self.base_url), "outputs": list(self.outputs)}
         del given["name"]
         return {field: value for field, value in given.items() if value and value not in ("none", "vllm")}
 
     @property
     def keyed(self) -> dict[str, Any]:
-        """The part of its table that scores depend on, without its address and key."""
+        """The part of the model's table on which scores depend, without URLs and key."""
         return {name: value for name, value in self.definition.items() if name not in ("base_url", "api_key_env")}
 
     def error(self, field: str, complaint: str) -> RouteError:
@@ -97,11 +97,11 @@ def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, 
     """Parse the table of a reward model; return it with the shaping and the error policy of its route.
 
     Args:
-        name: of the route.
-        table: its fields.
+        name: name of the reward model and of its route.
+        table: the reward model's fields.
 
     Raises:
-        RouteError: a field is invalid; names it.
+        RouteError: a field is invalid; the error names the field.
     """
     read = NamedTable.read(KIND, name, table, FIELDS)
     model = RewardModel(
@@ -124,7 +124,7 @@ def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, 
 
 
 def _check_template(model: RewardModel) -> None:
-    """Raise RouteError if the template does not fit the API: vLLM has the model's chat template, others need one."""
+    """Raise RouteError if `template` or `steps` does not fit the API: vLLM has a chat template, others need a text."""
     if model.api == "vllm":
         if model.template:
             others = ", ".join(one for one in get_args(Api) if one != "vllm")

@@ -1,6 +1,7 @@
-"""The route table: maps a `data_source` to the route with the longest matching prefix.
+"""The route table: maps a `data_source` (a source, for short) to the route with the longest matching prefix.
 
-The target of a `Route` is either a leaf, which has one scorer, or a composite of other routes.
+A `Route` says how the samples of a source are scored. Its target is either a leaf, which has one scorer, or a composite
+of other routes.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ RULE_OPTIONS = (
     *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
     *("score", "time_limit", "memory_mb", "compare", "max_tests", "language", "extract"),
 )
-"""The fields of `extra_info` that those functions read; a test compares this list with the registry."""
+"""The fields of `extra_info` that the functions in `RULES` read; a test compares this list with the registry."""
 CODE = "code"
 """The reward function that runs programs. Its ground truth is one set of tests, not a list of references."""
 REMEMBERED = 4096
-"""Most sources whose route is cached."""
+"""Maximum number of sources whose route is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Leaf:
     """A route target with one scorer.
 
     Args:
-        kind: of the scorer, such as `rule`.
-        target: argument of the scorer, such as the name of a reward function.
+        kind: kind of the scorer: `rule`, `judge`, `embedding` or `reward_model`.
+        target: argument of the scorer, such as the name of a reward function; empty for the end of the source.
         judge: the judge in a routes file; None for the environment's judge and for other kinds.
         reward_model: the reward model; None for other kinds.
     """
@@ -55,21 +56,21 @@ class Leaf:
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """The identity of the judge and its task; empty for other kinds."""
+        """`NamedJudge.asked` of the judge in a routes file; empty for other leaves."""
         return () if self.judge is None else self.judge.asked
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Maps a `data_source` name or prefix to its target.
+    """Maps a source or a prefix of sources to a target.
 
     Args:
-        name: a `data_source` or a prefix.
-        exact: whether it matches only the name itself, and the name followed by `_`.
-        target: scores the samples.
+        name: the source or the prefix.
+        target: the leaf or composite that scores the samples.
+        exact: True to match only `name` itself and sources that begin with `name` and `_`; False for any suffix.
         on_error: policy for samples without a score; None for the scorer's policy.
-        gives_way: whether another route of the same name replaces it.
-        shaping: of its values; None for none.
+        gives_way: whether another route of the same name may replace this route.
+        shaping: shaping of the route's values; None for none.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Route:
 
     @property
     def pattern(self) -> str:
-        """Its name, with a `*` at the end if it matches any suffix."""
+        """The route's name, with a `*` at the end if any suffix matches."""
         return self.name if self.exact else f"{self.name}*"
 
     def takes(self, source: str) -> bool:
@@ -121,7 +122,7 @@ class RouteTable:
         self._found.clear()
 
     def names(self) -> list[str]:
-        """Return the sorted patterns of the routes; one that matches any suffix ends with `*`."""
+        """Return the patterns of the routes, sorted."""
         return sorted(route.pattern for route in self._routes.values())
 
     def __iter__(self) -> Iterator[Route]:
@@ -143,7 +144,7 @@ class RouteTable:
         """Raise if a composite uses the same judge twice, or needs the agreement of votes from a part without votes.
 
         Raises:
-            RouteError: names the route and the parts.
+            RouteError: a composite is invalid; the error names the route and the parts.
         """
         for route in self:
             if not isinstance(route.target, Leaf):
@@ -184,7 +185,7 @@ class RouteTable:
         """Return the route that matches `source`.
 
         Raises:
-            UnknownSourceError: no route matches it or one of its parts; lists the known routes.
+            UnknownSourceError: no route matches `source`, or a part of its route; the error lists the known routes.
             RouteError: the route contains itself.
         """
         return self._find(source).route
@@ -222,7 +223,7 @@ class RouteTable:
         """Raise if a part of a route has no route, or if a route contains itself.
 
         Raises:
-            RouteError: names the invalid route.
+            RouteError: a route is invalid; the error names the route.
         """
         for route in self._routes.values():
             try:
@@ -281,7 +282,7 @@ def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
 
 
 def builtin_routes() -> list[Route]:
-    """Return the built-in routes; those for verl's data sets give way to a user's routes."""
+    """Return the built-in routes; users can replace those for verl's data sets and `REWARD_MODEL`."""
     names = [Route(name, Leaf("rule", rule), gives_way=True) for name, rule in NAMES.items()]
     names += [Route(name, Leaf("rule", rule), exact=False, gives_way=True) for name, rule in BEGINNINGS.items()]
     return [Route(name, Leaf("rule", name)) for name in RULES] + [

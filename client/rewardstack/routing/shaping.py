@@ -13,13 +13,14 @@ from rewardstack.errors import RouteError
 from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, WeightedSum
 
 FIELDS = ("scale", "shift", "clip")
+"""The fields of a route or reward model that define its shaping."""
 Bounds = tuple[float, float]
-"""The lowest and the highest value."""
+"""The lowest and the highest possible value."""
 NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
 BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
-"""Value that a scorer returns for a response beyond a limit of its service; replaced by the route's floor."""
+"""Value that a scorer returns for a response that is too long for the model; shaping replaces it by `floor`."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
 """Bounds of built-in reward functions that can go below 0; custom ones are assumed not to."""
 
@@ -32,7 +33,7 @@ class Shaping:
         scale: factor; not 0.
         shift: summand.
         clip: lowest and highest value; None for no bounds.
-        floor: shaped value of a response beyond a limit of its service; None for the low end of `clip`.
+        floor: value of a response that is too long for the model, not shaped further; None for the low end of `clip`.
     """
 
     scale: float = 1.0
@@ -56,7 +57,7 @@ class Shaping:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The fields of the table, without neutral values."""
+        """The shaping fields of the route's table, without those that change nothing."""
         given = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
         fields: dict[str, Any] = {name: value for name, (value, neutral) in given.items() if value != neutral}
         fields |= {} if self.clip is None else {"clip": list(self.clip)}
@@ -67,8 +68,8 @@ def read_shaping(given: Mapping[str, Any], error: Callable[[str, str], RouteErro
     """Parse the shaping fields of a table; return None if there are none.
 
     Args:
-        given: those of `FIELDS` that the table has.
-        error: creates the error about a field.
+        given: the fields of the table that are in `FIELDS`.
+        error: creates the error from the field's name and the complaint.
 
     Raises:
         RouteError: a field is invalid.

@@ -35,7 +35,9 @@ else:
     import tomli as tomllib
 
 TABLES = ("routes", "judges", "reward_models")
+"""The tables of a routes file."""
 KINDS = ("route", "sum", "majority", "gate", "cascade")
+"""The kinds of routes; the field of this name holds the parts."""
 OPTIONS = {
     "route": (),
     "sum": ("weight",),
@@ -44,7 +46,7 @@ OPTIONS = {
     "then": (),
     "cascade": ("at_least", "unsure", "agreement"),
 }
-"""The fields of a part besides `route`, by kind of route."""
+"""The fields that a part may have in addition to `route`, by the field that holds the part."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
     "sum": WeightedSum,
@@ -58,10 +60,10 @@ def load_routes(path: str) -> list[Route]:
     """Load the routes of a file.
 
     Args:
-        path: a TOML or JSON file with tables `routes`, `judges` or `reward_models`.
+        path: a TOML or JSON file with at least one of the tables `routes`, `judges` and `reward_models`.
 
     Raises:
-        RouteError: the file cannot be read, or a definition is malformed; names the file and the route.
+        RouteError: the file cannot be read, or a definition is malformed; the error names the file and the route.
     """
     routes, judges, models = _read(path)
     try:
@@ -83,7 +85,7 @@ def load_judges(path: str) -> list[NamedJudge]:
 
 
 def template_files(path: str) -> list[str]:
-    """Return the paths of the template files in a routes file, as they are written there.
+    """Return the values of `template_path` in a routes file, not resolved.
 
     Raises:
         RouteError: the routes file cannot be read.
@@ -136,11 +138,11 @@ def parse_route(name: str, spec: object) -> Route:
     """Parse the definition of a route.
 
     Args:
-        name: the `data_source`, or its prefix before an underscore.
-        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error` and `SHAPING`.
+        name: the `data_source` that the route matches; a `data_source` that begins with `NAME_` matches too.
+        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error` and fields of `SHAPING`.
 
     Raises:
-        RouteError: the definition is malformed; names the field.
+        RouteError: the definition is malformed; the error names the field.
     """
     if not isinstance(name, str) or not name:
         raise RouteError(f"a route's name must be a non-empty string, got {name!r}")
@@ -158,7 +160,7 @@ def parse_route(name: str, spec: object) -> Route:
 
 
 def definition(route: Route) -> dict[str, Any]:
-    """Return a route as JSON: its table in a routes file, or `kind` and `target` of its scorer."""
+    """Return a route as JSON: its table in a routes file, or for a leaf, its kind, target and server."""
     target = route.target
     written: dict[str, Any]
     if isinstance(target, Leaf):
@@ -193,7 +195,7 @@ def _written(part: Part) -> dict[str, Any]:
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return the definitions of the routes for `sources`, and of all their parts, by source.
 
-    For named judges and reward models they contain only the fields that scores depend on.
+    Definitions of named judges and reward models contain only the fields on which scores depend.
 
     Raises:
         UnknownSourceError: a source has no route.
@@ -218,11 +220,11 @@ def parse_composite(name: str, fields: Mapping[str, Any]) -> Composite:
     """Parse the definition of a composite.
 
     Args:
-        name: of the route, for errors.
-        fields: with one of `KINDS`.
+        name: name of the route, for errors.
+        fields: the route's fields: exactly one of `KINDS`, and options.
 
     Raises:
-        RouteError: the definition is malformed; names the field.
+        RouteError: the definition is malformed; the error names the field.
     """
     return _Parser(name, dict(fields)).composite()
 

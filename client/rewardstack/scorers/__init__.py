@@ -1,4 +1,4 @@
-"""Scorers, one package or module for each kind of service, and the `factory` that creates them.
+"""Scorers: one module or package for each kind of service that scores samples, and the `factory` that creates them.
 
-The pipeline provides caching, batching and error policies.
+The pipeline (`rewardstack.pipeline`) adds caching, batching and error policies.
 """

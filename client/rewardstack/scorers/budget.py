@@ -1,7 +1,7 @@
-"""Usage of judges and embedding servers: counted per sample, and limited by the budget of a run.
+"""Usage of model servers (requests and tokens): counted per sample, and limited by the budget of a run.
 
-A request counts when it is sent, even if it fails. Tokens count when a reply reports them. So the request limit is
-never exceeded; the token limit can be exceeded by the requests in flight when it is reached.
+A request counts when it is sent, even if it fails. Tokens count when a reply reports them. So the request limit holds
+exactly, but the tokens of requests that are in flight when the token limit is reached come on top of the limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 
 USAGE = b'"usage"'
 TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
-"""Token counts in a reply; text within a reply cannot match, because its quotes are escaped."""
+"""The token counts in the JSON of a reply. Text that the model wrote cannot match, because its quotes are escaped."""
 TAKE = """
 local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens', ARGV[9] .. ':requests', ARGV[9] .. ':tokens')
 local function owed(known, told, more)
@@ -40,39 +40,39 @@ end
 redis.call('EXPIRE', KEYS[1], ARGV[8])
 return {granted, requests + granted, tokens}
 """
-"""Adds a process's usage that Redis does not have yet to the run's count, and grants requests within the limits.
+"""Lua script that adds a process's unreported usage to the run's count, and grants requests within the limits.
 
-The process's last known count is a lower bound, which restores an evicted or lost count. The count also stores what
-each process has reported, so that a report that is repeated after a lost reply counts once.
+The process also sends the last count that it knows. If Redis has lost the run's count, this number restores it. Redis
+stores how much each process has reported, so a report that is repeated after a lost reply counts once.
 """
 
 log = logging.getLogger(__name__)
 
 Spent = Callable[[str, Usage], None]
-"""Callback that receives a scorer's source and usage: once when a request is sent, and once when a reply reports its
-tokens, which makes the request no longer `uncounted`."""
+"""Callback that receives a scorer's source and a change of its usage. It is called when a request is sent, which adds
+an `uncounted` request, and when the reply reports tokens, which adds the tokens and makes the request counted."""
 
 
 class Count(NamedTuple):
-    """Requests, and the total of prompt and completion tokens."""
+    """The number of requests, and the sum of their prompt and completion tokens."""
 
     requests: int = 0
     tokens: int = 0
 
     def plus(self, requests: int, tokens: int) -> Count:
-        """Return the sum of the count and `requests` and `tokens`."""
+        """Return the count increased by `requests` and `tokens`."""
         return Count(self.requests + requests, self.tokens + tokens)
 
 
 class Budget:
     """The usage and limits of a run; belongs to one event loop.
 
-    With a run ID and a Redis, all processes of the run share one count; otherwise each process counts alone. While
-    Redis is unavailable, each process also counts alone, and adds its usage to Redis later. Concurrent requests for
-    admission are combined into one command at a time.
+    With a run ID and Redis, all processes of the run share one count in Redis; otherwise each process counts alone.
+    While Redis is unavailable, each process counts alone and adds its usage to Redis later. Calls of `admit` that
+    wait for Redis at the same time share one command.
 
     Args:
-        link: connection to Redis.
+        link: the connection to Redis.
         run_id: ID of the run; empty for none.
         ttl: seconds that the count stays in Redis after the last change.
     """
@@ -87,7 +87,7 @@ class Budget:
         self._known = Count()
         """Known usage of the run."""
         self._owed = Count()
-        """The part of it that this process has not reported to Redis yet."""
+        """The part of the known usage that this process has not reported to Redis yet."""
         self._told = Count()
         """Total usage that this process has reported to Redis."""
         self._process = uuid4().hex
@@ -97,7 +97,7 @@ class Budget:
         self._logged: set[str] = set()
 
     def cap(self, requests: int, tokens: int) -> None:
-        """Set the limits of the run; 0 for no limit."""
+        """Set the limits of the run; 0 means no limit."""
         self._caps = Count(requests, tokens)
         if any(self._caps) and not self._shared:
             self._log_once(
@@ -123,7 +123,7 @@ class Budget:
             raise self._error()
 
     def add(self, requests: int, tokens: int) -> None:
-        """Add usage that needs no admission."""
+        """Add usage without checking the limits."""
         self._known = self._known.plus(requests, tokens)
         if self._shared and any(self._caps):
             self._owed = self._owed.plus(requests, tokens)
@@ -131,7 +131,7 @@ class Budget:
             self._ask()
 
     async def flush(self) -> None:
-        """Report the remaining usage to Redis, within a time limit."""
+        """Report the unreported usage to Redis, within a time limit."""
         if self._asking is not None:
             await asyncio.wait([self._asking])
         if self._shared and any(self._owed):
@@ -199,17 +199,17 @@ SENT = Usage(requests=1, uncounted=1)
 
 
 def tell_nobody(source: str, usage: Usage) -> None:
-    """Do nothing; the default for `Spent`."""
+    """Do nothing; the default callback of type `Spent`."""
 
 
 class Meter:
-    """Counts the usage of one scorer's requests, for one sample or several.
+    """Counts the usage of one scorer's requests, until `take` returns it for a sample's score.
 
     Args:
-        budget: of the run.
-        source: of the scorer.
-        told: callback for all usage.
-        bounded: whether the budget limits the requests; they are counted in any case.
+        budget: the budget of the run.
+        source: the scorer's source, such as `llm_judge`.
+        told: callback that receives each change of the usage.
+        bounded: whether the budget limits the requests; requests count in any case.
     """
 
     __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_prompt", "_sent", "_source", "_told")
@@ -225,7 +225,7 @@ class Meter:
         self._sent = self._counted = self._prompt = self._completion = 0
 
     async def admit(self) -> None:
-        """Count a request that is about to be sent; raise as `Budget.admit` does."""
+        """Count a request that is about to be sent; if the meter is bounded, raise as `Budget.admit` does."""
         if self._bounded:
             await self._budget.admit()
         else:
@@ -234,7 +234,7 @@ class Meter:
         self._told(self._source, SENT)
 
     def read(self, reply: bytes) -> None:
-        """Count the tokens that a reply reports, if it does."""
+        """Count the tokens that a reply reports; do nothing if it reports none."""
         start = reply.rfind(USAGE)
         found = {name: int(count) for name, count in TOKENS.findall(reply, start)} if start >= 0 else {}
         if b"prompt" not in found:
@@ -247,7 +247,7 @@ class Meter:
         self._told(self._source, Usage(0, prompt, completion, -1))
 
     def take(self) -> Usage | None:
-        """Return and reset the usage since the last call, None if there is none."""
+        """Return the usage since the last call, and reset it; None if there is none."""
         if not (self._sent or self._counted):
             return None
         usage = Usage(self._sent, self._prompt, self._completion, self._sent - self._counted)
@@ -256,8 +256,8 @@ class Meter:
 
 
 class NewMeter(Protocol):
-    """Creates meters."""
+    """A callable that creates meters."""
 
     def __call__(self, source: str, *, bounded: bool = True) -> Meter:
-        """Return a meter for a scorer's requests; see `Meter` for `bounded`."""
+        """Return a meter for the requests of the scorer `source`; see `Meter` for `bounded`."""
         ...

@@ -1,6 +1,7 @@
-"""The server that scores a sample: the URL in the sample, else the URLs in the environment.
+"""The choice of the server that scores a sample: the server that the sample names, else the environment's servers.
 
-The environment's key is sent only to the environment's servers, so a sample cannot send it to another one.
+The environment's API key is sent only to the environment's servers, so a sample that names another server cannot obtain
+the key.
 """
 
 from __future__ import annotations
@@ -15,38 +16,38 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import proxy_of
 
 FindService = Callable[[tuple[str, ...], str], EndpointPool]
-"""Returns the service for URLs and a key."""
+"""Returns the pool of endpoints for base URLs and an API key."""
 
 
 KEY_REFUSED = (401, 403)
-"""Statuses for a wrong or missing key."""
+"""HTTP statuses for a wrong or missing API key."""
 
 
 class RefusedKeyError(RejectedError):
-    """A server refuses the key; the message names the source of the key and the remedy."""
+    """A server refuses the API key; the message says where the key is set and how to fix it."""
 
 
 class Destination(NamedTuple):
-    """The URLs and the key that score a sample."""
+    """The base URLs of equivalent servers that score a sample, and the API key for them."""
 
     urls: tuple[str, ...]
     api_key: str
 
     def __repr__(self) -> str:
-        """Return the URLs without the key, which must not be logged."""
+        """Return the URLs only, because the key must not be logged."""
         return f"Destination({', '.join(self.urls)})"
 
 
 class Servers:
-    """The servers of one kind in the environment.
+    """The servers of one kind, such as judges, that environment variables or a routes file set.
 
     Args:
-        variable: name of the variable with their URLs.
-        urls: their base URLs.
-        api_key: sent to those servers only.
-        start: how to start one, for the error if none is set.
-        headers: name of the variable with extra headers for them, which may contain a key; empty for none.
-        key_variable: name of the variable with their key; empty for `variable` with `_API_KEY` in place of `_URL`.
+        variable: name of the variable with the URLs, for errors.
+        urls: the base URLs of the servers.
+        api_key: the API key, which is sent to these servers only.
+        start: how to start a server, for the error if `urls` is empty.
+        headers: name of the variable with extra headers, which may contain a key; empty for none.
+        key_variable: name of the variable with the key; empty for `variable` with `_API_KEY` in place of `_URL`.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Servers:
         self._headers = headers
 
     def explained(self, error: RejectedError, destination: Destination) -> RejectedError:
-        """Return the refusal of a key with its source and the remedy; other errors unchanged."""
+        """Return an error that says where the key is set, if `error` refuses the key; else return `error` unchanged."""
         if error.status not in KEY_REFUSED or isinstance(error, RefusedKeyError):
             return error
         return RefusedKeyError(f"{error}; {self._about_key(destination)}", error.status)
@@ -80,7 +81,7 @@ class Servers:
         return "the server refuses the key in extra_info.api_key; correct it"
 
     def destination(self, extra: Mapping[str, Any]) -> Destination:
-        """Return where a sample with this `extra_info` is scored.
+        """Return the servers and the key for a sample with this `extra_info`.
 
         Raises:
             RequestError: `server_url` is not a URL, or `api_key` is not a string.
@@ -100,7 +101,7 @@ class Servers:
 
 
 def _own_urls(text: str) -> tuple[str, ...]:
-    """Parse a sample's server URLs; raise RequestError, also for an invalid proxy, which affects this sample only."""
+    """Parse a sample's server URLs; raise RequestError if a URL or the proxy setting for it is invalid."""
     field = f"{OPTIONS}.server_url"
     try:
         urls = parse_urls(text, field)

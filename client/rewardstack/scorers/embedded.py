@@ -1,8 +1,8 @@
-"""Rules in this process, if no reward server is set and `rewardstack-rules` is installed.
+"""Rules (reward functions) in this process, if no reward server is set and `rewardstack-rules` is installed.
 
-That package runs rules as the reward server does: slow ones in worker processes that can be killed. They are forked
-from a separate interpreter, never from this process. Nothing is loaded or started before the first rule sample. This is
-the client's only module that imports the rules.
+The package runs rules as the reward server does: slow rules run in worker processes that can be killed. The worker
+processes are forked from a separate interpreter, never from this process. Nothing is loaded or started before the first
+sample that needs a rule. No other module of the client imports the package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardstack.settings import Settings
 
 DISTRIBUTION = "rewardstack-rules"
 ALONE = BatchKey(1, "here")
-"""Batch key for samples of a scorer that does its own batching."""
+"""Batch key (one sample per batch) for samples of a scorer that does its own batching."""
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def runs_here(settings: Settings) -> bool:
     """Return whether rules run in this process: no reward server is set, and the rules are installed.
 
-    With `REWARDSTACK_ENDPOINTS` they never do, because its file may name a server later.
+    With `REWARDSTACK_ENDPOINTS`, rules never run here, because the file that it names may add a server later.
     """
     return not (settings.reward_server_urls or settings.endpoints) and find_spec("rewardstack_rules") is not None
 
@@ -49,11 +49,11 @@ class Placed(NamedTuple):
 
 
 class EmbeddedRule(Scorer[Placed]):
-    """A reward function in this process; samples with `extra_info.server_url` are scored on that server.
+    """Scores with a reward function in this process; samples with `extra_info.server_url` are scored on that server.
 
     Args:
-        name: of the function.
-        remote: scores samples with a server.
+        name: the name of the reward function.
+        remote: the scorer for samples with `extra_info.server_url`.
     """
 
     def __init__(self, name: str, remote: Scorer[Any]) -> None:
@@ -66,8 +66,8 @@ class EmbeddedRule(Scorer[Placed]):
         """Return the sample as prepared by the local or remote scorer.
 
         Raises:
-            RequestError: the sample's server is malformed.
-            UnknownSourceError: the function does not exist; lists the known ones.
+            RequestError: the sample's `server_url` is malformed.
+            UnknownSourceError: the function does not exist; the error lists the known functions.
             ConfigError: a setting of the rules is malformed.
         """
         scorer = self._remote if Fields(item.extra).get("server_url") else self._local_scorer()
@@ -89,7 +89,7 @@ class EmbeddedRule(Scorer[Placed]):
         return self._local
 
     def inline(self, placed: Placed) -> Score | Placed:
-        """Return the score if the sample's scorer finds it inline, else the sample."""
+        """Return the score if the sample's scorer can score it inline (in microseconds), else the sample."""
         inline = placed.scorer.inline
         outcome = placed.sample if inline is None else inline(placed.sample)
         return outcome if isinstance(outcome, Score) else Placed(placed.scorer, outcome)
@@ -100,20 +100,20 @@ class EmbeddedRule(Scorer[Placed]):
         return ALONE if batch is None else batch(placed.sample)
 
     async def keys(self, samples: Sequence[Placed], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys, the same as on a server; raise as the scorers do."""
+        """Return the samples' cache keys, which are the same as on a server; raise as the samples' scorers do."""
         return await _each(samples, lambda scorer, own: scorer.keys(own, context))
 
     async def score(self, samples: Sequence[Placed], context: Context) -> list[Score]:
-        """Return one score for each sample, in order; raise as the scorers do."""
+        """Return one score for each sample, in order; raise as the samples' scorers do."""
         return await _each(samples, lambda scorer, own: scorer.score(own, context))
 
     def describe(self, item: Item, sample: Placed) -> Mapping[str, Any]:
-        """Return the facts from the sample's scorer."""
+        """Return what the sample's scorer reports about the sample."""
         return sample.scorer.describe(item, sample.sample)
 
 
 async def _each(placed: Sequence[Placed], ask: Callable[[Scorer[Any], list[Any]], Awaitable[list[T]]]) -> list[T]:
-    """Call `ask` once per scorer with its samples; return the results in the order of the samples."""
+    """Call `ask` once for each scorer, with its samples; return the results in the order of `placed`."""
     positions: dict[Scorer[Any], list[int]] = {}
     for at, one in enumerate(placed):
         positions.setdefault(one.scorer, []).append(at)

@@ -1,6 +1,6 @@
-"""The factory of scorers: one session, its services, and a constructor for each kind of leaf.
+"""The factory of scorers: creates a scorer of each kind, and the connections that scorers share.
 
-Each kind of scorer is imported on first use.
+The modules of each kind of scorer are imported on first use.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from rewardstack.scorers.rate import RateLimit
 
 CODE_SECONDS = 600.0
-"""Minimum timeout in seconds of a server that runs programs: a batch of them can be queued for minutes."""
+"""Minimum timeout of the function that runs programs, in seconds; a batch of programs can be queued for minutes."""
 
 log = logging.getLogger(__name__)
 
 
 class Backends:
-    """All services of the scorers; belongs to one event loop.
+    """Creates scorers; owns the HTTP session and the endpoint pools that they share; belongs to one event loop.
 
     Args:
-        spent: callback for the usage of judges and embedding servers; None for none.
-        recorded: whether `recording` records requests and replies.
-        within: backends whose budgets are shared; None for separate budgets.
+        spent: callback that receives each change of the usage of model servers; None for none.
+        recorded: whether the attribute `recording` records requests and replies.
+        within: backends with which budgets and rate limits are shared; None to share none.
     """
 
     def __init__(self, spent: Spent | None = None, *, recorded: bool = False, within: Backends | None = None) -> None:
@@ -63,13 +63,13 @@ class Backends:
         self._rates: dict[tuple[str, int, int], RateLimit] = {} if within is None else within._rates
 
     def scorers(self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable) -> dict[str, MakeScorer]:
-        """Return the constructors of scorers, by kind of leaf.
+        """Return a constructor for each kind of scorer: `rule`, `judge`, `embedding` and `reward_model`.
 
         Args:
-            settings: servers, keys and timeouts.
-            cache: its Redis also stores vectors and the usage of a run.
+            settings: the settings, with servers, keys and timeouts.
+            cache: the result cache; vectors and the usage of a run are stored in the same Redis.
             tenant: cache namespace of the caller.
-            routes: define judges and reward models.
+            routes: the routes, which define judges and reward models.
         """
         return {
             "rule": partial(self._rule, settings),
@@ -116,13 +116,13 @@ class Backends:
         if urls_of_model(models[name], settings) or not settings.reward_server_urls:
             return scorer
         relay = self._relay(settings, scorer, name, INPUTS, movable=False)
-        relay.is_shaped = True  # by the server's own route of that name
+        relay.is_shaped = True  # the server's own route of this name applies the shaping
         return relay
 
     def _relay(
         self, settings: Settings, scorer: Relayable[Any], source: str, fields: tuple[str, ...], *, movable: bool
     ) -> Relay[Any]:
-        """Return a scorer that uses the reward server in place of a service that is not configured here."""
+        """Return a scorer that delegates to the reward server, for a service without a URL in the environment."""
         if settings.max_requests or settings.max_tokens:
             _warn_of_caps()
         return Relay(scorer, source, fields, self._reward_servers(settings), movable=movable)
@@ -143,7 +143,7 @@ class Backends:
         return RewardServers(own, find, self._types)
 
     def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
-        """Return the service for reward servers with these base URLs and this key."""
+        """Return the pool of reward servers with these base URLs and this key."""
         return self._reward_servers(settings).find(urls, api_key)
 
     def _embedding(self, settings: Settings, cache: ResultCache, tenant: str) -> Embedding:
@@ -166,7 +166,7 @@ class Backends:
         return self._vectors[cache]
 
     def _rate(self, judge: str, requests: int, tokens: int) -> RateLimit | None:
-        """Return the rate limit of a judge, which is shared by the whole process; None for none."""
+        """Return the rate limit of a judge, shared by all its scorers of these backends; None for no limit."""
         if not (requests or tokens):
             return None
         with importing:
@@ -177,7 +177,7 @@ class Backends:
         return self._rates[which]
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
-        """Return a constructor of meters; a change of the limits does not reset the usage of the run."""
+        """Return a constructor of meters; set the limits of the run's budget, without a reset of its usage."""
         with importing:
             from rewardstack.scorers.budget import Budget, Meter, tell_nobody
         which = cache, settings.run_id
@@ -189,17 +189,17 @@ class Backends:
     def _finder(
         self, settings: Settings, kind: str, place: Callable[[Settings], Place], refused_timeout: float | None
     ) -> FindService:
-        """Return a function that finds services: the environment's, with its address from `place`, and samples' own.
+        """Return a function that finds the endpoint pool for URLs and a key, from the environment or from a sample.
 
         Args:
-            settings: current settings.
-            kind: name of the service.
-            place: returns the address of the environment's service, given settings.
-            refused_timeout: most seconds to wait while connections are refused; None for no separate limit.
+            settings: the current settings.
+            kind: the kind of service, such as `judge:small`, which identifies the environment's pool.
+            place: returns the environment's URLs and key of this service from settings.
+            refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """
         most_refused = math.inf if refused_timeout is None else refused_timeout
 
-        @cache_calls  # called for every sample; `_services` keeps all services anyway
+        @cache_calls  # called for every sample; `_services` keeps all pools anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
@@ -229,7 +229,7 @@ class Backends:
         return service
 
     async def close(self) -> None:
-        """Write pending data to Redis, and close all other connections."""
+        """Write pending usage and vectors to Redis, and close the HTTP connections."""
         for budget in self._budgets.values():
             await budget.flush()
         for vectors in self._vectors.values():
@@ -240,19 +240,19 @@ class Backends:
 
 
 def _place_of_reward_models(settings: Settings) -> Place:
-    """Return the address of the environment's reward model."""
+    """Return the URLs and the key of the environment's reward model."""
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
 def _place_of_judge(named: Named | None, settings: Settings) -> Place:
-    """Return the address of a judge in the environment; an empty one for a judge with its own `base_url`."""
+    """Return the URLs and the key of a judge in the environment; both are empty for a judge with its own `base_url`."""
     if named is None:
         return settings.judge_urls, settings.judge_api_key
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
 
 
 def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
-    """Return the rule in this process if `rewardstack-rules` is installed, else the remote one."""
+    """Return a scorer that runs the rule in this process if `runs_here` says so, else `remote`."""
     with importing:
         from rewardstack.scorers.embedded import EmbeddedRule, runs_here
     return EmbeddedRule(name, remote) if runs_here(settings) else remote

@@ -1,4 +1,4 @@
-"""Warnings about fields of `extra_info` that no scorer reads, and that are most likely misspelled options.
+"""Names of the fields of `extra_info` that scorers read, and warnings about names that look like misspelled options.
 
 Other unknown fields belong to the trainer or the data set, and are ignored.
 """
@@ -23,25 +23,25 @@ JUDGE_OPTIONS = (
     *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate", "max_criteria", "clip_negative"),
     *("view", "hide_reasoning"),
 )
-"""The options of a judge; those that change a verdict are part of its cache key (`judge.plan`)."""
+"""The options of a judge; those that change a verdict are part of the score's cache key (`judge.plan`)."""
 JUDGE_FIELDS = (*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images")
-"""All fields that a judge reads, except server and timeout, and the alternatives `prompt` and `question`."""
+"""The fields that a judge reads, except server, timeout, and the alternatives to `problem` (`prompt`, `question`)."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
     *("cache_enabled", "cache_size"),
 )
-"""The options of the embedding similarity, except those of all scorers (`server_url`, `api_key`, `timeout`)."""
+"""The options of the embedding similarity, except those that all scorers read (`server_url`, `api_key`, `timeout`)."""
 READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
-"""All fields that a scorer reads."""
+"""All fields that are known, and so cause no warning."""
 SHORTEST = 5
-"""Shortest name to check; shorter words are often similar by chance."""
+"""Minimum length of a name to check; shorter names are often similar to an option by chance."""
 WORDS = {"template": "prompt_template", "template_path": "prompt_template_path"}
-"""Names in a judge's table of a routes file, and the corresponding fields."""
+"""Fields of `extra_info` by their names in the judge tables of a routes file, which users confuse with them."""
 TRAINERS_OWN = ("truncated", "n_samples", "num_samples")
 """Fields that trainers add, and that are similar to an option by chance."""
 MOST_NAMES = 500
-"""Most names that a process checks, which bounds the cost; each takes about 0.1 ms."""
+"""Maximum number of names that a process checks; a check takes about 0.1 ms."""
 
 _checked: set[str] = set()
 
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def warn_of_slips(requests: Iterable[Request]) -> None:
-    """Warn about misspelled options in the requests' `extra_info`, once per name and process."""
+    """Warn about names in the requests' `extra_info` that look like misspelled options, once per name and process."""
     before: tuple[Any, ...] = ()
     for request in requests:
         extra = request.extra_info
@@ -71,11 +71,11 @@ def _look_at(names: tuple[Any, ...]) -> None:
 
 
 def _meant(name: str) -> str:
-    """Return the field that a name most likely misspells; empty if there is none."""
+    """Return the field that an unknown name most likely misspells; empty if there is none."""
     if name in WORDS:
         return WORDS[name]
     if name in TRAINERS_OWN or len(name) < SHORTEST:
         return ""
     meant = closest(name, READ)
-    is_column = name.removesuffix("s") == meant.removesuffix("s")  # of data sets: `label`, `prompts`
+    is_column = name.removesuffix("s") == meant.removesuffix("s")  # `label` and `prompts` are columns of data sets
     return "" if is_column else meant

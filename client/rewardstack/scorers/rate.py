@@ -1,6 +1,6 @@
-"""Rate limits of a judge: requests and tokens per minute, in this process.
+"""Rate limits of a judge, for this process: requests and tokens per minute.
 
-The timeout of a sample does not run while it waits here.
+The timeout of a sample does not run while the sample waits for the rate limit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,19 @@ from rewardstack.core.deadline import SharedDeadline
 WINDOW = 60.0
 """Length of the sliding window in seconds."""
 LONGEST_SLEEP = 1.0
-"""Seconds until a waiting sample checks again, because the spending of others may be corrected meanwhile."""
+"""Maximum time between two checks of a waiting sample, in seconds; a corrected estimate can admit it earlier."""
 
 
 @dataclass(slots=True, eq=False)
 class Spending:
-    """The spending of a sample: an estimate when it is sent, corrected after its replies."""
+    """What a sample uses: an estimate when the sample is sent, which `RateLimit.correct` replaces after the replies.
+
+    Args:
+        at: when the sample was sent, on `time.monotonic()`.
+        requests: number of requests.
+        tokens: number of tokens.
+        is_counted: whether the sample is in the window's sums.
+    """
 
     at: float
     requests: int
@@ -32,30 +39,30 @@ class RateLimit:
     """The rate limits of one judge; belongs to one event loop.
 
     Args:
-        requests: most requests per minute; 0 for no limit.
-        tokens: most tokens per minute; 0 for no limit.
+        requests: maximum number of requests per minute; 0 for no limit.
+        tokens: maximum number of tokens per minute; 0 for no limit.
     """
 
     def __init__(self, requests: int, tokens: int) -> None:
         self._most = requests, tokens
         self._spent: deque[Spending] = deque()
-        self._sent, self._taken = 0, 0  # by those in `_spent`
+        self._sent, self._taken = 0, 0  # sums of the requests and of the tokens in `_spent`
         self._lock = asyncio.Lock()  # admits waiters in order
 
     @property
     def last_progress(self) -> float:
-        """The current time: waiting here counts as progress."""
+        """The current time, because a sample that waits here counts as making progress."""
         return time.monotonic()
 
     async def turn(self, requests: int, tokens: int, deadline: SharedDeadline) -> Spending:
-        """Wait until a sample may be sent, and return its spending for `correct`.
+        """Wait until a sample may be sent; return its estimated spending, for `correct`.
 
-        A sample that exceeds the limit alone is sent once the window is empty.
+        A sample that exceeds a limit on its own is sent once the window is empty.
 
         Args:
-            requests: number of its requests.
-            tokens: most tokens that it uses.
-            deadline: shared by all waiters; the time spent here does not count.
+            requests: number of requests that the sample needs.
+            tokens: estimated number of tokens that the sample uses.
+            deadline: deadline of the sample's batch; the time spent here does not count.
         """
         with deadline.queued(self):
             async with self._lock:
@@ -68,7 +75,7 @@ class RateLimit:
         return spending
 
     def correct(self, spending: Spending, requests: int, tokens: int | None) -> None:
-        """Replace the estimate of a sample by its actual spending; `tokens` is None if its replies do not report it."""
+        """Replace a sample's estimate by what it really used; `tokens` is None if the replies do not report tokens."""
         if spending.is_counted:
             self._count(spending, -1)
             spending.requests, spending.tokens = requests, spending.tokens if tokens is None else tokens

@@ -1,6 +1,7 @@
-"""APIs of reward model servers that read one text: TEI's `/predict`, OpenRLHF's `serve_rm`, SGLang's `/v1/embeddings`.
+"""APIs of reward model servers other than vLLM, which read the whole sample as one text.
 
-They are written from the sources of TEI 1.8, OpenRLHF 0.8 and SGLang 0.5, and tested against scripted servers.
+These are `/predict` of TEI (Text Embeddings Inference), OpenRLHF's `serve_rm`, and `/v1/embeddings` of SGLang. They
+follow the sources of TEI 1.8, OpenRLHF 0.8 and SGLang 0.5, and are tested against fake servers.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from typing import Any
 from rewardstack.errors import ReplyError
 
 TOO_LONG = ("must have less than", "longer than the model's context", "exceeds the maximum allowed length")
-"""Phrases in the errors of TEI and SGLang about a text that is too long. `serve_rm` truncates."""
+"""Phrases in the errors of TEI and SGLang about a text that is too long. `serve_rm` truncates such a text."""
 PLACEHOLDER = re.compile(r"\{(PROBLEM|CANDIDATE_SOLUTION)\}")
 NUMBERED = re.compile(r"LABEL_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class TextApi:
-    """One API.
+    """The API of one kind of server.
 
     Args:
-        path: below the base URL.
-        body: makes the request from the model's name and the text.
-        outputs: returns the outputs that a reply holds; raises LookupError, TypeError or ValueError if it holds none.
+        path: the path below the base URL.
+        body: returns the request body for the model's name and the text.
+        outputs: returns the model's outputs from a parsed reply; raises LookupError, TypeError or ValueError if the
+            reply is malformed.
     """
 
     path: str
@@ -35,10 +37,10 @@ class TextApi:
     outputs: Callable[[Any], list[float]]
 
     def read(self, data: bytes) -> list[float]:
-        """Return the raw outputs of a reply.
+        """Return the model's raw outputs from the body of a reply.
 
         Raises:
-            ReplyError: it holds none.
+            ReplyError: the reply has no outputs, or they are not finite numbers.
         """
         try:
             found = [float(one) for one in self.outputs(json.loads(data))]
@@ -50,7 +52,7 @@ class TextApi:
 
 
 def _of_predict(reply: Any) -> list[float]:
-    """Return the scores of TEI in the order of the model's outputs; TEI sorts them by score."""
+    """Return the scores in a reply of TEI in the order of the model's outputs; TEI sorts them by score."""
     [classes] = reply
     if len(classes) == 1:
         return [classes[0]["score"]]
@@ -63,17 +65,17 @@ APIS: Mapping[str, TextApi] = {
         "/predict", lambda _, text: {"inputs": [[text]], "raw_scores": True, "truncate": False}, _of_predict
     ),
     "openrlhf": TextApi("/get_reward", lambda _, text: {"query": [text]}, lambda reply: reply["rewards"]),
-    # `/v1/classify` gives a softmax of one logit, which is always 1.
+    # SGLang's `/v1/classify` returns the softmax of one logit, which is always 1.
     "sglang": TextApi(
         "/v1/embeddings",
         lambda model, text: {"model": model or "default", "input": text},
         lambda reply: reply["data"][0]["embedding"][-1:],
     ),
 }
-"""By the value of the field `api`."""
+"""The APIs by the value of a reward model's field `api` in a routes file."""
 
 
 def render(template: str, problem: str, candidate: str) -> str:
-    """Return a template with its placeholders replaced in one pass, so that no text can contain one."""
+    """Return a template with its placeholders replaced; placeholders in the texts themselves are not replaced."""
     texts = {"PROBLEM": problem, "CANDIDATE_SOLUTION": candidate}
     return PLACEHOLDER.sub(lambda found: texts[found[1]], template)

@@ -1,8 +1,8 @@
-"""Reward models: a classifier's raw logit, or the aggregated steps of a process reward model, from a vLLM server.
+"""The scorer for reward models: a classifier's raw logit, or the aggregated step scores of a process reward model.
 
-Each sample is one request (`/classify` with `messages`, or `/pooling` for steps). A batch would save little, and one
-text that is too long would fail all of it. Protocol: vLLM 0.13 and later (docs.vllm.ai, "Classification Usage" and
-"Reward Usage").
+Each sample is one request, because a batch would save little, and one text that is too long would fail the whole batch.
+With vLLM 0.13 and later, the path is `/classify`, or `/pooling` for steps (docs.vllm.ai, "Classification Usage" and
+"Reward Usage"). For other servers see `reward_apis`.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ from rewardstack.transport.endpoint import Message
 
 VARIABLE = "REWARD_MODEL_SERVER_URL"
 CONVERSATION = ("messages", "prompt")
-"""Fields of `extra_info` that may contain the conversation before the response, the more specific one first."""
+"""Fields of `extra_info` that may have the conversation before the response; the first one that has it counts."""
 INPUTS = (*CONVERSATION, "problem", "question")
-"""All fields that a reward model reads."""
+"""All fields of `extra_info` that a reward model reads."""
 RAW = {"use_activation": False, "activation": False}
-"""Requests raw logits, by the names in different vLLM versions; unknown names are ignored."""
+"""Request fields for raw logits; the name depends on the vLLM version, and vLLM ignores the other name."""
 TRIAL = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
+"""The conversation with which `_check_raw` tests a server."""
 TRUSTED = ("system", "developer", "user")
-"""Roles whose texts are not from the policy; control tokens in other roles are neutralized."""
+"""Roles whose texts are not from the policy; control tokens in the texts of all other roles are neutralized."""
 
 
 class Sample(NamedTuple):
     """The request for one sample.
 
     Args:
-        destination: the server.
-        messages: the conversation, with the response last.
+        destination: the servers and the key.
+        messages: role and text of each message; the last one is the response.
         steps: number of steps in the response, for a process reward model; 0 for an outcome reward model.
-        meter: counts the usage of the request; None until it is sent.
+        meter: counts the usage of the request; None until the sample is scored.
     """
 
     destination: Destination
@@ -85,13 +86,13 @@ class RewardModelScorer(Relayable[Sample]):
     """A reward model behind one or several equivalent servers.
 
     Args:
-        model: definition in a routes file.
-        settings: the environment's servers and timeout.
-        find_service: returns the service for URLs and a key.
+        model: the reward model's definition in a routes file.
+        settings: the settings, with the environment's servers and the timeout.
+        find_service: returns the pool of endpoints for URLs and a key.
         new_meter: creates meters for the usage of requests.
 
     Raises:
-        SettingsError: the variable with its key is not set.
+        SettingsError: the environment variable with the model's key is not set.
     """
 
     on_error: OnError = "raise"
@@ -113,10 +114,10 @@ class RewardModelScorer(Relayable[Sample]):
         self._raw: dict[tuple[Destination, str], asyncio.Lock | None] = {}
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return the request for the item, or the score of a response without steps.
+        """Return the request for the item, or the score `FLOORED` if a process reward model finds no steps.
 
         Raises:
-            RequestError: there is no conversation before the response.
+            RequestError: the item has no conversation before the response.
             SettingsError: no server is set.
         """
         is_relayed = destination is not None
@@ -131,7 +132,7 @@ class RewardModelScorer(Relayable[Sample]):
         return Sample(destination, (*before, ("assistant", "".join(text + steps.tag for text in texts))), len(texts))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """Return a key for each sample; None if the server does not report its model."""
+        """Return a cache key for each sample; None for each if the weights are unknown."""
         [destination] = {sample.destination for sample in samples}
         if (root := await self._root(destination, context.deadline)) is None:
             return [None] * len(samples)
@@ -141,7 +142,7 @@ class RewardModelScorer(Relayable[Sample]):
         return [Key(PREFIX + extended(state, *(part for one in sample.messages for part in one))) for sample in samples]
 
     async def _root(self, destination: Destination, deadline: SharedDeadline) -> str | None:
-        """Return the name of the weights; None if it is unknown. Only vLLM reports it."""
+        """Return the name of the weights; None if unknown. Only vLLM reports it, so others use the configured name."""
         if self._api is not None:
             return self._model.model or None
         try:
@@ -151,15 +152,16 @@ class RewardModelScorer(Relayable[Sample]):
         return self._models.choose(self._model.model, destination).root
 
     def batch(self, sample: Sample) -> BatchKey:
-        """Return a batch key of size 1, with the number of connections as its width."""
+        """Return a batch key: one sample per batch, and as many samples in flight as connections."""
         destination = sample.destination
         return BatchKey(1, destination, len(destination.urls) * self._settings.max_connections, sample.prompt)
 
     async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
-        """Return the score of a single sample, because the batch size is 1.
+        """Return the score of the only sample in `samples`; `batch` sets the batch size 1.
 
         Raises:
-            ConfigError: the model has several outputs and no weights, or the server does not return raw logits.
+            ConfigError: the number of the model's outputs does not match the configured weights, or the server does
+                not return raw logits.
         """
         [sample] = samples
         started, meter = time.monotonic(), self._new_meter(self.source)
@@ -176,7 +178,7 @@ class RewardModelScorer(Relayable[Sample]):
         return [score]
 
     def describe(self, item: Item, sample: Sample) -> Record:
-        """Return the server and the conversation."""
+        """Return the servers, the conversation, and the settings of the model that determine the score."""
         messages = [{"role": role, "content": text} for role, text in sample.messages]
         return {"asked": list(sample.destination.urls), "messages": messages, **self._model.keyed}
 
@@ -186,7 +188,7 @@ class RewardModelScorer(Relayable[Sample]):
         return Item(item.solution, (), extra, item.data_source)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
-        """Return an estimate from the length of the texts."""
+        """Return the estimated usage, without a request."""
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:
@@ -211,7 +213,7 @@ class RewardModelScorer(Relayable[Sample]):
         return Score(value, source=self.source, parts={"logit": logit})
 
     def _weights(self, logits: Sequence[float]) -> Sequence[float]:
-        """Return the weight of each output; raise ConfigError if their number does not match."""
+        """Return the weight of each output; raise ConfigError if the numbers of weights and of outputs differ."""
         weights = self._model.outputs or (1.0,)
         if len(weights) != len(logits):
             why = f"the model has {len(logits)} outputs and there are {len(self._model.outputs) or 'no'} weights"
@@ -229,10 +231,10 @@ class RewardModelScorer(Relayable[Sample]):
     async def _ask(
         self, sample: Sample, model: str, path: str, fields: Mapping[str, Any], deadline: SharedDeadline
     ) -> Any:
-        """Send a request and return the numbers of its reply: logits, or the probabilities of each step.
+        """Send a request and return the numbers in the reply: logits, or the probabilities of each step.
 
         Raises:
-            ServiceError: there is no reply, or it does not have these numbers.
+            ServiceError: there is no reply, or the reply does not have these numbers.
         """
         messages = [{"role": role, "content": text} for role, text in sample.messages]
         body = {"model": model, "messages": messages, **fields}
@@ -262,10 +264,10 @@ class RewardModelScorer(Relayable[Sample]):
         return await self._find(*sample.destination).ask(message, deadline)
 
     async def _check_raw(self, sample: Sample, model: str, deadline: SharedDeadline) -> None:
-        """Test once whether the server supports `use_activation`, which some versions ignore silently.
+        """Test once per server and model whether `use_activation` has an effect; some versions of vLLM ignore it.
 
         Raises:
-            ConfigError: it does not. Its values are probabilities, which are nearly equal for good responses.
+            ConfigError: it has none, so the server returns probabilities, which are nearly equal for good responses.
         """
         place = sample.destination, model
         lock = self._raw.setdefault(place, asyncio.Lock())
@@ -300,22 +302,22 @@ class RewardModelScorer(Relayable[Sample]):
 
 
 def urls_of_model(model: RewardModel, settings: Settings) -> tuple[str, ...]:
-    """Return the base URLs of a model's servers: its `base_url`, or those of the environment."""
+    """Return the base URLs of a model's servers: the model's `base_url`, or else the environment's URLs."""
     return model.base_url or settings.reward_model_urls
 
 
 def key_of_model(model: RewardModel, settings: Settings) -> str:
-    """Return the key for a model's servers; raise SettingsError if its variable is not set."""
+    """Return the API key for a model's servers; raise SettingsError if the variable that it is in is not set."""
     if not model.base_url:
         return settings.reward_model_api_key
     return key_in(model.api_key_env) if model.api_key_env else ""
 
 
 def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return role and text of each message before the response.
+    """Return the role and the text of each message before the response.
 
     Raises:
-        RequestError: there are no messages.
+        RequestError: `extra` has neither messages nor a problem.
     """
     for name in CONVERSATION:
         messages = plain(extra.get(name))
@@ -332,7 +334,7 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def split(response: str, steps: Steps) -> list[str]:
-    """Return the steps of a response, without step tags in it, so that a policy cannot add steps by writing tags."""
+    """Return the steps of a response; step tags that the policy wrote are removed, so they cannot add steps."""
     while steps.tag in response:
         response = response.replace(steps.tag, "")
     return [neutral(text.strip()) for text in response.split(steps.separator) if text.strip()]
@@ -362,6 +364,6 @@ def _sigmoid(logit: float) -> float:
 
 @lru_cache
 def _sources() -> str:
-    """Return a hash of the modules that build prompts and parse replies."""
+    """Return a hash of the source of the modules that build requests and parse replies."""
     files = [Path(__file__), Path(reward_apis.__file__)]
     return blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()

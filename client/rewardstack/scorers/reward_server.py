@@ -1,8 +1,8 @@
-"""Scorers that use a reward server: `POST /v1/score`, in batches.
+"""Scorers that send batches of samples to a reward server (`POST /v1/score`).
 
-`RemoteRule` uses a reward function; `Relay` uses a judge, reward model or embedding server that only the reward server
-can reach. `GET /v1/reward_types` returns each function's fingerprint, for cache keys, and the fields of `extra_info`
-that it reads. Only these fields leave the trainer.
+`RemoteRule` scores with a reward function of the server. `Relay` scores with a judge, reward model or embedding server
+that the reward server can reach, but this process cannot. `GET /v1/reward_types` lists the server's functions, each
+with a fingerprint for cache keys and the fields of `extra_info` that it reads. No other fields leave the trainer.
 """
 
 from __future__ import annotations
@@ -46,24 +46,31 @@ if TYPE_CHECKING:
     from rewardstack.core.steps import Trace
 
 BATCH = 64
-"""Most samples in one request."""
+"""Maximum number of samples in one request."""
 PROBE = json.dumps({"items": []}).encode()
+"""Body of a cheap request, sent first to an endpoint that has not accepted requests recently."""
 TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
-"""Fields for which functions accept several names."""
+"""Fields that many functions read in place of one another; they are not compared with misspelled names."""
 EXPLAIN = "/v1/explain"
-"""Path that explains one sample; older servers do not have it."""
+"""API path that scores and explains one sample; older servers do not have it."""
 
 P = TypeVar("P")
 
 RUNS_NO_PROGRAMS = "CODE: programs are not run here"
-"""Start of the error of a server with CODE=off for programs."""
+"""Phrase in the error for a sample with a program, from a server with the setting CODE=off."""
 
 log = logging.getLogger(__name__)
 
 
 class RewardType(NamedTuple):
-    """A reward function: its fingerprint, the fields of `extra_info` that it reads (`*` for all), and its range."""
+    """A server's description of a reward function.
+
+    Args:
+        fingerprint: hash of the function's source and of its libraries' versions, for cache keys.
+        fields: the fields of `extra_info` that the function reads; `*` for all.
+        range: valid range of its scores.
+    """
 
     fingerprint: str
     fields: tuple[str, ...]
@@ -71,11 +78,17 @@ class RewardType(NamedTuple):
 
 
 UNKNOWN = RewardType("", (EVERY_FIELD,), ANY)
-"""A function on a server that does not list its functions: all fields are sent, and no score is cached."""
+"""Description of any function if the server does not list its functions: all fields are sent, no score is cached."""
 
 
 class RewardServers:
-    """The reward servers, with a cache of their functions in `types`; belongs to one event loop."""
+    """A client of the reward servers; belongs to one event loop.
+
+    Args:
+        settings: the settings, with the environment's servers.
+        find_service: returns the pool of endpoints for URLs and a key.
+        types: cache of the functions of each server.
+    """
 
     def __init__(self, settings: Settings, find_service: FindService, types: Discovery[Hashable, Any]) -> None:
         self._servers = reward_servers(settings)
@@ -86,11 +99,11 @@ class RewardServers:
         self._cached = settings.cache_on
 
     async def find_type(self, name: str, destination: Destination, context: Context) -> RewardType:
-        """Return a server's description of a function, `UNKNOWN` if it does not list its functions.
+        """Return a server's description of a function; `UNKNOWN` if the server does not list its functions.
 
         Raises:
             DeadlineError: the server did not answer in time.
-            UnknownSourceError: the server does not have the function; lists those it has.
+            UnknownSourceError: the server does not have the function; the error lists the functions that it has.
         """
         asked_at = time.monotonic()
 
@@ -121,16 +134,17 @@ class RewardServers:
         """Return one score for each item, in order; an item whose `extra_info` cannot be sent is unscored.
 
         Args:
-            source: the `data_source` by which the server scores them.
-            destination: the server.
-            items: at most `BATCH`.
+            source: the `data_source` under which the server scores the items.
+            destination: the server and the key.
+            items: at most `BATCH` items.
             fields: fields of `extra_info` to send; `("*",)` for all.
-            context: shared by all waiters. With a trace the server explains its score.
+            context: context of the batch. If it has a trace, the server is asked to explain the score.
 
         Raises:
             DeadlineError, ReplyError: the server did not score the items.
             RejectedError: the server refuses the key or the items.
-            UnknownSourceError: the server does not have the source; lists those it has.
+            UnknownSourceError: the server does not have the source.
+            SettingsError: the items have programs, and the server does not run programs.
             BudgetError: the budget of the server's run is spent.
         """
         records = [self._record(source, item, fields) for item in items]
@@ -152,7 +166,7 @@ class RewardServers:
         return await _scores(service, source, records, context.deadline)
 
     def _record(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
-        """Return the JSON of an item; its score if a field of `extra_info` cannot be sent."""
+        """Return the JSON of an item; an unscored score if a field of `extra_info` cannot be sent."""
         extra = read_fields(item, fields)
         if wrong := next(filter(is_servers_own, extra), None):
             return _unsent(field_error(wrong, NOT_TAKEN))
@@ -169,7 +183,7 @@ def _unsent(error: RequestError) -> Score:
 
 
 def reward_servers(settings: Settings) -> Servers:
-    """Return the reward servers in the environment."""
+    """Return the environment's reward servers."""
     start = (
         "install rewardstack-rules to run rules in this process (`pip install ./services/rules`), or start a server "
         "with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`"
@@ -180,7 +194,13 @@ def reward_servers(settings: Settings) -> Servers:
 
 
 class RemoteRule(Scorer[tuple[Item, Destination]]):
-    """A reward function on a reward server."""
+    """Scores with a reward function on a reward server.
+
+    Args:
+        name: the name of the reward function.
+        timeout: seconds without progress after which a sample fails.
+        servers: the reward servers.
+    """
 
     def __init__(self, name: str, timeout: float, servers: RewardServers) -> None:
         self.source = f"rule:{name}"
@@ -189,7 +209,7 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         self._servers = servers
 
     def prepare(self, item: Item) -> tuple[Item, Destination]:
-        """Return the item and its destination; raise as `Servers.destination` does."""
+        """Return the item and the server that scores it; raise as `Servers.destination` does."""
         return item, self._servers.destination(item.extra)
 
     def batch(self, sample: tuple[Item, Destination]) -> BatchKey:
@@ -197,7 +217,7 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return the same cache keys as the server; raise as `RewardServers.find_type` does."""
+        """Return the cache keys, which the server computes identically; raise as `RewardServers.find_type` does."""
         keys: list[Key | None] = [None] * len(samples)
         groups: dict[Destination, list[int]] = {}
         for at, (_, destination) in enumerate(samples):
@@ -232,16 +252,16 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return scores
 
     def describe(self, item: Item, sample: tuple[Item, Destination]) -> Record:
-        """Return the function and its servers."""
+        """Return the name of the function and the URLs of the servers."""
         return {"function": self._name, "asked": list(sample[1].urls)}
 
 
 class Relayable(Scorer[P]):
-    """A scorer that can delegate its samples to a reward server."""
+    """A scorer whose samples a `Relay` can send to a reward server."""
 
     @abstractmethod
     def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
-        """Prepare an item for `destination`; None for the server of the item or the environment."""
+        """Prepare an item for `destination`; if that is None, for the item's server, else the environment's."""
 
     @abstractmethod
     def batch(self, sample: P) -> BatchKey:
@@ -252,30 +272,35 @@ class Relayable(Scorer[P]):
         """Return the estimated usage of samples, without a request."""
 
     def portable(self, item: Item, sample: P) -> Item:
-        """Return the item in serializable form, with everything that the scorer reads."""
+        """Return the item in the form to send to a reward server, with everything that the scorer reads."""
         return item
 
 
 @dataclass(slots=True, eq=False)
 class Relayed(Generic[P]):
-    """A prepared sample, and the item to send to the reward server; None if the sample sets its own server."""
+    """A prepared sample of a `Relay`.
+
+    Args:
+        prepared: the sample as prepared by the relayed scorer.
+        item: the item to send to the reward server; None if the sample names its own server.
+    """
 
     prepared: P
     item: Item | None
 
 
 class Relay(Scorer[Relayed[P]]):
-    """Delegates to a reward server if the environment does not set the scorer's service.
+    """Delegates a scorer's samples to a reward server, for a service whose URL the environment does not set.
 
-    Samples that set their own server are scored directly. The others have no cache key here, because the reward server
-    caches their scores.
+    Samples that name their own server are scored directly. All other samples have no cache key here, because the reward
+    server caches their scores.
 
     Args:
-        scorer: uses the service directly.
+        scorer: the scorer that uses the service directly.
         source: `data_source` of the same scorer on the reward server.
-        fields: fields of `extra_info` that it reads, except server and timeout.
+        fields: fields of `extra_info` that the scorer reads, except server and timeout.
         servers: the reward servers.
-        movable: whether samples may set their own server.
+        movable: whether samples may name their own server.
     """
 
     def __init__(
@@ -290,7 +315,7 @@ class Relay(Scorer[Relayed[P]]):
         self._movable = movable
 
     def prepare(self, item: Item) -> Relayed[P] | Score:
-        """Return the prepared sample, with the item for the reward server unless it sets its own server."""
+        """Return the prepared sample, with the item for the reward server unless the sample names its own server."""
         if self._movable and Fields(item.extra).get("server_url"):
             prepared = self._scorer.prepare(item)
             return prepared if isinstance(prepared, Score) else Relayed(prepared, None)
@@ -303,18 +328,18 @@ class Relay(Scorer[Relayed[P]]):
         return Relayed(prepared, sent)
 
     def batch(self, sample: Relayed[P]) -> BatchKey:
-        """Return the scorer's batch key with larger batches for the reward server, which limits concurrency itself."""
+        """Return the scorer's batch key; larger batches for the reward server, which limits concurrency itself."""
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
             return key
         return key._replace(size=BATCH, name=("relayed", key.name), width=key.width * BATCH)
 
     async def quote(self, samples: Sequence[Relayed[P]], context: Context) -> Usage:
-        """Return an estimate, because only the reward server can access the service and its cache."""
+        """Return the estimated usage, because only the reward server can access the service and its cache."""
         return self._scorer.estimate([sample.prepared for sample in samples])
 
     async def keys(self, samples: Sequence[Relayed[P]], context: Context) -> list[Key | None]:
-        """Return keys for samples that set their own server, None for the others; raise as their scorer does."""
+        """Return keys for samples that name their own server, None for all others; raise as the scorer does."""
         own = [sample.prepared for sample in samples if sample.item is None]
         keys = iter(await self._scorer.keys(own, context) if own else ())
         return [next(keys) if sample.item is None else None for sample in samples]
@@ -327,7 +352,7 @@ class Relay(Scorer[Relayed[P]]):
         return await self._servers.score(self._data_source, self._servers.own, items, self._fields, context)
 
     def describe(self, item: Item, sample: Relayed[P]) -> Record:
-        """Return the scorer's facts, and whether the reward server scores the sample."""
+        """Return what the scorer reports about the sample, and whether the reward server scores it."""
         facts = {} if sample.item is None else {"relayed": "the reward server scores this sample"}
         return {**facts, **self._scorer.describe(item, sample.prepared)}
 
@@ -354,14 +379,14 @@ def _read_types(data: bytes) -> Mapping[str, RewardType]:
 
 
 def _range(low: float | None, high: float | None) -> Range:
-    """Return a range from JSON, in which None means infinity."""
+    """Return a range from the two ends in JSON, where None means unbounded."""
     return ANY[0] if low is None else float(low), ANY[1] if high is None else float(high)
 
 
 async def _scores(
     service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline
 ) -> Sequence[Score]:
-    """Return one score for each record; split a request that is too large in two."""
+    """Return one score for each record; if the request is too large for the server, send its halves."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
     read = partial(_read_scores, source, len(records))
     message = Message("POST", "/v1/score", body, read=read, probe=PROBE, is_hedged=True)
@@ -399,7 +424,7 @@ def _read_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
 async def _explained(
     service: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
-    """Return a sample's score from the server's explanation and add its steps; None if it does not support that."""
+    """Return a sample's score with the server's explanation, whose steps are added to `trace`; None if unsupported."""
     with importing:
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "rescore": {json.dumps(trace.rescore)}}}'.encode()
@@ -414,6 +439,6 @@ async def _explained(
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ReplyError(f"{source}: the server's reply to {EXPLAIN} is not an explanation") from None
-    trace.take()  # discard the exchange itself, because its steps follow
+    trace.take()  # discard the recorded HTTP exchange, because the steps in the reply replace it
     trace.note("the reward server", {"error": error} if error else {}, steps)
     return scores

@@ -1,4 +1,4 @@
-"""Health of the model services: URL, availability and model of each."""
+"""Health check of the model services: for each URL, whether the server answers and which model it serves."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply import body_of
 
 ANSWER_TIMEOUT = 2.0
-"""Seconds that a service has to answer."""
+"""Timeout of a check, in seconds."""
 SHOWN_MODELS = 5
+"""Maximum number of models to name for a server."""
 
 
 class ServiceHealth(NamedTuple):
@@ -33,10 +34,10 @@ class ServiceHealth(NamedTuple):
 
     Args:
         service: display name of the service.
-        address: URL without secrets.
-        up: whether it answers; None for a Ray actor, which is not checked.
-        model: served or configured model; empty if unknown.
-        problem: error; empty for none.
+        address: the URL without secrets.
+        up: whether the server answers; None for a Ray actor, which is not checked.
+        model: the configured model, else the served models; empty if unknown.
+        problem: the error; empty for none.
     """
 
     service: str
@@ -58,8 +59,8 @@ async def service_health(settings: Settings, routes: RouteTable) -> list[Service
     """Check all URLs of judges, reward models and the embedding server concurrently.
 
     Args:
-        settings: of the environment.
-        routes: define judges and reward models.
+        settings: the environment's settings.
+        routes: the routes, which define judges and reward models.
     """
     async with open_session() as session:
         found = await asyncio.gather(*(_ask(session, one) for one in _services(settings, routes)))
@@ -71,7 +72,7 @@ def _services(settings: Settings, routes: RouteTable) -> Sequence[_Asked]:
     for named in map(Named, routes.judges.values()):
         try:
             found += _judge(f"judge {named.name}", named.settings(settings))
-        except SettingsError:  # its scorer reports it
+        except SettingsError:  # the judge's scorer reports the error
             continue
     for model in routes.reward_models.values():
         urls, headers = urls_of_model(model, settings), authorization(key_of_model(model, settings))

@@ -1,10 +1,11 @@
-"""AReaL: a reward function, which AReaL calls in processes of its own.
+"""AReaL: a reward function, which AReaL calls in worker processes.
 
     workflow_kwargs = dict(reward_fn="rewardstack.trainers.areal.reward", ...)
 
-The route is the row's `data_source`, else `REWARD_TYPE`; the reference is `answer`, else `ground_truth`, `label` or
-`solution`. AReaL gives a call 15 s and four tries, and counts a timeout as 0 with no more than a warning. An exception
-is tried as often and raised in the end (`areal/api/reward_api.py` of 1.0.4), so the function raises after `TIMEOUT`.
+The route, i.e. how to score, is the row's `data_source`, else `REWARD_TYPE`. The reference is the column `answer`, else
+`ground_truth`, `label` or `solution`. AReaL 1.0.4 tries a call four times, with 15 s each (`areal/api/reward_api.py`).
+After a timeout, AReaL only logs a warning and uses the reward 0; after an exception, it retries and finally raises.
+Therefore `reward` raises after `TIMEOUT`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rewardstack.score import Request
 from rewardstack.trainers.columns import TASKS, first_of, options_of, rewards_of, source_of, with_task
 
 TIMEOUT = 12.0
-"""Seconds per call; AReaL's 15 include the way to its process and back."""
+"""Timeout of a call in seconds; less than AReaL's 15 s, which include the transfer to the worker process and back."""
 REFERENCES = ("answer", "ground_truth", "label", "solution")
 
 
@@ -24,14 +25,15 @@ def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, 
     """Return the reward of a completion.
 
     Args:
-        prompt: a string with its chat template. A judge reads it if the row has no `problem` or `question`.
-        completions: one completion.
-        prompt_ids: unused, like `completion_ids`.
-        row: the other columns: those above, and `extra_info` with the options of the route.
+        prompt: the prompt with the chat template applied. A judge reads it if the row has no `problem` or `question`.
+        completions: one completion, in spite of AReaL's name for the argument.
+        prompt_ids: unused.
+        completion_ids: unused.
+        row: the row's other columns. Those named above and `extra_info`, with options of the route, are read.
 
     Raises:
         ScoringError: the sample has no score.
-        ConfigError: the route is unknown, or a setting malformed.
+        ConfigError: the route is unknown, or a setting is malformed.
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
     source = source_of(row.get("data_source"))

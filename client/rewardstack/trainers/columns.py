@@ -1,4 +1,4 @@
-"""Samples from the columns of data sets, shared by the trainers' modules."""
+"""Helpers of the trainers' modules: convert rows of data sets into requests, and scores into rewards."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from rewardstack.score import NO_REFERENCE, NOTHING, Request, Score
 from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
-"""Columns of verl's data sets, which the other integrations read as well."""
+"""Columns of verl's data sets, which the modules for other trainers read as well."""
 TOKENS = "completion_tokens"
-"""The field of `extra_info` with the number of tokens that the policy wrote, by the trainer's own count."""
+"""The field of `extra_info` with the number of tokens in the completion, as counted by the trainer."""
 REMEDIES = {
     SOURCE: "name a route as the first argument, or give the data set such a column",
     "reference": "name the column with the references, or give reference=None if the route needs none",
     "columns": "correct the name, or leave it out of columns=",
 }
-"""What to do about a column that is missing, by the argument that names it."""
+"""What to do about a missing column, by the argument that names the column."""
 TASKS = ("problem", "prompt", "question")
-"""Fields of `extra_info` with the task of the policy."""
+"""Fields of `extra_info` that may have the task, i.e. what the policy was asked."""
 
 
 def source_of(*names: str | None) -> str:
-    """Return the route of a sample: the first name that is set, else `REWARD_TYPE`.
+    """Return the route (how to score a sample): the first name that is not empty, else `REWARD_TYPE`.
 
     Raises:
-        SettingsError: no name is set and a variable is malformed.
+        SettingsError: all names are empty, and an environment variable is malformed.
     """
     return next(filter(None, names), None) or Settings.from_env().reward_type
 
 
 def first_of(values: Iterable[Any]) -> Any:
-    """Return the first value that is neither null nor NaN, or None."""
+    """Return the first value that is neither null nor NaN; None if there is none."""
     return next((value for value in values if not is_missing(value)), None)
 
 
@@ -46,8 +46,8 @@ def options_of(extra: Any, defaults: Mapping[str, Any] = NOTHING) -> Any:
 
     Args:
         extra: the row's `extra_info`, or None. Null and NaN fields count as absent, because parquet gives each row the
-            fields of all. Anything but a mapping is returned as it is: the sample's score reports it.
-        defaults: fields for rows that do not have them.
+            fields of all rows. A value that is not a mapping is returned as it is; scoring the sample reports it.
+        defaults: fields to add if `extra` does not have them.
     """
     own = NOTHING if is_missing(extra) else extra
     if not isinstance(own, Mapping):
@@ -56,7 +56,7 @@ def options_of(extra: Any, defaults: Mapping[str, Any] = NOTHING) -> Any:
 
 
 def with_task(extra: Any, task: Any) -> Any:
-    """Return `extra_info` with `task` as `prompt`, unless it already has the task.
+    """Return `extra` (an `extra_info`) with `task` as the field `prompt`, unless `extra` already has a task.
 
     The row's own field takes precedence, because the trainer may have applied its chat template to the prompt.
     """
@@ -66,10 +66,10 @@ def with_task(extra: Any, task: Any) -> Any:
 
 
 def names_of(names: Iterable[str], argument: str) -> tuple[str, ...]:
-    """Return the names.
+    """Return the names as a tuple.
 
     Raises:
-        RequestError: `names` is a string.
+        RequestError: `names` is a string; the error names `argument`.
     """
     if isinstance(names, str):
         raise RequestError(f"{argument}: expected a list of names, got {names!r}; put it into a list", argument)
@@ -77,10 +77,10 @@ def names_of(names: Iterable[str], argument: str) -> tuple[str, ...]:
 
 
 def column_of(values: Sequence[Any] | None, count: int, name: str) -> Sequence[Any]:
-    """Return a value for each of `count` samples, None for each if there is no such column.
+    """Return a column's values for `count` samples; None for each sample if there is no such column.
 
     Raises:
-        RequestError: it has another length.
+        RequestError: the column does not have `count` values.
     """
     if values is None:
         return [None] * count
@@ -90,12 +90,12 @@ def column_of(values: Sequence[Any] | None, count: int, name: str) -> Sequence[A
 
 
 def rewards_of(scores: Sequence[Score], remedy: str, samples: Sequence[str] = ("",)) -> list[float]:
-    """Return the rewards of samples, for trainers that accept nothing but numbers.
+    """Return the rewards of samples, for trainers that accept only numbers.
 
     Args:
-        scores: of the samples.
-        remedy: where the trainer takes the reference from, for the error if it is missing.
-        samples: the start of the error, for each sample.
+        scores: the scores of the samples.
+        remedy: where the trainer takes the reference from; added to the error if a reference is missing.
+        samples: for each sample, the start of the error message.
 
     Raises:
         ScoringError: a sample has no reward.
@@ -109,14 +109,14 @@ def rewards_of(scores: Sequence[Score], remedy: str, samples: Sequence[str] = ("
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that a reward function reads, as TRL and ms-swift pass them: a list per column.
+    """The columns that a reward function reads; TRL and ms-swift pass a list per column.
 
     Args:
-        data_source: the route; None: the column `data_source` names it, row by row.
+        data_source: the route; None to read it from the column `data_source` of each row.
         reference: the column with the references; None if the route needs none.
-        fields: columns that become fields of `extra_info`.
-        extra_info: fields for every row.
-        remedy: why the trainer may not pass a column of the data set, and what to do.
+        fields: names of columns that become fields of `extra_info`.
+        extra_info: fields of `extra_info` for every row.
+        remedy: what to do if the trainer does not pass a column of the data set; added to the error.
     """
 
     data_source: str | None
@@ -134,17 +134,17 @@ class Columns:
     ) -> list[Request]:
         """Return a request for each row.
 
-        A row's `extra_info` has, later ones taking precedence: the user's last message as `question`, the `extra_info`
-        of all rows, the column `extra_info` without its null fields, and the `fields`.
+        A request's `extra_info` combines the following; later items take precedence: the user's last message as
+        `question`, the fields for every row, the column `extra_info` without its null fields, and the columns `fields`.
 
         Args:
             prompts: strings or chat messages.
             completions: strings or chat messages.
             given: the columns by name.
-            token_ids: token IDs of each completion, which are counted as `completion_tokens`; None if unknown.
+            token_ids: the token IDs of each completion, whose number becomes `completion_tokens`; None if unknown.
 
         Raises:
-            RequestError: a column is missing or has another length.
+            RequestError: a column is missing, or does not have a value for each completion.
         """
         count = len(completions)
         sources = [self.data_source] * count if self.data_source else self._column(given, SOURCE, count, SOURCE)

@@ -1,6 +1,6 @@
-"""Inspect: a scorer for any route, `Task(dataset, scorer=rewardstack("gsm8k"))`.
+"""Inspect: a scorer for any route (a named way to score), `Task(dataset, scorer=rewardstack("gsm8k"))`.
 
-It needs inspect-ai 0.3.245 or later, which has `Score.unscored`.
+This module needs inspect-ai 0.3.245 or later, for `Score.unscored`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ REASONS = {"failed": "grader_failed", "unscored": "scoring_failed"}
 
 @scorer(metrics=[mean(), stderr()])
 def rewardstack(data_source: str, *, options: Mapping[str, Any] | None = None, on_error: OnError = "none") -> Scorer:
-    """Return a scorer: the reward of the output, the reason as its explanation, the status in its metadata.
+    """Return a scorer whose score is the reward, with the reason as explanation and the status in the metadata.
 
-    A sample without a score is logged as unscored, with the reason, and is in no metric.
+    A sample without a reward is logged as unscored, with the reason, and metrics do not count it.
 
     Args:
         data_source: the route.
-        options: of the route, as in `extra_info`.
-        on_error: reward of a sample without a score; `raise` ends the sample in an error, so that Inspect's
+        options: the options of the route, as in `extra_info`.
+        on_error: reward of a sample that cannot be scored; `raise` ends the sample in an error, so that Inspect's
             `fail_on_error` and `eval-retry` apply.
     """
 

@@ -5,11 +5,12 @@
     register("gsm8k", "gsm8k")
     register("judge", "llm_judge_remote")
 
-Pass the file and the names as `--external_plugins plugin.py --reward_funcs gsm8k judge`.
+The second argument is the route, i.e. how to score. Pass the plugin and the names of the rewards as
+`--external_plugins plugin.py --reward_funcs gsm8k judge`.
 
 ms-swift calls `f(completions, messages=…, trainer_state=…, <a list per column of the data set>)`
-(`compute_rewards_per_func` in `swift/rl_core/grpo_algorithm.py`, 4.6). It accepts None, but sums with `nansum`, so that
-a missing reward counts as 0. Here it is an error instead.
+(`compute_rewards_per_func` in `swift/rl_core/grpo_algorithm.py`, 4.6). ms-swift accepts None, but sums with `nansum`,
+so a missing reward would count as 0. The functions here raise an error instead.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ def register(
     """Register a reward function for `--reward_funcs`.
 
     Args:
-        name: for `--reward_funcs`, and of the reward in the logs.
-        data_source: the route; None: the column `data_source` names it, row by row.
+        name: the name for `--reward_funcs` and in the logs.
+        data_source: the route; None to read it from the column `data_source` of each row.
         reference: the column with the references; None if the route needs none.
-        columns: further columns that the route reads, as fields of `extra_info`.
-        extra_info: fields for every row; the user's last message is the field `question`. The data set's column of
-            this name takes precedence, and `columns` over both.
+        columns: further columns that become fields of `extra_info` for the route.
+        extra_info: fields of `extra_info` for every row. The user's last message is added as `question`. The data
+            set's column `extra_info` takes precedence over these fields, and `columns` over both.
         on_error: reward of a row without a score: an error (`raise`), a `lexical` score or `zero`.
-        timeout: seconds after which a batch ends in any case; None: as long as services make progress.
+        timeout: seconds after which scoring of a batch ends; None to wait as long as services make progress.
 
     Raises:
-        RequestError: `on_error` is `none`, or `columns` a string.
+        RequestError: `on_error` is `none`, or `columns` is a string.
     """
     from swift.rewards import orms
 
@@ -60,9 +61,9 @@ def register(
 
 
 def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None) -> Reward:
-    """Return the function that ms-swift awaits; for the arguments see `register`.
+    """Return the function that ms-swift awaits; `columns` says which columns to read, the rest is as in `register`.
 
-    It raises `ScoringError`, with the row and the cause, if a row has no reward.
+    The function raises `ScoringError`, with the row and the cause, if a row has no reward.
 
     Raises:
         RequestError: `on_error` is `none`.

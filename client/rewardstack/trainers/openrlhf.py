@@ -1,11 +1,11 @@
-"""OpenRLHF: a reward function by file, which reaches judges and embedding servers without a reward server.
+"""OpenRLHF: a reward function in a file, which calls judges and embedding servers without a reward server.
 
     --reward.remote_url "$(python -c 'from rewardstack.trainers import openrlhf; print(openrlhf.__file__)')"
     --data.label_key answer
 
-`REWARD_TYPE` names the route. OpenRLHF loads the file by its path, so imports are absolute, and calls `reward_func`
-in threads, one sample per call (`openrlhf/utils/agent.py` of 0.11.2). If it raises, OpenRLHF logs the error and has no
-reward for the sample, and the step ends with an error.
+`REWARD_TYPE` names the route, i.e. how to score, such as `gsm8k`. OpenRLHF loads this file by its path, so imports are
+absolute. It calls `reward_func` in threads, with one sample per call (`openrlhf/utils/agent.py` of 0.11.2). If
+`reward_func` raises, OpenRLHF logs the error, the sample gets no reward, and the training step ends with an error.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def reward_func(
     """Return the rewards of samples, and metrics for OpenRLHF's logs.
 
     Args:
-        queries: each prompt with its response, as decoded from tokens.
-        prompts: before tokenization.
-        labels: the references.
+        queries: for each sample, the prompt with the response, as decoded from tokens.
+        prompts: for each sample, the prompt before tokenization.
+        labels: for each sample, the reference; None if there are none.
 
     Returns:
-        `rewards`, `scores` (the same, for dynamic filtering) and `extra_logs` with `failed` and `unscored`. The reward
-        of an unscored sample, such as one without a label, is 0.
+        `rewards`, `scores` (the same numbers, for dynamic filtering) and `extra_logs`, which has 1.0 for each sample
+        with the status `failed` or `unscored`. The reward of an unscored sample, e.g. one without a label, is 0.
 
     Raises:
         ScoringError: a sample failed.

@@ -1,16 +1,18 @@
-"""SkyRL from 0.3 on: an environment that scores each response by the route of its row, and an entrypoint for it.
+"""SkyRL 0.3 and later: an environment that scores each response, and an entrypoint that trains with the environment.
 
     trainer.override_entrypoint=rewardstack.trainers.skyrl
     environment.env_class=rewardstack
 
-`skyrl.train.entrypoints.main_base` then calls `main` here. Rows with an `env_class` of their own keep it. Three keys
-are optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route,
-`environment.skyrl_gym.rewardstack.on_error` is the error policy, and `environment.skyrl_gym.max_env_workers` the
-number of responses that are scored concurrently (32 by default).
+`skyrl.train.entrypoints.main_base` then calls `main` here. The `env_class` of a row takes precedence. A row's
+`data_source` names its route, i.e. how to score its responses. Three keys are optional:
 
-SkyRL creates an environment per response with the columns of the row, and calls `step` in a thread pool
-(`skyrl/train/generators/skyrl_gym_generator.py`). It logs the mean of each number of `get_metrics` as
-`environment/NAME`. A reward of None is an AssertionError in SkyRL, so `on_error=none` is refused.
+- `environment.skyrl_gym.rewardstack.data_source=ROUTE`: the route of every row.
+- `environment.skyrl_gym.rewardstack.on_error`: the reward of a sample without a score.
+- `environment.skyrl_gym.max_env_workers`: how many responses are scored concurrently (32 by default).
+
+SkyRL creates an environment for each response, with the columns of the row, and calls `step` in a thread pool
+(`skyrl/train/generators/skyrl_gym_generator.py`). It logs the mean of each number from `get_metrics` as
+`environment/METRIC`. A reward of None raises an AssertionError in SkyRL, so `on_error=none` is not allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from rewardstack.trainers.columns import first_of, options_of, with_task
 NAME = "rewardstack"
 """The environment's name in rows and in the configuration."""
 REFERENCES = ("reward_spec", "reward_model")
-"""Columns with the reference as `ground_truth`; the first one that has it counts."""
+"""Columns that may have the reference as `ground_truth`; the first one that has it counts."""
 OVERRIDE = "trainer.override_entrypoint="
 EXPERIMENT = "skyrl.train.entrypoints.main_base:BasePPOExp"
 NO_NONE = (
@@ -47,14 +49,14 @@ class RewardstackEnv(BaseTextEnv):
     """Score one response.
 
     Args:
-        env_config: `environment.skyrl_gym.NAME`, with `data_source` and `on_error`, or nothing.
+        env_config: the keys below `environment.skyrl_gym.rewardstack`: `data_source` and `on_error`.
         extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
-        data_source: the route of every row; `env_config` takes precedence.
-        options: of the route, for every row; the row's `extra_info` takes precedence.
-        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None: as its route says.
+        data_source: the route; that of `env_config` takes precedence over this one, and this one over the row's.
+        options: default options of the route; the row's `extra_info` takes precedence.
+        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None for the route's own setting.
 
     Raises:
-        RequestError: a row names no route, or `on_error` is `none`.
+        RequestError: no route is named, or `on_error` is `none`.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class RewardstackEnv(BaseTextEnv):
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """Return the prompt unchanged; its last user message is the judge's problem if the row has none."""
+        """Return the prompt unchanged; if the row has no problem, a judge gets the last user message as the problem."""
         self._extra = with_task(self._extra, last_text(prompt, "user") or "")
         return prompt, {}
 
@@ -91,7 +93,7 @@ class RewardstackEnv(BaseTextEnv):
         """Return the reward of the response `action` and end the episode; `metadata` has the status and the reason.
 
         Raises:
-            RequestError: it has no score, and its route has `on_error = none`.
+            RequestError: the response has no score, and its route has `on_error = none`.
             ConfigError, ScoringError, FailureRateError: as `rewardstack.score` does.
         """
         request = Request(str(self._source), action, self._reference, self._extra)
@@ -102,14 +104,14 @@ class RewardstackEnv(BaseTextEnv):
         return BaseTextEnvStepOutput(observations=[], reward=one.value, done=True, metadata=metadata)
 
     def get_metrics(self) -> dict[str, float]:
-        """Return the numbers of `Score.details` but the reward: `acc`, `ok`, `unscored`, `failed` and others."""
+        """Return the numbers of `Score.details` except the reward: `acc`, `ok`, `unscored`, `failed` and more."""
         if self._score is None:
             return {}
         return {name: value for name, value in self._score.details.items() if name != "score" and value is not None}
 
 
 def main() -> None:
-    """Train with the environment; the arguments are those of the command line."""
+    """Train with the environment; read SkyRL's configuration from the command line."""
     train(configure([one for one in sys.argv[1:] if not one.startswith(OVERRIDE)]))
 
 
@@ -117,11 +119,11 @@ def configure(arguments: Sequence[str], name: str = NAME) -> Any:
     """Return SkyRL's configuration, validated, and connect this process to the Ray cluster.
 
     Args:
-        arguments: `KEY=VALUE`, as for SkyRL's own entrypoints.
-        name: of the environment, whose keys are below `environment.skyrl_gym.NAME`.
+        arguments: items `KEY=VALUE`, as for SkyRL's own entrypoints.
+        name: the environment's name; its keys are below `environment.skyrl_gym.NAME`.
 
     Raises:
-        ValueError, AssertionError: SkyRL refuses a key or a value.
+        ValueError, AssertionError: SkyRL rejects a key or a value.
     """
     from skyrl.train.utils import initialize_ray
     from skyrl.train.utils.utils import validate_cfg
@@ -133,11 +135,11 @@ def configure(arguments: Sequence[str], name: str = NAME) -> Any:
 
 
 def compose(arguments: Sequence[str], name: str = NAME) -> Any:
-    """Return SkyRL's configuration, extended by the keys of the environment.
+    """Return SkyRL's configuration, not validated, with the keys of the environment added.
 
     Args:
-        arguments: `KEY=VALUE`.
-        name: of the environment.
+        arguments: items `KEY=VALUE`.
+        name: the environment's name.
 
     Raises:
         ValueError: a key is unknown.
@@ -154,12 +156,12 @@ def compose(arguments: Sequence[str], name: str = NAME) -> Any:
 def train(
     config: Any, name: str = NAME, entry_point: str = f"{__name__}:RewardstackEnv", experiment: str = EXPERIMENT
 ) -> None:
-    """Train in a task of the Ray cluster that registers the environment; return when training ends.
+    """Train in a Ray task, which registers the environment first; return when training ends.
 
     Args:
-        config: of `configure`.
-        name: of the environment.
-        entry_point: its class, as `MODULE:CLASS`.
+        config: the result of `configure`.
+        name: the environment's name.
+        entry_point: the environment's class, as `MODULE:CLASS`.
         experiment: the class that trains, as `MODULE:CLASS`; by default SkyRL's synchronous one.
 
     Raises:
@@ -172,7 +174,7 @@ def train(
 
 
 def _experiment(config: Any, name: str, entry_point: str, experiment: str, variables: Mapping[str, str]) -> None:
-    """Run the experiment with the client's variables of the process that started it; another node has its own."""
+    """Run the experiment with `variables` in place of the rewardstack variables of the Ray worker's node."""
     from skyrl_gym.envs import register
 
     for variable in TABLE:
@@ -188,5 +190,5 @@ def _configured(env_config: Any, key: str) -> Any:
 
 
 def _extended(base: type, key: str, kind: type) -> Any:
-    """Return a class of SkyRL's configuration with one field replaced."""
+    """Return a subclass of `base`, a class of SkyRL's configuration, with the field `key` of type `kind`."""
     return make_dataclass(base.__name__, [(key, kind, field(default_factory=kind))], bases=(base,))

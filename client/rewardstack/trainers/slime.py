@@ -3,8 +3,9 @@
     --custom-rm-path rewardstack.trainers.slime.reward
     --rm-type gsm8k
 
-The route is the `data_source` of a sample's metadata, else their `rm_type`, else `--rm-type`, else `REWARD_TYPE`. A
-sample without a score ends the rollout with an error, because slime accepts nothing but a number.
+A route is a named way to score, such as `gsm8k`. It is the `data_source` in a sample's metadata, else the `rm_type`
+there, else `--rm-type`, else `REWARD_TYPE`. A sample without a score ends the rollout with an error, because slime
+accepts only numbers.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ async def reward(args: Any, sample: Any, **_: Any) -> Any:
     """Return the reward of a sample, or of each sample of a group.
 
     Args:
-        args: slime's arguments; `rm_type` is read.
-        sample: a `Sample` or a list of them; prompt, response, label and metadata are read.
+        args: slime's arguments; only `rm_type` is read.
+        sample: slime's `Sample`, or a list of them for a group.
 
     Returns:
-        A float, or a list of floats in order.
+        A float, or for a group a list of floats in the order of its samples.
 
     Raises:
-        ScoringError: a sample failed, or cannot be scored, such as one without a label.
+        ScoringError: a sample failed or cannot be scored, e.g. because it has no label.
         ConfigError: a route is unknown, or a setting malformed.
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """

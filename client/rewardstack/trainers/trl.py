@@ -6,7 +6,8 @@
 
 TRL calls `f(prompts=…, completions=…, completion_ids=…, trainer_state=…, log_extra=…, log_metric=…, <a list per
 column of the data set>)` and accepts a number or None per completion (`_calculate_rewards` in
-`trl/trainer/grpo_trainer.py`). None becomes NaN and is left out: a completion without any value has the advantage 0.
+`trl/trainer/grpo_trainer.py`). None becomes NaN, which TRL ignores. A completion without any reward has the advantage
+0.
 """
 
 from __future__ import annotations
@@ -32,19 +33,20 @@ def reward_func(
     name: str | None = None,
     blocking: bool = False,
 ) -> RewardFunc:
-    """Return a reward function for `reward_funcs`.
+    """Return a reward function for the trainer's argument `reward_funcs`.
 
     Args:
-        data_source: the route; None: the column `data_source` names it, row by row.
+        data_source: the route, i.e. how to score; None to read it from the column `data_source` of each row.
         reference: the column with the references; None if the route needs none.
-        columns: further columns that the route reads, as fields of `extra_info`.
-        extra_info: fields for every completion, such as `{"target_length": 40}`. The prompt is the field `question`.
-            The data set's column of this name takes precedence, and `columns` over both.
-        on_error: reward of a completion without a score; by default None, which TRL leaves out.
-        timeout: seconds after which a batch ends in any case; None: as long as services make progress.
-        name: of the reward in TRL's logs; None: the `data_source`, or `rewardstack`.
-        blocking: return a plain function, for a TRL that awaits none. By default TRL runs all its async functions
-            concurrently.
+        columns: further columns that become fields of `extra_info` for the route.
+        extra_info: fields of `extra_info` for every completion, such as `{"target_length": 40}`. The user's last
+            message is added as `question`. The data set's column `extra_info` takes precedence over these fields, and
+            `columns` over both.
+        on_error: reward of a completion without a score; by default None, which TRL ignores.
+        timeout: seconds after which scoring of a batch ends; None to wait as long as services make progress.
+        name: the reward's name in TRL's logs; None for the `data_source`, or `rewardstack` without one.
+        blocking: whether to return a synchronous function, for versions of TRL that cannot await. The default is an
+            async function; TRL runs its async functions concurrently.
 
     Raises:
         RequestError: `columns` is a string.
@@ -55,13 +57,13 @@ def reward_func(
 
 
 class RewardFunc:
-    """A picklable reward function, which TRL's async GRPO sends to another process.
+    """Base class of the reward functions; picklable, because TRL's async GRPO sends them to another process.
 
     Args:
         columns: the columns to read.
         on_error: reward of a completion without a score.
-        timeout: seconds after which a batch ends.
-        name: in TRL's logs.
+        timeout: seconds after which scoring of a batch ends; None to wait as long as services make progress.
+        name: the reward's name in TRL's logs.
     """
 
     def __init__(self, columns: Columns, on_error: OnError, timeout: float | None, name: str) -> None:
@@ -78,28 +80,28 @@ class RewardFunc:
 
 
 class AsyncRewardFunc(RewardFunc):
-    """A reward function to be awaited."""
+    """An async reward function."""
 
     async def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
         """Return a reward or None for each completion; `given` has the columns and TRL's other arguments.
 
         Raises:
-            ConfigError: a column is missing, or a source unknown. This ends the training.
+            ConfigError: a column is missing, or a route is unknown. This ends the training.
             ScoringError: a sample has no score and `on_error` is "raise".
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
         """
         requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
         return self._rewards(await api.ascore(requests, on_error=self._on_error, timeout=self._timeout), given)
 
-    # TRL below 1.14 only awaits what `inspect.iscoroutinefunction` accepts. That does not look at `__call__`, but
-    # treats an object with these attributes as a function.
+    # TRL below 1.14 awaits a function only if `inspect.iscoroutinefunction` accepts it. `inspect` ignores `__call__`,
+    # but treats an object with these attributes as a function.
     __code__, __defaults__, __kwdefaults__ = __call__.__code__, None, None
 
 
 class BlockingRewardFunc(RewardFunc):
-    """A reward function to be called."""
+    """A synchronous reward function."""
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
-        """Return what `AsyncRewardFunc` does."""
+        """Return a reward or None for each completion, like `AsyncRewardFunc`."""
         requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
         return self._rewards(api.score(requests, on_error=self._on_error, timeout=self._timeout), given)

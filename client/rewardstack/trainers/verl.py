@@ -1,14 +1,15 @@
-"""verl: score each sample by the route of its `data_source`, and log its status.
+"""verl: a reward function that scores each sample and logs its status.
 
-From 0.7.1 on (before, the same keys without `reward.`):
+The `data_source` of a sample names its route, i.e. how to score it. Configuration for verl 0.7.1 and later (for earlier
+versions, omit `reward.`):
 
     reward.custom_reward_function.path=pkg://rewardstack.trainers.verl
     reward.custom_reward_function.name=compute_score
 
-The managers `naive`, `dapo`, `gdpo` and `rate_limited` await `compute_score`; `remote`, and every manager up to 0.7.0,
-needs `compute_score_sync`; `batch` of 0.7.0 needs `compute_score_batched`. verl copies the keys of the returned dict
-into `reward_extra_info`, so every sample has the same keys. Imports are absolute because verl may load this file by its
-path. Samples that one worker asks for at about the same time are scored together.
+The reward managers `naive`, `dapo`, `gdpo` and `rate_limited` await `compute_score`. The manager `remote`, and every
+manager up to 0.7.0, needs `compute_score_sync`, except that `batch` of 0.7.0 needs `compute_score_batched`. verl copies
+the keys of the returned dict into `reward_extra_info`, so every sample has the same keys. Imports are absolute because
+verl may load this file by its path. Calls that one worker makes at about the same time are scored as one batch.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ REMEDY = (
 
 
 class Arguments:
-    """The arguments of a call beside the sample: `custom_reward_function.reward_kwargs.NAME=VALUE`.
+    """The arguments of a call other than the sample: `custom_reward_function.reward_kwargs.NAME=VALUE`.
 
     Args:
-        details: return a dict with `score`, `acc`, the status and more instead of a number.
-        parts: names of parts of the reward to add to the dict, e.g. for `algorithm.gdpo_reward_keys`; 0 if the sample
-            has no score.
-        options: options of the route for every sample; the sample's `extra_info` takes precedence.
-        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None: as its route says.
-        timeout: seconds after which the call ends in any case; None: as long as services make progress.
-        others: verl's own arguments, which no route needs. Unknown ones are logged.
+        details: whether to return a dict with `score`, `acc`, the status and more instead of a number.
+        parts: names of parts of the reward to add to the dict, e.g. for `algorithm.gdpo_reward_keys`. A part is 0 if
+            the sample has no score.
+        options: default options of the route; the sample's `extra_info` takes precedence.
+        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None for the route's own setting.
+        timeout: seconds after which the call ends; None to wait as long as services make progress.
+        others: further arguments, which are ignored; unknown names are logged.
 
     Raises:
         RequestError: `on_error` is "none".
@@ -65,15 +66,15 @@ class Arguments:
         self.on_error, self.timeout = on_error, timeout
 
     def request(self, source: str, solution: Any, truth: Any, extra: Mapping[str, Any] | None) -> Request:
-        """Return the request for a sample of verl's."""
+        """Return the request that scores one sample."""
         return Request(source, solution, truth, options_of(extra, self._options))
 
     def reward(self, score: Score) -> Reward:
         """Return the reward in the form that verl accepts.
 
         Raises:
-            RequestError: the route's policy is `none` and the sample has no score, or the reward has no part of a name
-                in `parts`.
+            RequestError: the sample has no score and its route has `on_error = none`, or the reward has no part with a
+                name from `parts`.
         """
         if score.value is None:
             raise RequestError(f"{score.source}: its route has on_error = none: {REMEDY}", "on_error")
@@ -93,10 +94,10 @@ async def compute_score(
     """Return the reward of one sample.
 
     Args:
-        data_source: the route; `reward_kwargs.data_source=llm_judge_remote` judges every sample.
+        data_source: the route; set `reward_kwargs.data_source=llm_judge_remote` to judge every sample.
         solution_str: the response.
         ground_truth: a reference or a list of references.
-        extra_info: of the row, with the options of its route.
+        extra_info: the row's `extra_info`, with options of the route.
         arguments: see `Arguments`.
 
     Raises:
@@ -119,7 +120,7 @@ def compute_score_sync(
     extra_info: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Reward:
-    """Return the reward of one sample, for managers that cannot await; otherwise like `compute_score`."""
+    """Return the reward of one sample, like `compute_score`, for managers that cannot await."""
     return compute_score_batched([data_source], [solution_str], [ground_truth], [extra_info], **arguments)[0]
 
 
@@ -130,7 +131,7 @@ def compute_score_batched(
     extra_infos: Sequence[Mapping[str, Any] | None] | None = None,
     **arguments: Any,
 ) -> list[Reward]:
-    """Return the rewards of a batch in order; each list has one value per sample, otherwise like `compute_score`."""
+    """Return the rewards of a batch in order, like `compute_score`; each list has one value per sample."""
     call = Arguments(**arguments)
     count = len(solution_strs)
     truths, extras = column_of(ground_truths, count, "ground_truths"), column_of(extra_infos, count, "extra_infos")
@@ -142,7 +143,7 @@ def compute_score_batched(
 async def _scores(
     calls: Sequence[tuple[Request, tuple[OnError | None, float | None]]], _: SharedDeadline
 ) -> Sequence[Score | Exception]:
-    """Return a score, or the error to raise, for each request, so that no error makes the batch run again."""
+    """Return a score or the error to raise for each request; errors are returned so that the batch is not retried."""
     on_error, timeout = calls[0][1]
     try:
         return await api.ascore([request for request, _ in calls], on_error=on_error, timeout=timeout)

@@ -1,4 +1,4 @@
-"""How the client reaches a service: several URLs, limits on what is in flight, retries, and timeouts.
+"""How the client reaches a service: several URLs, limits on requests in flight, retries, and timeouts.
 
-This package does not know what a body means: it sends bytes and returns bytes or a typed error.
+This package does not interpret bodies: it sends bytes, and returns what the message's `read` returns, or a typed error.
 """

@@ -14,8 +14,8 @@ async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
     """Run `work` in a new daemon thread and return its result; an exception of `work` is raised here.
 
     Args:
-        name: thread name.
-        work: blocking function.
+        name: the thread's name.
+        work: the blocking function.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()

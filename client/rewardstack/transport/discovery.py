@@ -1,4 +1,7 @@
-"""Service discovery: ask each server what it serves, once a minute or sooner after a failure, one request at a time."""
+"""Service discovery: remember what each server reports about itself, such as its model, and ask again when outdated.
+
+An answer is valid for a minute. Each server is asked by one request at a time, which all callers share.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 FRESH = 60.0
 """Seconds for which an answer is valid."""
 RENEWAL = 30.0
-"""Seconds that a server has for its next answer. If it gives none, it is asked again after as long."""
+"""Seconds that a server has to renew its answer; after a failed renewal, the old answer is valid for as long again."""
 BRIEF = 2.0
-"""Most seconds that callers wait for an optional answer."""
+"""Maximum seconds that callers wait for an answer that they can do without."""
 BRIEF_SHARE = 0.3
-"""Largest share of the remaining time that callers wait for an optional answer."""
+"""Maximum share of the remaining time that callers wait for such an answer."""
 SERVERS = 1024
-"""Servers whose answers are kept. Samples can name any number of servers."""
+"""Maximum number of servers whose answers are kept; samples can name any number of servers."""
 
 D = TypeVar("D", bound=Hashable)
 T = TypeVar("T")
@@ -35,7 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Answer(Generic[T]):
-    """A server's last answer and when it came."""
+    """A server's last answer, and the time when it came."""
 
     value: T
     given_at: float = field(default_factory=time.monotonic)
@@ -67,7 +70,7 @@ class _Request(Generic[T]):
 
 
 class Discovery(Generic[D, T]):
-    """The last answer of each server; belongs to one event loop."""
+    """The last answer of each server about itself; belongs to one event loop."""
 
     def __init__(self) -> None:
         self._answers: LruCache[D, _Answer[T]] = LruCache(SERVERS)
@@ -92,17 +95,17 @@ class Discovery(Generic[D, T]):
         return self._answers.get(destination) is not None
 
     async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
-        """Return the answer of a server; an outdated one if no new one comes within `briefly(deadline)`.
+        """Return the answer of a server, even an outdated answer if no new one comes within `briefly(deadline)`.
 
         Args:
             destination: the server.
-            ask: asks it.
-            deadline: of the caller.
-            wait: most seconds to wait for a first answer.
+            ask: asks the server.
+            deadline: the caller's deadline.
+            wait: maximum seconds to wait for a first answer.
 
         Raises:
             RejectedError: the server rejects the request.
-            RewardstackError: there is no earlier answer and no new one came; what `ask` raises.
+            RewardstackError: the error of `ask`, if there is no earlier answer.
         """
         answer = self._answers.get(destination)
         if answer is None:
@@ -151,11 +154,11 @@ class Discovery(Generic[D, T]):
 
 
 def _notice(task: asyncio.Task[Any]) -> None:
-    """Mark the task's exception as retrieved, so that asyncio does not log it if all waiters have gone."""
+    """Mark the task's exception as retrieved, so that asyncio does not log it if nobody waits for the task."""
     if not task.cancelled():
         task.exception()
 
 
 def briefly(deadline: SharedDeadline) -> float:
-    """Return the seconds that a caller with this deadline waits for an optional answer."""
+    """Return the seconds that a caller with this deadline waits for an answer that it can do without."""
     return min(BRIEF, deadline.remaining() * BRIEF_SHARE)

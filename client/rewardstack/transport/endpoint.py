@@ -1,7 +1,7 @@
-"""One URL of a service: sends requests and updates its limiter, failure state and latency tracker with the results.
+"""One URL of a service: sends requests, and updates the endpoint's limiter, failure state and latency tracker.
 
-A liveness check probes a server that accepts requests but does not answer. A request that takes far longer than the
-others is hedged: it is sent again, and the first answer counts.
+A liveness probe tests a server that accepts requests but does not answer. A request that takes far longer than recent
+requests is hedged: it is sent again, and the first answer counts.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ SILENCE = 2.0
 PING_TIMEOUT = 3.0
 """Seconds that the liveness probe may take; any HTTP reply passes."""
 LOG_AFTER = 3.0
-"""Seconds after which a failure is logged if requests still wait; shorter ones are not logged."""
+"""Seconds after which a failure is logged if requests still wait; shorter failures are not logged."""
 LEAST = 2.0
-"""Fewest seconds after which a request counts as stuck."""
+"""Minimum seconds after which a request counts as stuck."""
 SOON = 0.5
-"""Seconds until the next check of a request whose state is not known yet."""
+"""Seconds until the next check of a stuck request that cannot be hedged yet."""
 FACTOR = 2.0
-"""A request is stuck once it has waited this many times as long as the slowest recent one."""
+"""A request is stuck once it has waited this many times as long as the slowest recent request."""
 DECAY = 0.99
 """Factor by which each answer reduces the slowest recent latency."""
 RETRY_PAUSE = 0.6
-"""Seconds before a retry after an invalid reply, doubled each time; drawn from the upper half of the range."""
+"""Maximum seconds before the first retry after an invalid reply, doubled each time; at least half of it is waited."""
 FAULTY_AFTER = 3
 """Invalid replies in a row after which the endpoint counts as faulty and is tried with one request at a time."""
 FAULTY_FOR = 5.0
-"""Seconds that an endpoint is faulty before invalid replies are final."""
+"""Seconds that an endpoint is faulty before its invalid replies are no longer retried."""
 FORGOTTEN_AFTER = 30.0
-"""Seconds without an invalid reply after which earlier ones no longer count."""
+"""Seconds without an invalid reply after which earlier invalid replies no longer count."""
 
 REPLICA = "X-Replica"
-"""Header with a replica number: our gateway sends the same number to the same server."""
+"""Header with a replica number: our gateway sends requests with the same number to the same server."""
 NUMBERS = tuple(map(str, range(1, 9)))
-"""Each server has several numbers."""
+"""All replica numbers; a server can have several."""
 
 UNAUTHORIZED = 401
-"""Status for an unknown key. If the service can move, another job's server may now run at the old address."""
+"""HTTP status for an unknown key. If the service can move, another job's server may now run at the old address."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 Admit = Callable[[], Awaitable[None]]
@@ -78,16 +78,16 @@ log = logging.getLogger(__name__)
 
 
 class Message(NamedTuple):
-    """A request, independent of the endpoint that it is sent to.
+    """A request, independent of the endpoint that receives it.
 
     Args:
         method: `GET` or `POST`.
-        path: begins with a slash.
+        path: URL path, which begins with a slash.
         body: JSON, or None.
-        headers: in addition to the service's own.
-        admit: raises before an attempt that may not be made, except probes; None if all may.
+        headers: HTTP headers in addition to the service's headers.
+        admit: awaited before each attempt; raises if the attempt is not allowed. None if all attempts are.
         read: parses a reply's body, and raises ReplyError if it is invalid; None to return the body.
-        is_optional: whether the path may be missing: 404 then ends the call without a retry.
+        is_optional: whether servers may lack the path: 404 then ends the call without a retry.
         once: whether an invalid reply ends the call when no other endpoint is left.
         probe: a body that is cheap for the service; sent first to an endpoint that did not accept requests recently.
             None for no such body.
@@ -107,7 +107,7 @@ class Message(NamedTuple):
 
     @property
     def cheap(self) -> Message | None:
-        """The message with its probe as the body, to test whether a server answers; None if it has no probe."""
+        """The message with `probe` as the body, to test whether a server answers; None if there is no `probe`."""
         return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
 
     def to_replica(self, number: str) -> Message:
@@ -140,15 +140,15 @@ class LatencyTracker:
 
 
 class Attempt:
-    """A request that the current task waits for. It is interrupted on timeout, if the endpoint hangs, or if its hedge
-    is answered first.
+    """A request that the current task waits for. The task is interrupted on timeout, if the endpoint hangs, or if the
+    hedge is answered first.
 
-    It runs in the caller's task, which halves the overhead per request.
+    An attempt has no task of its own, which halves the overhead per request.
 
     Args:
-        endpoint: that the request is sent to.
-        message: to send.
-        timeout: timeout shared by all waiters.
+        endpoint: the endpoint that receives the request.
+        message: the request.
+        timeout: the timeout that all callers share.
         hedge: starts a second attempt; None to disable hedging.
     """
 
@@ -185,7 +185,7 @@ class Attempt:
         self._task = asyncio.current_task()
 
     def look(self) -> float:
-        """Interrupt or hedge the attempt if it is due; return the seconds until the next check."""
+        """Interrupt the attempt after its timeout, or hedge it if it is stuck; return seconds until the next check."""
         if self._is_done:
             return SOON
         left = self._timeout.left()
@@ -215,7 +215,7 @@ class Attempt:
             self._cancel()
 
     def interrupt(self, error: ServiceError) -> None:
-        """End the attempt with `error`, unless it has ended."""
+        """End the attempt with `error`, unless it has ended already."""
         if not self._is_done:
             self._error = error
             self._cancel()
@@ -249,14 +249,14 @@ class Attempt:
 
 
 class EndpointFailure:
-    """An endpoint's failure, from the first error to the next answer; one that lasts is logged.
+    """An endpoint's failure, from the first error to the next answer; a failure longer than `LOG_AFTER` is logged.
 
     Times are on `time.monotonic()`.
 
     Attributes:
         error: the last error; None while the endpoint works.
-        down_since: start of an uninterrupted series of lost connections, timeouts and gateway errors; else infinity.
-        refusing_since: start of an uninterrupted series of refused connections; else infinity.
+        down_since: start of the current series of lost connections, hangs and gateway errors; infinity for none.
+        refusing_since: start of the current series of refused connections; infinity for none.
         noted_at: time of the last error.
 
     Args:
@@ -283,7 +283,7 @@ class EndpointFailure:
 
         Args:
             error: the error.
-            since: start of the failure, on `time.monotonic()`; None for now.
+            since: when the endpoint began to fail, on `time.monotonic()`; None for now.
         """
         now = self.noted_at = time.monotonic()
         began = now if since is None else since
@@ -298,7 +298,7 @@ class EndpointFailure:
             self._timer = asyncio.get_running_loop().call_later(left, self._log)
 
     def over(self) -> None:
-        """Reset the failure: the endpoint accepted a request."""
+        """Reset the failure, because the endpoint has answered."""
         if self.error is None:
             return
         self.error = None
@@ -316,10 +316,14 @@ class EndpointFailure:
 
 
 class ReplyFaults:
-    """The invalid replies (`ReplyError`) of an endpoint since its last valid one.
+    """The invalid replies (`ReplyError`) of an endpoint since its last valid reply.
 
-    After `FAULTY_AFTER` of them one request at a time is retried, with growing pauses. `recovered_at` is the time of
-    the last recovery, on `time.monotonic()`; `replies` counts the current invalid replies.
+    After `FAULTY_AFTER` invalid replies the endpoint is faulty: one request at a time is retried as a trial, with
+    growing pauses.
+
+    Attributes:
+        recovered_at: when the endpoint last stopped being faulty, on `time.monotonic()`.
+        replies: number of invalid replies since the last valid reply.
     """
 
     def __init__(self) -> None:
@@ -332,7 +336,7 @@ class ReplyFaults:
 
     @property
     def is_on(self) -> bool:
-        """Whether there were enough invalid replies in a row to blame the endpoint rather than a request."""
+        """Whether the endpoint is faulty: there were too many invalid replies in a row to blame the requests."""
         return self.replies >= FAULTY_AFTER
 
     @property
@@ -372,7 +376,7 @@ class ReplyFaults:
             self._change.set_result(None)
 
     async def wait(self, seconds: float) -> None:
-        """Wait at most `seconds` for the next reply or trial."""
+        """Wait at most `seconds` until a reply arrives, a trial is due, or the faults become final."""
         if self._change is None or self._change.done():
             self._change = asyncio.get_running_loop().create_future()
         now = time.monotonic()
@@ -381,9 +385,10 @@ class ReplyFaults:
 
 
 class Replicas:
-    """The replicas behind a gateway, by number: which of them gave invalid replies, and which one accepts requests.
+    """The replicas behind a gateway, by number: which replicas failed requests, and which replica accepts them.
 
-    Attribute `good` is the number of one that accepted a request; empty if none is known.
+    Attributes:
+        good: number of a replica that accepted a request; empty if none is known.
     """
 
     def __init__(self) -> None:
@@ -392,12 +397,12 @@ class Replicas:
 
     @property
     def are_faulty(self) -> bool:
-        """Whether all replicas gave invalid replies recently."""
+        """Whether all replicas failed a request within the last `FORGOTTEN_AFTER` seconds."""
         lately = time.monotonic() - FORGOTTEN_AFTER
         return not self.good and sum(at > lately for at in self._faulty_at.values()) == len(NUMBERS)
 
     def next(self, number: str) -> str:
-        """Return the replica number for the retry of a request; `number` is the replica that failed it."""
+        """Return the replica number for a retry; `number` is the replica that failed the request, empty for unknown."""
         if number:
             self._faulty_at[number] = time.monotonic()
             self.doubt(number)
@@ -409,7 +414,7 @@ class Replicas:
             self.good = ""
 
     def took(self, number: str) -> None:
-        """Record a valid reply to a request that was sent to replica `number`; empty for no particular one."""
+        """Record a valid reply to a request that was sent to replica `number`; empty for any replica."""
         self._faulty_at.pop(number, None)
         self.good = number or self.good
         if not number and self.are_faulty:
@@ -426,15 +431,15 @@ class Endpoint:
 
     Args:
         url: base URL.
-        headers: sent with every request.
-        ceiling: most requests in flight.
+        headers: HTTP headers of every request.
+        ceiling: maximum requests in flight.
         session: HTTP session.
-        latency: latency of the service.
+        latency: latency tracker, which all endpoints of the service share.
         is_awaited: returns whether a caller waits for the service.
-        may_eject: returns whether enough other endpoints are available to eject this one.
+        may_eject: returns whether enough other endpoints are available to stop using the given one.
         has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out.
-        moves: whether the service may move: a server that rejects the key may then belong to another service.
+        moves: whether the service may move: a server that rejects the key may then belong to another job.
 
     Raises:
         SettingsError: the environment sets a proxy for the URL that is not an HTTP proxy.
@@ -479,7 +484,7 @@ class Endpoint:
         self._gateway: asyncio.Task[bool] | None = None
 
     def cause(self) -> str:
-        """Return the known reason why requests have no answer yet; empty if all were answered."""
+        """Return why requests have no answer yet, as far as it is known; empty if all were answered."""
         known = [str(self.failure)] if self.failure.error is not None else []
         if self._attempts:
             known.append(self._silence())
@@ -500,7 +505,7 @@ class Endpoint:
         return self.failure.down_since < math.inf or any(stall.is_on for stall in self.stalls.values())
 
     def timed_out(self, attempt: Attempt) -> str:
-        """Record that an attempt timed out; return the cause, which is kept until the next answer."""
+        """Record that an attempt timed out; return the cause, which `cause` repeats until the next answer."""
         self._lapsed = self.cause()
         message, cheap = attempt.message, attempt.message.cheap
         is_cheap = message.body is None or cheap is not None
@@ -509,18 +514,18 @@ class Endpoint:
         return self._lapsed
 
     async def ask(self, message: Message, timeout: AttemptTimeout, hedge: SendHedge | None = None) -> Any:
-        """Send a message, which `in_flight` counts already, and return its result.
+        """Send a message and return its result; the caller has counted the message in `in_flight`.
 
         Args:
-            message: to send.
-            timeout: timeout shared by all waiters.
-            hedge: sends a stuck message to another server; None to disable hedging.
+            message: the message to send.
+            timeout: the timeout that all callers share.
+            hedge: sends a stuck message again; None to disable hedging.
 
         Raises:
             DeadlineError: the timeout has passed.
-            OverloadError, UnreachableError: as `send` does, or the endpoint hangs.
-            RejectedError, ReplyError: the error in the reply.
-            BudgetError: the message is not admitted.
+            UnreachableError: the endpoint cannot be reached, or it hangs.
+            OverloadError, RejectedError, ReplyError: the error in the reply.
+            BudgetError: `message.admit` does not allow the attempt.
         """
         if self.limiter.pauses:
             await self._try_out(message.cheap, timeout)
@@ -603,7 +608,7 @@ class Endpoint:
         """Update the limiter and the failure state after a failed attempt."""
         ejects = self._may_eject(self)
         if isinstance(error, RejectedError):
-            return  # the endpoint is at fault only if another one accepts the request
+            return  # the endpoint is at fault only if another endpoint accepts the request
         self.failure.note(error)
         if isinstance(error, ReplyError):
             self.reply_faults.note()
@@ -614,17 +619,17 @@ class Endpoint:
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
         elif is_down(error):
-            self.reply_faults.over()  # the limiter and the outage handle a server that is down
+            self.reply_faults.over()  # `Limiter` and `Outage` handle a server that is down
             self.limiter.failed(ejects=ejects)
 
     def rejected_wrongly(self, error: ServiceError) -> None:
-        """Record that another endpoint accepted a request that this one rejected: its key, path or model is wrong."""
+        """Record that another endpoint accepted a request that this one rejected: key, path or model is wrong here."""
         self.failure.note(error)
         if self._may_eject(self):
             self.limiter.failed(ejects=True)
 
     def _was_overtaken(self, attempt: Attempt) -> None:
-        """Record that a hedge was answered first; if that happens repeatedly, the endpoint hangs."""
+        """Record that the hedge of an attempt was answered first; if that is repeated, interrupt attempts as old."""
         if not self._may_eject(self):
             return
         seconds = time.monotonic() - attempt.sent_at
@@ -638,7 +643,7 @@ class Endpoint:
                     one.interrupt(error)
 
     def _begin(self, attempt: Attempt, look_in: float) -> None:
-        """Register an attempt, to be checked after `look_in` seconds and interrupted if the endpoint hangs."""
+        """Register an attempt, to check it in `look_in` seconds and to interrupt it if the endpoint hangs."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts[attempt] = None
@@ -654,7 +659,7 @@ class Endpoint:
             self._heard_at = time.monotonic()
 
     def _check_in(self, seconds: float) -> None:
-        """Check all attempts in `seconds` at the latest; one timer for all is cheaper than one for each."""
+        """Check all attempts in `seconds` at the latest; one timer for all attempts is cheaper than one for each."""
         loop = asyncio.get_running_loop()
         if self._round is not None and self._round.when() <= loop.time() + seconds:
             return
@@ -700,14 +705,17 @@ class Endpoint:
         return True
 
     async def probe(self, seconds: float) -> None:
-        """Test whether the endpoint is back: it has to answer /health and the probes of its stalls in `seconds`."""
+        """Test whether the endpoint is back: it has to answer /health, and the probes of its stalls, in `seconds`.
+
+        A stall's probe that is not cheap has as long as the stall has lasted.
+        """
         error = await self._probed(HEALTH, seconds)
         if error is not None and is_down(error):
             if type(error) is not type(self.failure.error):  # else the original error is more specific
                 self.failure.note(error)
             self.failure.noted_at = time.monotonic()
             for stall in self.stalls.values():
-                stall.is_answered(by_probe=True)  # it is down now, not stalled
+                stall.is_answered(by_probe=True)  # the endpoint is down now, not stalled
             return
         if self.failure.down_since < math.inf:
             self.failure.over()
@@ -719,7 +727,7 @@ class Endpoint:
                     stall.is_answered(by_probe=True)
 
     async def _probed(self, message: Message, seconds: float) -> ServiceError | None:
-        """Send a probe and return the error, None for success; raise BudgetError if it is not admitted."""
+        """Send a probe and return the error, None for success; raise BudgetError if `admit` does not allow it."""
         headers = {**self._headers, **message.headers} if message is not HEALTH else {}
         if message.admit is not None:
             await message.admit()
@@ -733,11 +741,11 @@ class Endpoint:
         return None
 
     def stuck_in(self, since: float, otherwise: float) -> float:
-        """Return the seconds until a request counts as stuck; 0 if it does now.
+        """Return the seconds until a request counts as stuck and can be hedged; 0 if it does now.
 
         Args:
-            since: when it was sent, on `time.monotonic()`.
-            otherwise: basis of the limit before the first answer, in seconds.
+            since: when the request was last sent, on `time.monotonic()`.
+            otherwise: seconds after which it counts as stuck while the service has answered nothing.
         """
         now = time.monotonic()
         left = since + self._latency.stuck_after(otherwise) - now
@@ -759,7 +767,7 @@ class Endpoint:
         """Return whether the endpoint is a gateway, so that a retry may reach another replica.
 
         Args:
-            seconds: most seconds to wait for the answer; without one the result is False.
+            seconds: maximum seconds to wait for the endpoint's answer; False without an answer.
         """
         if self._gateway is None:
             self._gateway = asyncio.create_task(self._ask_gateway())

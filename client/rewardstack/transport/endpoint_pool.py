@@ -1,24 +1,24 @@
 """A service behind one or several equivalent URLs: load balancing, failover and retries.
 
-This module alone selects endpoints and decides about retries. Other code sends again in three cases: a judge is asked
-once more for an unreadable verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a
-caller that joined with more time (`core.batching`). `reply` classifies replies, and `endpoint` applies them to the
-endpoint. A request is handled as follows:
+This module alone selects endpoints and decides about retries. Other modules send again in three cases only: a judge is
+asked once more for an unreadable verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a
+caller that joined with more time (`core.batching`). `reply` classifies replies, and `endpoint` updates the endpoint's
+state accordingly. A request is handled as follows:
 
-1. It goes to the endpoint with the fewest requests in flight, or queues until one has capacity (`limiter`, AIMD).
-2. After a failure it goes to another endpoint immediately if one is neither paused nor ejected. Failover is not
-   charged to the retry budget.
-3. If none is left, overload is retried until the deadline, paced by the limiters. A `Retry-After` beyond the deadline
-   ends the request.
-4. An outage is waited for, but costs one timeout in total: all calls share it, it counts from the start of the outage,
-   and later calls fail fast until a background probe succeeds (`outage`).
+1. It goes to the endpoint with the fewest requests in flight, or queues until an endpoint has capacity (`limiter`).
+2. After a failure it goes immediately to another endpoint that is neither paused nor ejected, if there is one. Such a
+   failover is not charged to the retry budget.
+3. If no endpoint is left, overload is retried until the deadline, paced by the limiters. A `Retry-After` beyond the
+   deadline ends the request.
+4. Requests wait during an outage, but all of them together for one timeout, which counts from the start of the outage.
+   Later requests fail fast until a background probe succeeds (`outage`).
 5. An invalid reply is retried `max_retries` times with growing pauses, from a retry budget (a tenth of all requests,
-   plus ten). While an endpoint gives invalid replies to all requests, one trial request at a time is sent; once it
-   succeeds, all continue. Behind our gateway retries address another replica by number, and are not charged.
-6. A rejection is final. If it is about the key, path or model, all endpoints are tried first (404 twice).
-7. Endpoints are ejected as in Envoy's outlier detection: after three failures in a row (ten for 429, 503 and 529), for
-   a growing interval, at most half of them. A probe and a single request then test for recovery.
-8. A stuck request is hedged from the budget. A hedge that is answered first refunds its token.
+   plus ten). While an endpoint gives invalid replies to all requests, one trial request at a time is sent; once a trial
+   succeeds, all requests continue. Behind our gateway retries address another replica by number, and are not charged.
+6. A rejection is final. If it is about the key, path or model, all endpoints are tried first (twice after a 404).
+7. As in Envoy's outlier detection, an endpoint is ejected (not used for a growing interval) after three failures in a
+   row, or ten for 429, 503 and 529; at most half of the endpoints are. A probe and a single request test for recovery.
+8. A stuck request is hedged, charged to the retry budget. A hedge that is answered first is refunded.
 """
 
 from __future__ import annotations
@@ -52,34 +52,36 @@ from rewardstack.transport.outage import Outage
 from rewardstack.transport.reply import DOWN, LIMITING, STEERED
 
 RETRY_SHARE = 0.1
-"""Fraction of a retry that each request adds to the budget."""
+"""Number of retries that each request adds to the retry budget."""
 RETRY_RESERVE = 10.0
-"""Initial retry budget."""
+"""Initial retry budget, in retries."""
 PAST_THE_LIMIT = 3
-"""Hedges that an endpoint accepts beyond its limit, to find out which server hangs."""
+"""Maximum number of hedges that an endpoint accepts beyond its limit, to find out which server hangs."""
 LOADING_PAUSE = 2.5
 """Seconds before the retry after a 404: a model may still be loading."""
 NOT_FOUND = 404
+"""HTTP status for an unknown path or model."""
 
 Place = tuple[tuple[str, ...], str]
 """Base URLs of equivalent endpoints, and their API key."""
 Turn = asyncio.Future["Endpoint | None"]
 """Resolves to an endpoint with a slot for the waiter; None if the waiter has to check whether to keep waiting."""
 Tried = frozenset[Endpoint]
+"""Endpoints that failed a request."""
 NONE_TRIED: Tried = frozenset()
 
 
 class RetryBudget:
     """Limits retries to a tenth of the load, so that retries do not overload a service that answers with errors.
 
-    Each request earns a tenth of a retry, up to 100 retries; the budget starts with `RETRY_RESERVE`.
+    The budget starts with `RETRY_RESERVE` retries. Each request adds a tenth of a retry, up to 100 retries.
     """
 
     def __init__(self) -> None:
         self._tokens = RETRY_RESERVE
 
     def earn(self, retries: float = RETRY_SHARE) -> None:
-        """Add to the budget, for a request or a retry that was useful."""
+        """Add `retries` to the budget: for a request, or to refund a hedge that was useful."""
         self._tokens = min(self._tokens + retries, RETRY_RESERVE * 10)
 
     def spend(self) -> bool:
@@ -97,12 +99,12 @@ class Failures:
         error: the last error.
         endpoint: endpoint of the last error.
         at: time of the last error, on `time.monotonic()`.
-        tried: endpoints that failed since the last pause; used again only if no other is available.
+        tried: endpoints that failed since the last pause; used again only if no other endpoint is available.
         faulty: last error of each endpoint that gave an invalid reply or rejected the key, path or model.
-        is_over: whether faulty endpoints are no longer used.
+        is_over: whether the endpoints in `faulty` are no longer used.
         rounds: how often all endpoints have failed.
         pauses: number of backoff pauses after overload.
-        replica: number of the replica behind a gateway to send to; empty for any.
+        replica: number of the replica behind a gateway to which the next retry goes; empty for any.
     """
 
     __slots__ = ("at", "endpoint", "error", "faulty", "is_over", "pauses", "replica", "rounds", "tried")
@@ -138,8 +140,8 @@ class WaitQueue:
 
     Args:
         endpoints: returns the current endpoints.
-        seconds_left: returns the seconds that a call with this deadline and these failures still waits.
-        leave: releases the slot of a cancelled call.
+        seconds_left: returns the seconds that a request still waits, given its deadline and failures.
+        leave: releases the slot of a cancelled request.
         look: checks whether the service has moved; None for a service at a fixed address.
     """
 
@@ -166,7 +168,7 @@ class WaitQueue:
         """Reserve a slot at the least loaded endpoint and return the endpoint; None if all are full.
 
         Args:
-            failures: of the caller's request; None for a new one.
+            failures: the failures of a retry; None for a new request.
         """
         endpoints = self._endpoints()
         some = endpoints if failures is None else failures.candidates(endpoints)
@@ -181,8 +183,8 @@ class WaitQueue:
         """Wait for a slot and return its endpoint; None if the caller has to check whether to keep waiting.
 
         Args:
-            deadline: shared by all waiters of the request.
-            failures: of a retry, which precedes new requests; None for a new one.
+            deadline: the deadline that all callers of the request share.
+            failures: the failures of a retry, which is served before new requests; None for a new request.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         if failures is None:
@@ -205,7 +207,7 @@ class WaitQueue:
         self._retries.pop(turn, None)
 
     def assign_slots(self) -> None:
-        """Assign free slots to waiters; schedule the next check for when a pause ends or the service may have moved."""
+        """Assign free slots to waiters; schedule the next check at the end of a pause, or when the service may move."""
         if self._retries:
             self._assign_to_retries()
         while self._waiting and self._assign(next(iter(self._waiting)), None):
@@ -223,7 +225,7 @@ class WaitQueue:
                 without_slot.add(alike)
 
     def _assign(self, turn: Turn, failures: Failures | None) -> bool:
-        """Assign a slot to a waiter; return whether it left the queue, with a slot or cancelled."""
+        """Assign a slot to a waiter; return whether the waiter left the queue, with a slot or cancelled."""
         if not turn.done():
             endpoint = self.take(failures)
             if endpoint is None:
@@ -290,13 +292,13 @@ class EndpointPool:
     """Equivalent endpoints that share an API key.
 
     Args:
-        urls: their base URLs.
-        api_key: sent to each of them as a bearer token; empty for none.
+        urls: base URLs of the endpoints.
+        api_key: bearer token for all endpoints; empty for none.
         session: HTTP session.
-        ceiling: most requests in flight to one endpoint.
-        max_retries: retries of a request after invalid replies.
-        place_now: returns the current address of a service that may move; None for a fixed address.
-        refused_timeout: most seconds to wait while connections are refused; ignored if the service may move.
+        ceiling: maximum requests in flight to one endpoint.
+        max_retries: maximum retries of a request after invalid replies.
+        place_now: returns the current URLs and key of a service that may move; None for fixed URLs.
+        refused_timeout: seconds to wait while connections are refused; ignored if the service may move.
     """
 
     def __init__(
@@ -338,15 +340,15 @@ class EndpointPool:
         """Send a message, with retries, and return its result.
 
         Args:
-            message: to send.
-            deadline: shared by all waiters.
+            message: the message to send.
+            deadline: the deadline that all callers share.
 
         Raises:
-            DeadlineError: no valid answer came in time; names the last error.
-            UnreachableError: the service has been down for as long as a call waits.
+            DeadlineError: no valid answer came in time; the message has the last error.
+            UnreachableError: the service has been down or stalled for as long as a call waits.
             RejectedError: the service rejected the request.
             ReplyError: all retries got invalid replies.
-            BudgetError: an attempt was not admitted.
+            BudgetError: `message.admit` does not allow an attempt.
         """
         self._budget.earn()
         deadline.waits_for(self)
@@ -356,8 +358,8 @@ class EndpointPool:
         self._outage.raise_if_stalled(message.method, deadline)
         while True:
             endpoint = await self._turn(deadline, failures)
-            # A slot that was freed by a failure is no progress: else each batch of requests would wait a whole timeout
-            # for a service that never answers.
+            # Only an answer restarts the timeout, not a slot that a failure has freed: else each batch of requests
+            # would wait a whole timeout for a service that never answers.
             if timeout.since < self.last_progress:
                 timeout = deadline.sent()
             try:
@@ -373,7 +375,7 @@ class EndpointPool:
     async def _attempt(
         self, endpoint: Endpoint, message: Message, timeout: AttemptTimeout, failures: Failures | None
     ) -> Any:
-        """Send a message to an endpoint with a reserved slot and return its or its hedge's result; raise as `ask`."""
+        """Send a message to an endpoint with a reserved slot; return the result, which may be the hedge's."""
         sent = message if failures is None else message.to_replica(failures.replica)
         is_hedged = message.is_hedged or len(self._endpoints) > 1
         hedge = partial(self._hedge, endpoint, message, timeout) if is_hedged else None
@@ -399,7 +401,7 @@ class EndpointPool:
             taker.replicas.took(failures.replica)
 
     def _may_eject(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint may be ejected, which leaves at least half of them available."""
+        """Return whether at least half of all endpoints stay available if this endpoint is ejected."""
         out = sum(not one.limiter.is_available for one in self._endpoints if one is not endpoint)
         return 2 * (out + 1) <= len(self._endpoints)
 
@@ -414,7 +416,7 @@ class EndpointPool:
         failures.tried = NONE_TRIED
         error = failures.error
         if isinstance(error, UnreachableError):
-            return  # the outage and the limiters control the wait
+            return  # `Outage` and the limiters control the wait
         if isinstance(error, OverloadError):
             await self._until_accepted(error, failures, deadline)
             return
@@ -430,7 +432,7 @@ class EndpointPool:
             failures.is_over = True
 
     def _is_one_awaited(self, failures: Failures, deadline: SharedDeadline) -> bool:
-        """Return whether an endpoint that is not faulty may still accept the request within the deadline."""
+        """Return whether an endpoint that is not in `failures.faulty` may still accept the request in time."""
         others = [one for one in self._endpoints if one not in failures.faulty]
         return bool(others) and deadline.remaining() > 0 and self._outage.ends_in(others, deadline) > 0
 
@@ -457,7 +459,7 @@ class EndpointPool:
     async def _until_loaded(
         self, error: RejectedError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
-        """Wait before the retry of a rejected key, path or model; raise the error if no retry can help."""
+        """Wait before the retry of a request whose key, path or model was rejected; raise `error` if it is final."""
         reply_faults = failures.endpoint.reply_faults
         reply_faults.note()
         if message.is_optional:
@@ -470,7 +472,7 @@ class EndpointPool:
             raise error
 
     async def _until_other_replica(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
-        """Wait until a gateway may be asked for another replica: not at all if a healthy one is known."""
+        """Select another replica behind a gateway; wait first, unless a replica that accepts requests is known."""
         replicas = failures.endpoint.replicas
         failures.replica = replicas.next(failures.replica)
         if failures.rounds > self._max_retries or replicas.are_faulty:
@@ -481,7 +483,7 @@ class EndpointPool:
     async def _until_healthy(
         self, error: ReplyError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
-        """Wait until a request may be retried after an invalid reply; raise the error if it is final."""
+        """Wait until a request may be retried after an invalid reply; raise `error` if it is final."""
         reply_faults = failures.endpoint.reply_faults
         if message.once:
             raise error
@@ -505,9 +507,9 @@ class EndpointPool:
             await reply_faults.wait(left)
 
     def _hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
-        """Send a stuck request again to the best available endpoint; return None if there is none.
+        """Send a stuck request again to the least loaded available endpoint; return None if there is none.
 
-        A few hedges may exceed the limit, because stuck requests may hold all slots.
+        Up to `PAST_THE_LIMIT` hedges may exceed an endpoint's limit, because stuck requests may hold all slots.
         """
         others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
         default = stuck if message.is_hedged and stuck.limiter.is_available else None
@@ -548,10 +550,10 @@ class EndpointPool:
         self._queue.assign_slots()
 
     def follow(self) -> None:
-        """Switch to the service's current address; queued requests move, those in flight move only if they fail.
+        """Switch to the service's current URLs and key; queued requests move, requests in flight only if they fail.
 
         Raises:
-            SettingsError: the environment sets a proxy for the new address that is not an HTTP proxy.
+            SettingsError: the environment sets a proxy for a new URL that is not an HTTP proxy.
         """
         self._looked_at = time.monotonic()
         place = self._place if self._place_now is None else self._place_now()
@@ -633,9 +635,9 @@ class EndpointPool:
         return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
 
     def begin(self, requests: int) -> None:
-        """Start each endpoint's limit at `requests`, which is the capacity that its server reports.
+        """Lower each endpoint's limit to `requests`, the capacity that a server reports.
 
-        Successes raise the limit later, since there may be several such servers behind a gateway.
+        Successes raise the limit again, because several such servers may be behind an endpoint that is a gateway.
         """
         for endpoint in self._endpoints:
             endpoint.limiter.begin(requests)

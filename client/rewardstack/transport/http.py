@@ -33,21 +33,22 @@ from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply, body_of
 from rewardstack_settings.kinds import RAY_SCHEME
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds to make a connection."""
+"""Maximum seconds to open a connection."""
 KEEPALIVE = 1.8
-"""Seconds to keep an idle connection: less than servers do (vLLM 5 s, gunicorn 75 s), so none closes in use."""
+"""Seconds to keep an idle connection: less than servers do (vLLM 5 s), so that no server closes one that is reused."""
 REPLY_BYTES = 64 * 2**20
-"""Largest reply that is read."""
+"""Maximum size of a reply, in bytes."""
 ONE_READ = 2**16
-"""Largest reply, by its Content-Length, that is read in one piece."""
+"""Maximum Content-Length, in bytes, of a reply that is read in one piece."""
 
 LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for the resolution of a name with a known earlier address."""
+"""Seconds to wait for the resolution of a name whose earlier address is known."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+"""Error numbers of a process or machine without free file descriptors."""
 
 
 class DaemonResolver(AbstractResolver):
-    """Resolves names with `getaddrinfo`, each in its own thread; the connector caches the answers.
+    """Resolves each name with `getaddrinfo` in its own daemon thread; aiohttp's connector caches the answers.
 
     While name servers do not answer, the last known addresses are used.
     """
@@ -93,7 +94,7 @@ def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[Resolve
 
 
 def open_session() -> aiohttp.ClientSession:
-    """Return a session for the running loop, without a connection limit: the limiters bound the requests."""
+    """Return a session for the running loop, without a connection limit: the limiters limit the requests."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, resolver=DaemonResolver()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
@@ -114,7 +115,7 @@ def proxy_of(url: str) -> str | None:
     not used, because it starts a thread for each request, which costs most of the throughput.
 
     Raises:
-        SettingsError: the value is not an HTTP proxy, such as `socks5://…`, or not a URL; names the variable.
+        SettingsError: the value is not an HTTP proxy (e.g. `socks5://…`), or not a URL; the error names the variable.
     """
     parts, proxies = urlsplit(url), getproxies()
     if parts.scheme not in ("http", "https"):
@@ -131,7 +132,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def _fault_of_proxy(url: str) -> str:
-    """Return why a proxy cannot be used, without its password; empty if it can."""
+    """Return why a proxy cannot be used, without showing its password; empty if it can be used."""
     kind = url.partition("://")[0]
     if kind.lower() not in ("http", "https"):
         return f"{kind[:MESSAGE_CHARACTERS]}:// is not an HTTP proxy, the only supported kind"
@@ -202,16 +203,16 @@ async def send(
     """Send one request and return its reply.
 
     Args:
-        session: from `open_session`.
+        session: a session from `open_session`.
         method: `GET` or `POST`.
-        url: absolute; a Ray actor's URL goes to `ray_actor.send`.
+        url: absolute URL; requests to the URL of a Ray actor go through `ray_actor.send`.
         body: JSON, or None.
-        headers: in addition to the content type.
+        headers: HTTP headers in addition to the content type.
 
     Raises:
-        OverloadError: this process has no file descriptors left.
+        OverloadError: this process or machine has no file descriptors left.
         RefusedError: the connection was refused.
-        UnreachableError: the connection failed otherwise, or was lost before the reply.
+        UnreachableError: the connection failed for another reason, or was lost before the reply.
         ReplyError: the reply is too large, malformed or incomplete.
         SettingsError: as `proxy_of` does.
     """
@@ -234,7 +235,7 @@ async def send(
 
 
 def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> ServiceError:
-    """Return the typed error for a connection failure; `asked` is `host` or `proxy`."""
+    """Return the typed error for a connection failure; `asked` says what was connected to: `host` or `proxy`."""
     if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             return OverloadError("this process has no file descriptors left; raise `ulimit -n`")
@@ -248,7 +249,7 @@ def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> Se
 
 
 def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
-    """Clear the cached address of the host, so that the next connection resolves it again."""
+    """Clear the cached address of the URL's host, so that the next connection resolves the name again."""
     parts = urlsplit(url)
     if parts.hostname and isinstance(session.connector, aiohttp.TCPConnector):
         session.connector.clear_dns_cache(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))

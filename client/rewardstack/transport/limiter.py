@@ -2,8 +2,9 @@
 
 After an overload reply (`reply.LIMITING`) the limit falls to the number of requests that are still in flight, and by
 at least half once per round trip. An endpoint that accepts nothing, or fails three times in a row, is paused with
-exponential backoff and then tried with a single request. A success closes the circuit; the limit then doubles, as in
-TCP's slow start, up to where it was refused. An outage therefore costs a few probes, not one retry per sample.
+exponential backoff and then tried with a single request. A success closes the circuit. The limit then doubles every
+round trip, as in TCP's slow start, up to the last limit that was not refused. An outage therefore costs a few probes,
+not one retry per sample.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import time
 
 BACKOFF_FIRST = 0.2
 BACKOFF_MOST = 5.0
-"""Seconds of the first and the longest pause; each is drawn from the upper half of its range."""
+"""Upper bounds, in seconds, of the first and of the longest pause; see `backoff`."""
 EJECTION_FIRST = 1.0
 EJECTION_MOST = 30.0
-"""The same if other endpoints are available."""
+"""The same bounds if other endpoints are available."""
 RETRY_AFTER_MOST = 30.0
-"""Most seconds for which a server's Retry-After is honored."""
+"""Maximum seconds for which a server's Retry-After is honored."""
 FAILURES_TO_OPEN = 3
 """Failures in a row that open the circuit."""
 REFUSALS_TO_OPEN = 10
@@ -26,18 +27,19 @@ REFUSALS_TO_OPEN = 10
 
 
 def backoff(first: float, most: float, times: int) -> float:
-    """Return the seconds of a pause, doubled each time up to `most`, and drawn from the upper half of that range."""
+    """Return the seconds of a pause: half to all of `first`, doubled `times` times but at most `most`."""
     return min(first * 2.0 ** min(times, 10), most) * random.uniform(0.5, 1.0)
 
 
 class Limiter:
     """Limits the requests to one endpoint.
 
-    Attributes `opens_at` (on `time.monotonic()`) and `pauses` are the end of the last pause, and the number of pauses
-    since the last success.
+    Attributes:
+        opens_at: end of the last pause, on `time.monotonic()`; 0 for none.
+        pauses: number of pauses since the last success.
 
     Args:
-        ceiling: most requests in flight.
+        ceiling: maximum requests in flight, which the limit never exceeds.
     """
 
     def __init__(self, ceiling: int) -> None:
@@ -51,7 +53,7 @@ class Limiter:
 
     @property
     def is_open(self) -> bool:
-        """Whether the circuit is open: no requests are sent, and a single one after the pause."""
+        """Whether the circuit is open: no requests are sent during the pause, and then a single one."""
         return self._failures >= FAILURES_TO_OPEN
 
     @property
@@ -61,7 +63,7 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """Most requests in flight."""
+        """The current maximum of requests in flight."""
         return int(self._limit)
 
     def begin(self, requests: int) -> None:
@@ -84,9 +86,10 @@ class Limiter:
 
         Args:
             sent_at: when the refused request was sent, on `time.monotonic()`.
-            in_flight: requests that are still in flight.
-            retry_after: seconds of the Retry-After header, 0 for none.
-            ejects: whether `REFUSALS_TO_OPEN` refusals in a row open the circuit, because others are available.
+            in_flight: number of requests that are still in flight.
+            retry_after: seconds in the Retry-After header; 0 for none.
+            ejects: whether `REFUSALS_TO_OPEN` overload replies in a row open the circuit, because other endpoints are
+                available.
         """
         now = time.monotonic()
         self._refusals += 1
@@ -112,7 +115,7 @@ class Limiter:
         """Record a failure; the third in a row opens the circuit.
 
         Args:
-            immediately: open the circuit now, because the endpoint hangs.
+            immediately: whether to open the circuit now, without waiting for a third failure.
             ejects: whether pauses may be long, because other endpoints are available.
         """
         self._failures = FAILURES_TO_OPEN if immediately else self._failures + 1

@@ -1,12 +1,12 @@
-"""Outages of a service: how long calls wait for it, and how its recovery is detected.
+"""Outages of a service: how long calls wait for the service, and how its recovery is detected.
 
 An outage costs one timeout in total. Later calls fail fast while a background task probes the endpoints. An endpoint is
 unavailable in one of two ways:
 
 - Down (`EndpointFailure.down_since`): it recovers with an answer to `GET /health`.
 - Stalled (`Stall`): it is up, but left requests of one HTTP method unanswered for a whole timeout. It recovers with an
-  answer to such a request. The background probe is a cheap request, or the request that timed out. Since that request
-  may itself be the cause, a caller's request is also let through at growing intervals.
+  answer to a request of this method. The background probe is a cheap request, or the request that timed out. Because
+  the latter may itself cause the stall, a caller's request is also let through at growing intervals.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ if TYPE_CHECKING:
 PROBE_TIMEOUT = 1.0
 """Seconds that an unavailable endpoint has to answer a probe."""
 PROBE_PAUSES = 0.5, 5.0
-"""Least and most seconds between two probes."""
+"""Minimum and maximum seconds between two probes."""
 PROBE_FACTOR = 5
 """Pause between two probes, as a multiple of the probe's duration."""
 PROBES_END_AFTER = 600.0
 """Seconds without a call after which probing stops."""
 OUTDATED_AFTER = 10.0
-"""Seconds after which a failure is outdated: a call then waits for a probe, at most `PROBE_TIMEOUT`."""
+"""Seconds after which a failure is outdated: a call then waits for a new probe, at most `PROBE_TIMEOUT` seconds."""
 REPEAT_AFTER = 5.0
 """Seconds before a request that timed out is sent again as a probe."""
 ADJACENT = 0.5
-"""Most seconds between two requests that belong to one stall."""
+"""Maximum seconds from the end of a stall to a request that still belongs to it."""
 WHOLE = 0.9
-"""Share of the timeout that a stall must last: other requests use part of the timeout."""
+"""Share of a call's timeout that a stall must have lasted for the call to fail fast; below 1, because a call spends part
+of its timeout on other requests."""
 
 
 class Stall:
@@ -47,7 +48,7 @@ class Stall:
 
     Attributes:
         probe: request that tests whether the stall is over.
-        is_cheap: whether the probe is a cheap request rather than the one that timed out.
+        is_cheap: whether `probe` is a cheap request rather than the request that timed out.
         cause: known state of the endpoint.
     """
 
@@ -82,7 +83,7 @@ class Stall:
         now = time.monotonic()
         if not self.is_on or sent_at > self._until + ADJACENT:
             self._since = sent_at
-        if sent_at > self._until:  # else it is of the same wave as the one before
+        if sent_at > self._until:  # else it was in flight together with the request that timed out before
             pause = backoff(EJECTION_FIRST, EJECTION_MOST, self._times - 1) if self._times else 0.0
             self._next_trial_at = now + pause
             self._times += 1
@@ -112,7 +113,7 @@ class Outage:
 
     Args:
         endpoints: returns the current endpoints.
-        refused_timeout: most seconds to wait while connections are refused.
+        refused_timeout: maximum seconds to wait while connections are refused.
     """
 
     def __init__(self, endpoints: Callable[[], Sequence[Endpoint]], refused_timeout: float) -> None:
@@ -139,7 +140,7 @@ class Outage:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
 
         Raises:
-            UnreachableError: they have been stalled for as long as the call would wait.
+            UnreachableError: the endpoints have been stalled for as long as the call would wait.
         """
         endpoints = self._endpoints()
         if not any(one.stalls[method].is_on for one in endpoints):

@@ -1,4 +1,6 @@
-"""A service that is a Ray actor, `ray://NAMESPACE/NAME`, whose method `request` answers as an HTTP server would.
+"""Sends requests to a service that is a Ray actor, `ray://NAMESPACE/NAME`.
+
+The actor's method `request` answers as an HTTP server would.
 
 Ray is imported at the first request. https://docs.ray.io/en/latest/ray-core/actors/named-actors.html
 """
@@ -31,12 +33,12 @@ _connecting = threading.Lock()
 
 
 def is_actor(url: str) -> bool:
-    """Return whether a URL is that of an actor."""
+    """Return whether a URL is the address of a Ray actor."""
     return url.startswith(RAY_SCHEME)
 
 
 def check(url: str) -> None:
-    """Raise if a URL is that of an actor and Ray is not installed.
+    """Raise if a URL is the address of a Ray actor, but Ray is not installed.
 
     Raises:
         SettingsError: Ray is not installed.
@@ -53,10 +55,10 @@ async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, 
         method: `GET` or `POST`.
         url: the actor's address, followed by the path.
         body: JSON, or None.
-        headers: only the deadline is passed to the actor.
+        headers: HTTP headers; only the deadline is passed to the actor.
 
     Raises:
-        UnreachableError: there is no Ray cluster or no such actor, or the actor is lost or restarts.
+        UnreachableError: there is no Ray cluster or no such actor, or the actor is lost or restarting.
         ReplyError: the actor raised an exception.
     """
     namespace, _, rest = url.removeprefix(RAY_SCHEME).partition("/")
@@ -86,7 +88,7 @@ def _looked_up(named: str, namespace: str, name: str) -> asyncio.Task[Any]:
 def _ended(loop: asyncio.AbstractEventLoop, named: str, look_up: asyncio.Task[Any]) -> None:
     del _look_ups[loop, named]
     if not look_up.cancelled():
-        look_up.exception()  # mark it as retrieved, in case all waiters have gone
+        look_up.exception()  # mark it as retrieved, in case nobody waits for the task
 
 
 async def call(named: str, method: Any, *arguments: object) -> Any:
@@ -95,10 +97,10 @@ async def call(named: str, method: Any, *arguments: object) -> Any:
     Args:
         named: name of the actor in errors.
         method: method of the actor's handle.
-        arguments: of the method.
+        arguments: arguments of the method.
 
     Raises:
-        UnreachableError: the actor or Ray is lost or restarts.
+        UnreachableError: the actor or Ray is lost or restarting.
         ReplyError: the method raised an exception.
     """
     import ray
@@ -117,7 +119,7 @@ async def call(named: str, method: Any, *arguments: object) -> Any:
 
 
 def _find(named: str, namespace: str, name: str) -> Any:
-    """Return the handle of an actor; connect this process to a Ray cluster first if it is in none."""
+    """Return the handle of an actor; first connect this process to a Ray cluster, unless it is connected."""
     import ray
 
     with _connecting:
@@ -135,10 +137,10 @@ def join(address: str) -> None:
     """Connect this process to an existing Ray cluster.
 
     Args:
-        address: of the cluster; `auto` for the one on this machine.
+        address: address of the cluster; `auto` for the cluster on this machine.
 
     Raises:
-        UnreachableError: there is no such cluster.
+        UnreachableError: there is no cluster at this address.
     """
     has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")  # else Ray creates one in $HOME
@@ -152,7 +154,7 @@ def join(address: str) -> None:
 
 
 def last_line(error: BaseException) -> str:
-    """Return the class of a Ray error and the last line of its message, which is the cause without the traceback.
+    """Return the class of a Ray error and the last line of the message: the cause, without the traceback.
 
     Args:
         error: a Ray error.

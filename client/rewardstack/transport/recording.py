@@ -1,4 +1,4 @@
-"""Records requests with their replies for `rewardstack explain`."""
+"""Records requests and their replies for `rewardstack explain`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 MOST_BYTES = 2**23
-"""Most bytes of bodies in one explanation: many votes repeat the same long text."""
+"""Maximum total size of the recorded bodies, in bytes: many votes repeat the same long text."""
 
 
 class Recording:
     """The exchanges of one explanation, in the order in which they ended.
 
     Args:
-        most: most bytes of bodies; further exchanges are recorded without their bodies.
+        most: maximum total size of the bodies in bytes; bodies beyond it are not recorded.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:
@@ -30,7 +30,7 @@ class Recording:
         """Creates an `EndpointPool` whose exchanges are recorded here."""
 
     def keep(self, exchange: Exchange) -> None:
-        """Record an exchange; drop its bodies if they exceed the remaining size."""
+        """Record an exchange, without its bodies if they would exceed the maximum size."""
         size = len(exchange.sent) + len(exchange.received)
         if size > self._room:
             exchange = exchange._replace(sent=b"", received=b"")

@@ -1,6 +1,6 @@
-"""Classification of replies: success, retry with another endpoint or later, or final error.
+"""Classification of replies: success, an error to retry (at another endpoint or later), or a final error.
 
-| reply | error | handling by the pool |
+| reply | error | handling by `EndpointPool` |
 | --- | --- | --- |
 | valid 2xx | none | success |
 | no connection, lost connection, no answer | `UnreachableError` | next endpoint; if none is left, wait for recovery |
@@ -24,13 +24,13 @@ from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 
 MESSAGE_CHARACTERS = 300
-"""Most characters of a server's error message that are quoted."""
+"""Maximum number of characters of a server's error message that are quoted."""
 LIMITING = frozenset({429, 503, 529})
-"""The server is up but overloaded: lowers its limit, and ejects it after ten without a success."""
+"""Statuses of a server that is up but overloaded: the endpoint's limit falls; ten in a row eject the endpoint."""
 DOWN = frozenset({502, 504, *range(520, 525)})
-"""A gateway has no server behind it: counts toward ejection like a lost connection."""
+"""Statuses of a gateway without a server behind it; they count toward ejection like a lost connection."""
 STEERED = frozenset({*range(520, 525), 529})
-"""Statuses that our gateway only passes on from a replica: another replica may accept the request."""
+"""Statuses that our gateway only passes on from a replica, so that another replica may accept the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses of a temporary refusal (`OverloadError`), which is retried until the deadline."""
 NO_QUOTA = "insufficient_quota"
@@ -46,8 +46,8 @@ class Reply(NamedTuple):
     Args:
         url: URL of the request, for errors.
         status: HTTP status.
-        headers: by name, case-insensitive.
-        data: its body.
+        headers: HTTP headers by name, case-insensitive.
+        data: the reply's body.
     """
 
     url: str
@@ -76,7 +76,7 @@ def result_of(reply: Reply, read: Read | None) -> Any:
     """Return the parsed body of a 2xx reply; the body itself if `read` is None.
 
     Raises:
-        OverloadError, RejectedError, ReplyError: the reply has another status, or its body is an error.
+        OverloadError, RejectedError, ReplyError: the reply has another status, or its body is invalid or an error.
     """
     data = body_of(reply)
     if read is None:
@@ -105,7 +105,7 @@ def error_of(reply: Reply) -> ServiceError:
 
 
 def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
-    """Return the error for an invalid 2xx reply: the one in its body, if there is one."""
+    """Return the typed error for an invalid 2xx reply: the error in the reply's body, if there is one."""
     record = _object(reply.data)
     if record and record.get("error"):
         code = str(record["error"].get("code")) if isinstance(record["error"], dict) else ""
@@ -129,7 +129,7 @@ def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a body of at most 64 KiB; None if it is not one."""
+    """Return the JSON object in a body; None if the body is not an object or is larger than 64 KiB."""
     if data.lstrip()[:1] != b"{" or len(data) > 2**16:
         return None
     try:
@@ -140,7 +140,7 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 def complaint_in(data: bytes) -> str:
-    """Return the error message in a body, in one line: its `error` if it is JSON, its title if it is HTML."""
+    """Return the error message in a body, in one line: the `error` of a JSON object, or the title of an HTML page."""
     text = data[: 8 * MESSAGE_CHARACTERS].decode("utf-8", "replace")
     record = _object(data)
     if record is not None:

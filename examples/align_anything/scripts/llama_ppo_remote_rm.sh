@@ -5,7 +5,7 @@
 #     REMOTE_RM_URL=http://rewards:6000/get_reward bash llama_ppo_remote_rm.sh
 #
 # Without REMOTE_RM_URL it starts a server for the training, with the answers of TRAIN_DATASETS, and stops it afterwards.
-# Every variable below may be set beforehand. Where something is missing, or with SHOW=1, it only shows what would run.
+# Set any variable below to override its default. If something is missing, or with SHOW=1, it only prints what it would run.
 
 set -euo pipefail
 

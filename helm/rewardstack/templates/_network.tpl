@@ -34,6 +34,10 @@ whether it is `isolated`: connects to nothing itself. As JSON. */}}
 {{- $peers := concat (include "rewardstack.peers" (list . (list "rules" "worker" "check")) | fromJsonArray) $direct }}
 {{- $_ := set $policies "cache" (dict "ports" (list (include "rewardstack.port" (list . "cache") | int)) "peers" $peers "isolated" true) }}
 {{- end }}
+{{- if include "rewardstack.has-sandbox" . }}
+{{- $peers := include "rewardstack.peers" (list . (list "rules" "worker")) | fromJsonArray }}
+{{- $_ := set $policies "sandbox" (dict "ports" (list (include "rewardstack.port" (list . "sandbox") | int)) "peers" $peers "isolated" true) }}
+{{- end }}
 {{- if .Values.queue.enabled }}
 {{- $peers := include "rewardstack.peers" (list . (list "rules" "worker")) | fromJsonArray }}
 {{- $_ := set $policies "queue" (dict "ports" (list (include "rewardstack.port" (list . "queue") | int)) "peers" $peers "isolated" true) }}

@@ -11,6 +11,9 @@
 {{- if .Values.rewardModel.model }}
 {{- $_ := set $own "REWARD_MODEL_SERVER_URL" (printf "%s/reward_models/reward_model" (include "rewardstack.gateway" (list . "judge"))) }}
 {{- end }}
+{{- if include "rewardstack.has-sandbox" . }}
+{{- $_ := set $own "CODE_SANDBOX_URL" (printf "http://%s:%s" (include "rewardstack.host" (list . "sandbox")) (include "rewardstack.port" (list . "sandbox"))) }}
+{{- end }}
 {{- range $redis := list "cache" "queue" }}
 {{- if (index $.Values $redis).enabled }}
 {{- $_ := set $own (printf "REWARD_%s_URL" (upper $redis)) (printf "redis://%s:%s/0" (include "rewardstack.host" (list $ $redis)) (include "rewardstack.port" (list $ $redis))) }}
@@ -21,6 +24,18 @@
 {{- range $name, $value := .Values.settings }}{{ $_ := set $given $name (include "rewardstack.text" $value) }}{{ end }}
 {{- $_ := set $given "ALLOWED_HOSTS" (include "rewardstack.hosts" (list . (index $given "ALLOWED_HOSTS"))) }}
 {{- mergeOverwrite $own $given | toJson }}
+{{- end }}
+
+{{/* Whether the release has a sandbox; empty where programs are not run, or by an external one. */}}
+{{- define "rewardstack.has-sandbox" -}}
+{{- if and (eq (.Values.settings.CODE | default "off") "on") (not .Values.settings.CODE_SANDBOX_URL) }}true{{ end }}
+{{- end }}
+
+{{/* The settings of the sandbox as JSON: those of reward servers that concern programs and requests, and no others. */}}
+{{- define "rewardstack.sandbox-variables" -}}
+{{- $settings := include "rewardstack.settings" . | fromJson }}
+{{- $own := pick $settings "REWARD_HOST" "REWARD_PORT" "ALLOWED_HOSTS" "DRAIN_TIMEOUT" "MAX_BODY_BYTES" "CODE_PROCESSES" "CODE_TIMEOUT" "CODE_BOUNDARY" "CODE_PYTHON" }}
+{{- $own | toJson }}
 {{- end }}
 
 {{/* The settings that name files as JSON. */}}

@@ -1,17 +1,21 @@
-"""rewardstack_rules: the reward server. `reward_function` and `Unscored` are for custom reward functions.
+"""The reward server. Custom reward functions import `reward_function` and `Unscored` from here.
 
 The top level has the entry point (`run_reward_server`), shared modules (`settings`, `logs`, `process`), and
 `reward_functions`, the file for custom functions. The packages:
 
-- `http`: endpoints, keys, limits and protocols, under Flask and gunicorn
-- `jobs`: large evaluations, in chunks that workers score
+- `http`: endpoints, API keys, limits and trainer protocols, under Flask and gunicorn
+- `jobs`: a queue for large evaluations; workers score a job in chunks
 - `scoring`: evaluation of a sample by a rule
 - `functions`: the reward functions and their registry
-- `isolation`: processes that can be killed; imports no other package except `confinement`
-- `golden`, `metrics`: golden answers by prompt; counters
+- `code`: runs generated programs against tests
+- `isolation`: worker processes that can be killed; of the packages here, it imports only `confinement`
+- `confinement`: limits a process through seccomp, Landlock and capabilities
+- `golden`: looks up golden answers by prompt
+- `metrics`, `status`: Prometheus counters; the status page
 
-The math verifier is a separate distribution (`rewardstack_verifier`). From `rewardstack` the server imports `core`,
-`cache`, `routing`, `scorers` and `pipeline`, and some top-level modules; `pyproject.toml` lists them for each package.
+The math verifier is a separate distribution (`rewardstack_verifier`). From the client (`rewardstack`) the server
+imports `core`, `cache`, `routing`, `scorers`, `pipeline` and some top-level modules; `pyproject.toml` lists what each
+package may import.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,7 +29,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # Imported late, because supervising processes import this package, too, and must stay small.
+    # Imported late: the supervisor processes of `isolation` import this package, too, and must stay small.
     if name == "Unscored":
         from rewardstack_rules.functions.outcome import Unscored
 

@@ -1,4 +1,4 @@
-"""Formats the log of the reward server and of workers as lines of JSON."""
+"""Formats the logs of the reward server and of job workers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one line of JSON; `fields` in its `extra` become top-level keys."""
+    """Formats a record as one line of JSON; the items of `extra={"fields": ...}` become top-level keys."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line for a record."""
+        """Return the record as one line of JSON."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
@@ -37,4 +37,4 @@ LOGGING: dict[str, Any] = {
         "gunicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},
     },
 }
-"""Configuration for `logging.config.dictConfig` and gunicorn."""
+"""Logging configuration for `logging.config.dictConfig` and gunicorn."""

@@ -1,8 +1,8 @@
-"""The file for your reward functions: every server loads it. Add yours below.
+"""The file for your reward functions: every reward server loads it. Add yours below.
 
-Use a function marked with `@reward_function` by its name, as a `reward_type`, or as the `data_source`
-`rule_remote_NAME`. Name other files in REWARD_FUNCTIONS. `docs/rules.md` describes parameters and return values;
-`examples/reward_functions.py` in the repository shows one of each kind.
+Mark a function with `@reward_function`. Requests then select it by its name as the `reward_type`, or by the
+`data_source` `rule_remote_NAME`. To load other files, list them in REWARD_FUNCTIONS. `docs/rules.md` describes
+parameters and return values; `examples/reward_functions.py` in the repository shows one function of each kind.
 """
 
 from rewardstack_rules import reward_function

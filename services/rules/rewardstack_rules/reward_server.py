@@ -1,7 +1,7 @@
 """Starts a reward server on localhost:6000, to try reward functions: `python -m rewardstack_rules.reward_server`.
 
-It accepts the same settings and arguments as `run_reward_server`, which is for training, but listens only on
-localhost.
+It accepts the same settings and arguments as `run_reward_server`, the entry point for training, but listens on
+localhost unless `--host` is given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Starts a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-Without `--workers` it is a single process, for tests; with it, gunicorn. It logs "Running on" when it accepts requests.
-Arguments override environment variables, which `settings.py` lists.
+Without `--workers` the server is a single process, for tests; with `--workers` it runs under gunicorn. It logs
+"Running on" when it accepts requests. Arguments override environment variables, which `settings_table.py` lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewardstack_rules.settings import SECRETS, Settings
 
 log = logging.getLogger("rewardstack_rules")
 SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq")
-"""Libraries of the extra `server`. This module imports none of them at the top."""
+"""Libraries of the extra `server`. This module imports none of them at the top, so that it can report a missing one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,7 +67,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _to_environment(options: argparse.Namespace) -> None:
-    """Set the arguments as environment variables, which workers and isolated processes read."""
+    """Set the arguments as environment variables, which gunicorn's workers and isolated processes read."""
     given = {
         "REWARD_TYPE": options.reward_type,
         "REWARD_HOST": options.host,
@@ -95,7 +95,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def run_gunicorn() -> NoReturn:
-    """Replace this process with gunicorn, so that stopping it stops gunicorn."""
+    """Replace this process with gunicorn, so that a signal to this process stops gunicorn."""
     command = [sys.executable, "-m", "gunicorn", "-c", "python:rewardstack_rules.http.gunicorn_conf"]
     os.execv(sys.executable, command)
 

@@ -1,4 +1,4 @@
-"""The reward server's settings; only this module of the package reads the environment."""
+"""Reads the settings of the reward server and its workers from environment variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rewardstack_settings.setting import Malformed, read_by
 
 READ = read_by({**TABLE, **CLIENT_TABLE}, "rules", "worker")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
-"""Every variable that the server or a worker reads, and its default."""
+"""The default of each variable that the server or a worker reads, as text."""
 SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 """Variables that can hold a secret."""
 
@@ -30,17 +30,17 @@ OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_
 OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON")
 RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, "CODE_SANDBOX_URL")
 HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
-"""Matches a URL or an address with user information, or with a password in its query."""
+"""Matches a URL or an address that has user information (`user:password@`), or a password in its query."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeSettings:
-    """Settings for running programs.
+    """Settings for running generated programs (the reward function `code`).
 
     Args:
-        processes: samples whose programs run at the same time.
-        timeout: CPU seconds of all tests of one sample.
-        python: the interpreter; empty for this one.
+        processes: number of samples whose programs run at the same time.
+        timeout: CPU seconds that all tests of one sample may take together.
+        python: path of the interpreter for the programs; empty for the server's own.
     """
 
     processes: int
@@ -50,16 +50,16 @@ class CodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """Settings of rules in a reward server, a worker, an isolated process or a trainer.
+    """Settings for scoring by rules, in a reward server, a worker, an isolated process or a trainer.
 
     Args:
-        function_files: Python files with users' reward functions.
-        function_variables: further environment variables that these may read.
-        function_data: further absolute paths that confined ones can read.
-        function_allow: further permissions of confined ones (`confinement.syscalls.ADDABLE`).
+        function_files: Python files with custom reward functions.
+        function_variables: names of additional environment variables that custom functions may read.
+        function_data: additional absolute paths that confined custom functions can read.
+        function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
         verify_processes: number of isolated processes.
-        code: how programs are run; None if they are not run here.
+        code: settings for running programs; None if programs are not run on this machine.
     """
 
     function_files: tuple[Path, ...]
@@ -72,10 +72,10 @@ class RuleSettings:
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> RuleSettings:
-        """Read the settings of rules; ignore other variables of the server, whose names a trainer may use.
+        """Read only the settings for rules: a trainer may use the server's other variable names for its own purposes.
 
         Raises:
-            SettingsError: a variable is malformed, or names a missing file; the message names the variable.
+            SettingsError: a variable is malformed or names a missing file; the message names the variable.
         """
         value = read({name: READ[name] for name in RULES}, environ)
         return RuleSettings(
@@ -94,31 +94,31 @@ class Settings(RuleSettings):
     """Settings of a server or a worker.
 
     Args:
-        api_keys: keys that callers may use; empty for an open server.
-        allowed_hosts: further names by which clients may address a server without keys.
-        key_rate: requests per second of each key; None for no limit.
-        reward_type: default of `/get_reward`.
-        dataset_path: file of questions and golden answers; None for none.
-        golden_threshold: minimum similarity of the nearest question of that file to a prompt, from 0 to 1.
-        max_body_bytes: maximum bytes of a body.
-        bytes_in_flight: maximum bytes of bodies in each server process.
+        api_keys: API keys that clients may use; empty for a server that needs no key.
+        allowed_hosts: additional host names by which clients may address a server without keys.
+        key_rate: maximum requests per second of each key; None for no limit.
+        reward_type: default reward type of `/get_reward`.
+        dataset_path: file of questions and golden answers; None if there is none.
+        golden_threshold: minimum similarity between a prompt and the nearest question of `dataset_path`, from 0 to 1.
+        max_body_bytes: maximum size of a request body, in bytes.
+        bytes_in_flight: maximum total size of the request bodies in each server process, in bytes.
         host: address to listen on.
         port: port to listen on.
-        socket: path of a Unix socket to listen on instead; empty for none.
-        workers: server processes.
-        threads: requests that each process answers at the same time, in addition to slow ones.
-        waiting_requests: slow requests of each process that may wait at the same time, without a thread.
+        socket: path of a Unix socket to listen on instead of `host` and `port`; empty for none.
+        workers: number of server processes.
+        threads: number of requests that each process answers at the same time, not counting slow ones.
+        waiting_requests: number of slow requests that may wait in each process at the same time, without a thread.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
-        queue_url: the Redis that holds jobs; empty for no jobs.
-        job_chunk_size: samples of a job that a worker scores at a time.
-        job_retries: retries of samples of a job that the infrastructure failed.
-        job_ttl: seconds that a job and its results are kept after its end.
-        job_limits: limits of each key in the queue.
-        page_explains: whether the status page has a form to explain samples.
-        metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
-            one process.
+        queue_url: URL of the Redis that holds jobs; empty for no jobs.
+        job_chunk_size: number of samples of a job that a worker scores at a time.
+        job_retries: number of retries for samples of a job that failed because of the infrastructure.
+        job_ttl: seconds that a job and its results are kept after the job ends.
+        job_limits: limits of each API key in the queue.
+        page_explains: whether the status page has a form to explain scores.
+        metrics_dir: directory in which several processes keep their counters; empty for a single process.
+            prometheus_client reads the variable itself.
         worker_metrics_port: port of a worker's `/metrics`; 0 for none.
-        reload: whether to reload changed reward functions and routes.
+        reload: whether to reload reward functions and routes when they change.
     """
 
     api_keys: tuple[str, ...]
@@ -156,10 +156,10 @@ class Settings(RuleSettings):
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
-        """Read the settings.
+        """Read all settings of a server or a worker.
 
         Raises:
-            SettingsError: a variable is malformed, or names a missing file; the message names the variable.
+            SettingsError: a variable is malformed or names a missing file; the message names the variable.
         """
         value = read(READ, environ)
         dataset = _files("DATASET_PATH", environ)
@@ -200,7 +200,7 @@ class Settings(RuleSettings):
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return how programs are run here; None if they are not, or in an external sandbox."""
+    """Return the settings for running programs; None if they are off, or if programs run in an external sandbox."""
     if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
         return None
     return CodeSettings(value["CODE_PROCESSES"] or usable_cores(), value["CODE_TIMEOUT"], value["CODE_PYTHON"])
@@ -226,7 +226,7 @@ def _absolute(path: Path) -> str:
 
 
 def _addable(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `names`; raise SettingsError if one of them cannot be allowed."""
+    """Return `names`; raise SettingsError if a setting cannot allow one of them."""
     for name in names:
         if name not in ADDABLE:
             known = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"

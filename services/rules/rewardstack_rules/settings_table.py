@@ -1,6 +1,6 @@
-"""The settings of the reward server and its workers, in addition to the client's; needs only the standard library.
+"""The table of settings for the reward server and its workers, in addition to the client's settings.
 
-`settings` reads them from the environment. `make settings` loads this file by its path, like the client's.
+`settings` reads them from the environment. `make settings` loads this file by its path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardstack_settings.setting import Section, Setting, by_name
 BOTH = ("up", "compose")
 SCORING = ("rules", "worker")
 RULES_RUN = (*SCORING, "client")
-"""Processes that run rules; a trainer does if it names no reward server."""
+"""Processes that run rules. A trainer (`client`) runs them itself if no reward server is set."""
 
 # One row per setting.
 # fmt: off

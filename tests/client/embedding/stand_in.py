@@ -5,7 +5,7 @@ it was asked. A text's vector counts its letters.
 
     mode      ok, hang, drop, garbage, short, ragged, longer, uneven (longer for a text alone), nan, null, zero, or an
               HTTP status
-    embed     whether there is /embed; openai likewise for /v1/embeddings
+    embed     whether there is /embed; openai does the same for /v1/embeddings
     info      what /info says; null for none
     bytes     of a request's body beyond which it is refused with 413
     most      texts in a request beyond which it is refused with 413

@@ -104,7 +104,7 @@ def test_vectors_outlive_scores(server: FaultServer, redis: Redis, run_script: S
 
 
 async def test_concurrent_calls_share_vectors(server: FaultServer) -> None:
-    """Calls that are under way at the same time share the texts of each other, references and candidates alike."""
+    """Concurrent calls share each other's texts, both references and candidates."""
     server.set(delay=0.3)
     extras: list[dict[str, Any]] = [{}, {"length_penalty": "ratio"}, {"length_penalty": "sqrt"}]
 
@@ -205,8 +205,8 @@ def test_many_made_up_models(server: FaultServer) -> None:
     assert 200 == server.stats()["texts"]
 
 
-def test_patience_of_each(server: FaultServer) -> None:
-    """Who waits for the same texts with more patience gets the score that another gave up on."""
+def test_each_caller_has_its_own_timeout(server: FaultServer) -> None:
+    """Of two callers that wait for the same texts, the one with the longer timeout gets the score."""
     score([Request(SOURCE, "first", "of all")])
     server.set(delay=0.3)
     results = impatient_and_patient(SOURCE)

@@ -25,7 +25,7 @@ TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "state", [{}, {"embed": False}, {"embed": False, "info": None, "models": [{"id": "stand-in"}]}]
 )
 def test_works(state: dict[str, Any], server: FaultServer) -> None:
-    """A server of either protocol is well, and its model is named."""
+    """A server of either protocol is healthy, and its model is named."""
     server.set(**state)
     status, output = check()
     assert 0 == status, output

@@ -14,7 +14,7 @@ from tests.support.servers import FaultServer
 
 @pytest.fixture
 def module(tmp_path: Path) -> Any:
-    """A copy of the file elsewhere, loaded by its path alone, as verl does."""
+    """A copy of the file in another directory, loaded by its path alone, as verl does."""
     path = tmp_path / "my_rewards.py"
     path.write_text(Path(rewardstack.embedding_remote.__file__).read_text())
     spec = importlib.util.spec_from_file_location("custom_module", path)

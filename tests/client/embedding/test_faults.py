@@ -48,7 +48,7 @@ def ratio(request: Request) -> float:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_lexical_by_default(fault: str, server: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Each sample is worth difflib's ratio with status `fallback`, said once a batch; nothing of it is kept."""
+    """Each sample scores difflib's ratio with status `fallback`, with one warning a batch; nothing is cached."""
     spoil(server, fault)
     with caplog.at_level(logging.WARNING):
         found = score(three())
@@ -61,7 +61,7 @@ def test_lexical_by_default(fault: str, server: FaultServer, caplog: pytest.LogC
 
 @pytest.mark.parametrize("fault", ["nan", "short", "500"])
 def test_back_to_similarity(fault: str, server: FaultServer) -> None:
-    """What the server scores once it is well is a similarity: neither substitutes nor faulty vectors were kept."""
+    """Once the server is healthy again, scores are similarities: neither fallbacks nor faulty vectors were cached."""
     server.set(mode=fault)
     score(three())
     server.set(mode="ok")

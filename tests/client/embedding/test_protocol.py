@@ -118,7 +118,7 @@ def test_no_info(reply: bytes) -> None:
 
 @pytest.mark.parametrize("reply", [b"", b"{}", b'{"data": []}', b'{"data": [1]}', b'{"data": [{"id": 3}]}'])
 def test_no_models(reply: bytes) -> None:
-    """Likewise for `/v1/models`."""
+    """The same holds for `/v1/models`."""
     assert read_models(reply) is None
 
 

@@ -1,4 +1,4 @@
-"""Scores by an embedding server: what a sample is worth, and what its options do."""
+"""Scores by an embedding server, and what its options do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cosine(first: str, second: str) -> float:
 
 
 def test_similarity(server: FaultServer) -> None:
-    """A sample is worth the cosine of its two vectors, mapped to [0, 1], up to float16."""
+    """A sample scores the cosine of its two vectors, mapped to [0, 1], up to float16."""
     found = one("some text", "another text")
     assert ("ok", "embedding", None) == (found.status, found.source, found.parts)
     assert cosine("some text", "another text") == pytest.approx(found.value, abs=1e-3)
@@ -81,7 +81,7 @@ def test_absent_options(absent: Any, server: FaultServer) -> None:
 
 @pytest.mark.parametrize("empty", ["", " \n"])
 def test_empty_texts(empty: str, server: FaultServer) -> None:
-    """An empty response is worth 0, a sample without a reference cannot be judged; no server is asked about either."""
+    """An empty response scores 0, a sample without a reference is unscored; no server is asked about either."""
     response, reference = score([Request(SOURCE, empty, "a"), Request(SOURCE, "a", empty)])
     assert ("ok", 0.0, "the response is empty") == (response.status, response.value, response.reason)
     assert ("unscored", 0.0) == (reference.status, reference.value)

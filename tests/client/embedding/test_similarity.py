@@ -41,7 +41,7 @@ def test_penalties(case: dict[str, Any]) -> None:
     ],
 )
 def test_cosine_from_0_to_1(first: list[float], second: list[float], expected: float) -> None:
-    """The cosine of [-1, 1] is mapped to [0, 1] whatever the vectors' lengths, and zeros are worth 0."""
+    """The cosine of [-1, 1] is mapped to [0, 1] whatever the vectors' lengths, and zero vectors score 0."""
     one, other = rounded(np.array([first, second]))
     assert similarities([(one, other)]) == pytest.approx([expected], abs=1e-3)
 

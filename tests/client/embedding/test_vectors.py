@@ -45,8 +45,8 @@ def test_poisoned(data: bytes) -> None:
     assert decode_vector(KEY, data) is None
 
 
-def test_poisoned_redis_is_asked_anew(server: FaultServer, redis: Redis, run_script: Script) -> None:
-    """A new process that finds nonsense in Redis asks the server and mends the entries."""
+def test_poisoned_redis_entries_are_replaced(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """A new process that finds nonsense in Redis asks the server and replaces the entries."""
     score([Request("embedding_remote", "abc", "abd")])
     connection = redis_client.Redis.from_url(redis.url)
     eventually(lambda: connection.dbsize() == 3)

@@ -8,7 +8,7 @@ in turn, `models`, `refuse` for a path that is not there, `broken` for one that 
 `met` for texts of criteria that are met, with `faults` in turn (`drop`, `contradict`, `misnumber`, `prose`, `words`),
 `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
-signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers likewise.
+signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers the same.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ async def chat(request: web.Request) -> web.StreamResponse:
     PATHS.add(request.path_qs)
     body = await request.json()
     BODIES.append({**body, "headers": dict(request.headers)})
-    COUNTS["at_once"] += 1
-    COUNTS["most_at_once"] = max(COUNTS["most_at_once"], COUNTS["at_once"])
+    COUNTS["concurrent"] += 1
+    COUNTS["max_concurrent"] = max(COUNTS["max_concurrent"], COUNTS["concurrent"])
     stuck, STATE["stuck"] = STATE["stuck"] > 0, STATE["stuck"] - 1
     try:
         delay = STATE["delays"].pop(0) if STATE["delays"] else STATE["delay"]
         await together()
         await asyncio.sleep(3600 if stuck else delay)
     finally:
-        COUNTS["at_once"] -= 1
+        COUNTS["concurrent"] -= 1
     if STATE["status"] != 200:
         return web.json_response(STATE["error"], status=STATE["status"])
     for field in ("thinking_token_budget", "continue_final_message"):
@@ -97,7 +97,7 @@ def last_content(body: dict[str, Any]) -> str:
 
 async def together() -> None:
     """Wait until as many requests as are wanted were in flight at once."""
-    if COUNTS["most_at_once"] >= STATE["together"]:
+    if COUNTS["max_concurrent"] >= STATE["together"]:
         ARRIVED.set()
     else:
         ARRIVED.clear()
@@ -146,8 +146,8 @@ async def tokenize(request: web.Request) -> web.StreamResponse:
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["tokenized"] += 1
     body = await request.json()
-    heeded = [] if "enable_thinking" in STATE["ignores"] else body.get("chat_template_kwargs")
-    chat = " ".join([*STATE["specials"], json.dumps([body.get("messages"), heeded])])
+    kwargs = [] if "enable_thinking" in STATE["ignores"] else body.get("chat_template_kwargs")
+    chat = " ".join([*STATE["specials"], json.dumps([body.get("messages"), kwargs])])
     text = "".join(char for char in body.get("prompt", chat) if char not in STATE["drops"])
     pieces = re.findall("|".join([*map(re.escape, STATE["specials"]), r"\w+", r"[^\w\s]"]), text)
     tokens = [token_of(word) for word in text.split()]

@@ -61,7 +61,7 @@ def test_troubles(judge: FaultServer, state: dict[str, Any], remedy: str) -> Non
     ],
 )
 def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], note: str) -> None:
-    """What only some need is said and is no trouble: what this judge lacks, and how much of its mind is on labels."""
+    """What only some users need is a note, not an error: a feature it lacks, and the probability of its labels."""
     monkeypatch.setenv("COLUMNS", "300")
     judge.set(**state)
     status, text = check()

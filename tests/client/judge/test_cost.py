@@ -118,7 +118,7 @@ def test_what_a_refused_sample_took(judge: FaultServer, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("policy", ["none", "zero"])
 def test_on_error_decides(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, policy: Any) -> None:
-    """Where the call says what a sample without a score is worth, those that the budget refused are such samples."""
+    """The call's error policy also decides the value of samples that the budget refused."""
     monkeypatch.setenv(BUDGET, "1")
     monkeypatch.setenv("REWARDSTACK_RUN_ID", f"policy {policy}")
     scores, error = spend([own("a"), own("b"), own("c")], on_error=policy)

@@ -56,7 +56,7 @@ def test_options_of_a_named_judge(judge: FaultServer, tmp_path: Path, monkeypatc
 
 
 def test_an_own_template(judge: FaultServer) -> None:
-    """A template of one's own is shown as it is written."""
+    """A custom template is shown as it is written."""
     own = "Rate {CANDIDATE_SOLUTION}.\nREWARD: <0-1>"
     options = named(explained(sample(prompt_template=own)).steps, "prepared")[0]["options"]
     assert options["template"] == {"value": own, "from": "extra_info.prompt_template"}

@@ -141,10 +141,10 @@ def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("broken", ["/v1/models", "/version"])
 @pytest.mark.parametrize("version", ["0.32.0", "0.8.5"])
-def test_fault_while_it_tells_anew(
+def test_fault_while_discovery_is_refreshed(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, broken: str, version: str
 ) -> None:
-    """A judge that cannot say anew what it is stays what it was: its requests and its verdicts' keys are the same."""
+    """If the refresh fails, the last discovery stays: the judge's requests and its verdicts' keys are the same."""
     judge.set(version=version)
     score([sample(temperature=0)])
     monkeypatch.setattr("rewardstack.transport.discovery.FRESH", -1.0)
@@ -353,7 +353,7 @@ def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.M
 
 
 def test_request_that_nobody_waits_for_any_more(judge: FaultServer) -> None:
-    """A request is given up with its sample: the same one later is asked for anew."""
+    """A request is dropped with its sample: the same sample sends it again later."""
     judge.set(delay=60)
     assert "failed" == score([sample("the same", temperature=0, timeout=0.5)])[0].status
     judge.set(delay=0)

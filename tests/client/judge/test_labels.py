@@ -58,10 +58,10 @@ def test_begun_reply(dialect: Dialect) -> None:
 
 
 def messages_of(options: Options, dialect: Dialect) -> list[dict[str, str]]:
-    """Those of a request, which goes on with the last of them if and only if that is the assistant's."""
+    """Those of a request, which continues the last of them if and only if that is the assistant's."""
     body = json.loads(frame(options, "small", dialect=dialect).body("Is it?"))
-    goes_on = body.get("continue_final_message", False), not body.get("add_generation_prompt", True)
-    assert {body["messages"][-1]["role"] == "assistant"} == set(goes_on)
+    continues = body.get("continue_final_message", False), not body.get("add_generation_prompt", True)
+    assert {body["messages"][-1]["role"] == "assistant"} == set(continues)
     messages: list[dict[str, str]] = body["messages"]
     return messages
 
@@ -113,8 +113,8 @@ def test_labels_are_looked_up_once(judge: FaultServer) -> None:
     assert 10 == judge.stats()["tokenized"]
 
 
-def test_labels_of_one_s_own(judge: FaultServer) -> None:
-    """A template of one's own brings its labels and their values."""
+def test_labels_of_a_custom_template(judge: FaultServer) -> None:
+    """A custom template brings its labels and their values."""
     judge.set(chances={"good": 0.5, "bad": 0.5})
     own = "Is it good or bad? {CANDIDATE_SOLUTION}"
     (one,) = score([sample(verdict="logprob", prompt_template=own, labels={"good": 1.0, "bad": 0.2})])
@@ -150,7 +150,7 @@ def test_tokenize_out_of_reach(judge: FaultServer) -> None:
 
 
 def test_server_that_ignores_the_ids(judge: FaultServer) -> None:
-    """A server that does not know `logprob_token_ids` gives no verdict."""
+    """A server that does not know `logprob_token_ids` returns no verdict, and the sample fails."""
     judge.set(ignores=["logprob_token_ids"])
     (one,) = score([sample(verdict="logprob")])
     assert "failed" == one.status and "needs vLLM with `logprob_token_ids`" in one.reason

@@ -186,11 +186,11 @@ def test_what_the_file_says_holds(routed: Routed, judge: FaultServer) -> None:
 def test_sample_that_names_another_judge(routed: Routed, judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
     """A sample moves a named judge neither to another server nor to another model; that is said once."""
     routed({"unmoved": {"base_url": judge.url, "model": "m"}})
-    elsewhere = {"server_url": "http://127.0.0.1:9", "api_key": "own", "model_name": "other"}
+    overrides = {"server_url": "http://127.0.0.1:9", "api_key": "own", "model_name": "other"}
     with caplog.at_level(logging.WARNING):
-        assert ["ok", "ok"] == [one("unmoved", solution, **elsewhere).status for solution in ("a", "b")]
+        assert ["ok", "ok"] == [one("unmoved", solution, **overrides).status for solution in ("a", "b")]
     assert [("m", None)] * 2 == [(body["model"], body["headers"].get("Authorization")) for body in asked(judge)]
-    assert sorted(elsewhere) == sorted(
+    assert sorted(overrides) == sorted(
         record.message.split()[0].removeprefix("extra_info.")
         for record in caplog.records
         if "has no effect on the judge 'unmoved'" in record.message

@@ -1,4 +1,4 @@
-"""What the judge is shown: order, roles, fences, one-pass substitution, and templates of one's own."""
+"""What the judge is shown: order, roles, fences, one-pass substitution, and custom templates."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_tags() -> None:
 
 
 def test_text_that_holds_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tag is hashed anew as long as the text holds it, which takes tags of 8 bits to be seen."""
+    """A tag is hashed again as long as the text contains it; 8-bit tags make such collisions likely."""
     monkeypatch.setattr(fences, "TAG_BYTES", 1)
     every = " ".join(f"{one:02x}" for one in range(250))
     for at in range(20):
@@ -243,7 +243,7 @@ def test_roles(judge: FaultServer) -> None:
 
 
 def test_template_file(judge: FaultServer, tmp_path: Path) -> None:
-    """A template can be a file; a change of it is heeded."""
+    """A template can be a file; a change of the file takes effect."""
     path = tmp_path / "mine.txt"
     for words in ("Rate this:", "Rate that:"):
         path.write_text(f"{words} {{CANDIDATE_SOLUTION}}\nREWARD: <score>")

@@ -196,8 +196,8 @@ def test_report(reward_server: RewardServer, caplog: pytest.LogCaptureFixture) -
 
 
 def test_batch_size(reward_server: RewardServer, judge: FaultServer) -> None:
-    """`batch_size` bounds what is under way at a judge behind a reward server."""
+    """`batch_size` bounds the requests in flight at a judge behind a reward server."""
     judge.set(delay=0.05)
     scores = score([sample(f"bounded {at}", batch_size=3) for at in range(12)])
     assert {"ok"} == {one.status for one in scores}
-    assert 1 <= judge.stats()["most_at_once"] <= 3
+    assert 1 <= judge.stats()["max_concurrent"] <= 3

@@ -41,7 +41,7 @@ def test_sampling_options(judge: FaultServer) -> None:
 
 @pytest.mark.parametrize("template", ["detailed", "Rate {CANDIDATE_SOLUTION}.\nREWARD: <score>"])
 def test_free_form(judge: FaultServer, template: str) -> None:
-    """The detailed template and those of one's own have the judge's own words: no form is enforced."""
+    """With the detailed template and with custom ones the judge replies freely: no output format is enforced."""
     score([sample(prompt_template=template)])
     assert "structured_outputs" not in asked(judge)[0]
 
@@ -126,7 +126,7 @@ def test_missing_reference(judge: FaultServer) -> None:
 
 
 def test_empty_candidate() -> None:
-    """No answer is worth nothing, and nobody is asked, not even what it serves."""
+    """An empty answer scores 0 without any request to the judge, not even for its models."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.setblocking(False)
         (one,) = score([sample(" \n", server_url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=1)])
@@ -172,10 +172,10 @@ def test_batch_size(judge: FaultServer) -> None:
     """`batch_size` bounds how many such samples are in flight; without it all are."""
     judge.set(delay=0.1, together=3)
     score([sample(f"bounded {at}", batch_size=3) for at in range(12)])
-    assert 3 == judge.stats()["most_at_once"]
+    assert 3 == judge.stats()["max_concurrent"]
     judge.set(delay=0.0, together=91)
     score([sample(f"free {at}", timeout=30) for at in range(100)])
-    assert 90 < judge.stats()["most_at_once"]
+    assert 90 < judge.stats()["max_concurrent"]
 
 
 def test_waiting_for_a_turn_is_no_delay(judge: FaultServer) -> None:

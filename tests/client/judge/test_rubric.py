@@ -1,4 +1,4 @@
-"""Rubrics: the formats of data sets, what the judge is asked, how its answers are read, and what they are worth."""
+"""Rubrics: the formats of data sets, what the judge is asked, and how its answers are read and scored."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_json_schema(judge: FaultServer) -> None:
 
 
 def test_one_verdict_on_all(judge: FaultServer) -> None:
-    """A template of one's own with {CRITERIA} shows them with their points, and is read as any other."""
+    """A custom template with {CRITERIA} shows them with their points, and its reply is read like any other."""
     judge.set(content="REWARD: 10")
     template = "score_range = [1, 10]\n{CANDIDATE_SOLUTION}\n{CRITERIA}\nREWARD: <1 to 10>"
     [one] = score([sample("x", None, prompt_template=template, rubrics=HEALTH_BENCH)])

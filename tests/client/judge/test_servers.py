@@ -318,8 +318,8 @@ def test_headers_go_to_the_environments_judge_alone(judge: StrictJudge, all_judg
 
 
 @each(["openai"])
-def test_learnt_aloud(judge: StrictJudge, caplog: pytest.LogCaptureFixture) -> None:
-    """What a server does not take is said once in the log."""
+def test_unsupported_fields_are_logged_once(judge: StrictJudge, caplog: pytest.LogCaptureFixture) -> None:
+    """The log says once which field a server does not support."""
     with caplog.at_level(logging.WARNING):
         score([sample(str(number)) for number in range(8)])
         score([sample("more")])

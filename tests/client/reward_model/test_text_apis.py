@@ -100,8 +100,8 @@ def test_failures(server: FaultServer) -> None:
     register("tei", server, "brief", model="other")
     server.set(status=424)
     assert scored("brief").status == "failed"
-    register("openrlhf", server, "elsewhere", base_url=f"{server.url}/below")
-    one = scored("elsewhere")
+    register("openrlhf", server, "misrouted", base_url=f"{server.url}/below")
+    one = scored("misrouted")
     assert one.status == "failed" and "does api = openrlhf fit the server?" in one.reason
 
 

@@ -26,7 +26,7 @@ def reward_type(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def module(tmp_path: Path) -> Any:
-    """A copy of the file elsewhere, loaded by its path alone, as OpenRLHF does."""
+    """A copy of the file in another directory, loaded by its path alone, as OpenRLHF does."""
     path = tmp_path / "reward_func.py"
     path.write_text(Path(openrlhf.__file__).read_text())
     spec = importlib.util.spec_from_file_location("reward_func", path)

@@ -36,7 +36,7 @@ def both(**arguments: Any) -> Any:
 
 
 def test_loaded_by_path(server: FaultServer, tmp_path: Path) -> None:
-    """A copy of the file elsewhere, loaded by its path alone as verl does, scores by `data_source`."""
+    """A copy of the file in another directory, loaded by its path alone as verl does, scores by `data_source`."""
     path = tmp_path / "my_rewards.py"
     path.write_text(Path(verl.__file__).read_text())
     spec = importlib.util.spec_from_file_location("custom_module_1", path)

@@ -102,7 +102,7 @@ def text(response: str, reference: str | None = None) -> str:
 
 @reward_function
 def silent(response: str, reference: str | None = None) -> None:
-    """Gives no score."""
+    """Returns no score."""
     return None
 
 
@@ -131,7 +131,7 @@ def prints(response: str, times: int = 1, and_raise: bool = False) -> float:
         print(f"print {at} of {response}")
     print("to stderr", file=sys.stderr)
     own_log.info("an own record")
-    logging.getLogger("elsewhere").warning("a warning")
+    logging.getLogger("another").warning("a warning")
     if and_raise:
         raise RuntimeError("after printing")
     return 1.0

@@ -122,7 +122,7 @@ def _read(connection: socket.socket) -> Reply:
 
 
 def complaint(attack: Attack, reply: Reply | None) -> str:
-    """What must not be about an answer, whoever gave it; empty where all is well.
+    """What is wrong with an answer of any server; empty if nothing is.
 
     Args:
         attack: that was answered.

@@ -25,7 +25,7 @@ TYPES = ("null", "true", "0", "-1.5", '""', "[]", "{}", "[[]]", '[null, "a"]', '
 
 
 def depth(rng: Random) -> str:
-    """Lists, objects or both by turns, nested 50 to 2,000 deep."""
+    """Lists, objects or both in turn, nested 50 to 2,000 deep."""
     levels = rng.randint(50, 2000)
     opening, closing = rng.choice([("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ("[0,", "]")])
     return opening * levels + "1" + closing * levels

@@ -48,7 +48,7 @@ def chunks(rng: Random) -> Attack:
     half = len(body) // 2
     first = b"%x\r\n%s\r\n" % (half, body[:half])
     rest = body[half:]
-    spoilt = rng.choice(
+    broken = rng.choice(
         [
             b"zz\r\n%s\r\n0\r\n\r\n" % rest,
             b"-5\r\n%s\r\n0\r\n\r\n" % rest,
@@ -63,7 +63,7 @@ def chunks(rng: Random) -> Attack:
         ]
     )
     coding = rng.choice(["chunked"] * 4 + ["chunked, identity", "xchunked", "gzip, chunked"])
-    return Attack("chunks", (message("POST", target, first + spoilt, {"Transfer-Encoding": coding}),), broken=True)
+    return Attack("chunks", (message("POST", target, first + broken, {"Transfer-Encoding": coding}),), broken=True)
 
 
 def _ordinary(rng: Random) -> tuple[str, bytes]:

@@ -1,4 +1,4 @@
-"""The load: what is sent by which way, how often, and what each sample is worth."""
+"""The load: which samples are sent by which way, how often, and the right score of each."""
 
 from __future__ import annotations
 

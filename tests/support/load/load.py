@@ -18,7 +18,7 @@ from tests.support.load.outcomes import Outcome
 from tests.support.load.trainer import SENT
 
 DRAIN_SECONDS = 300.0
-"""For what is under way when the load ends."""
+"""For samples in flight when the load ends."""
 
 
 class Load:
@@ -51,7 +51,7 @@ class Load:
             )
 
     def end(self) -> None:
-        """Nothing new is sent; returns when everything under way has come back, or will never come."""
+        """Nothing new is sent; returns when every sample in flight has come back, or will never come."""
         for way, trainer in self._trainers.items():
             assert trainer.stdin is not None
             trainer.stdin.close()
@@ -83,7 +83,7 @@ class Load:
 
 @contextmanager
 def steady(some: Sequence[Lane], addresses: Mapping[str, Mapping[str, str]]) -> Iterator[Load]:
-    """A load that goes on until `end`; nothing of it is left afterwards.
+    """A load that lasts until `end`; nothing of it is left afterwards.
 
     Args:
         some: lanes.

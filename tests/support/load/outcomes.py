@@ -14,11 +14,11 @@ RAISED = "raised"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A sample whose right value is known beforehand.
+    """A sample whose right score is known in advance.
 
     Args:
         request: the sample.
-        value: what it is worth.
+        value: its right score.
         tolerance: how far off a right value may be.
     """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 EXCUSED_SECONDS = 2.0
 """After a disturbance that excuses failures, in which a failure is still its own."""
 AFTER_SECONDS = 5.0
-"""That a phase goes on at least once its disturbance is done."""
+"""That a phase lasts at least once its disturbance is done."""
 
 
 class Disturbance(NamedTuple):
@@ -19,7 +19,7 @@ class Disturbance(NamedTuple):
         name: of it, in a few words.
         seconds: that the phase takes at least, from its beginning to the next one's.
         do: does it; returns when it is done.
-        excused: whether a sample under way meanwhile may fail.
+        excused: whether a sample in flight meanwhile may fail.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Phase(NamedTuple):
         begun: on the machine's monotonic clock.
         done: when the disturbance itself was over.
         ended: when the next phase began.
-        excused: whether a sample under way meanwhile may fail.
+        excused: whether a sample in flight meanwhile may fail.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Phase(NamedTuple):
     excused: bool
 
     def excuses(self, begun: float, ended: float) -> bool:
-        """Whether a sample that was under way in this time may have failed for this."""
+        """Whether a sample that was in flight in this time may have failed for this."""
         return self.excused and begun < self.done + EXCUSED_SECONDS and ended > self.begun
 
 
@@ -59,7 +59,7 @@ def disturb(
 
     Args:
         disturbances: in order.
-        after: seconds that a phase goes on at least once its disturbance is done.
+        after: seconds that a phase lasts at least once its disturbance is done.
         settle: returns when a phase may end, given its disturbance and when that was done on the monotonic clock.
     """
     for one in disturbances:

@@ -12,7 +12,7 @@ from tests.support.load.phases import Phase
 COLUMNS = ("sent", "ok", "cached", "fallback", "unscored", "failed", "lost", "mis-scored")
 BAD = ("fallback", "unscored", "failed", "lost", "mis-scored")
 EXCUSED = ("fallback", "failed")
-"""What may become of a sample that was under way while the gateway itself, or what scores it, was away."""
+"""What may become of a sample in flight while the gateway itself, or the server that scores it, was down."""
 REASONS = 5
 """Reasons that are shown of each phase."""
 
@@ -61,7 +61,7 @@ class Row:
 def make(phases: Sequence[Phase], outcomes: Sequence[Outcome], known: Mapping[str, Sequence[Known]]) -> list[Row]:
     """The counts of each phase.
 
-    A sample belongs to the phase in which it was sent; one that was under way during something excused, to that.
+    A sample belongs to the phase in which it was sent, or to an excused phase during which it was in flight.
 
     Args:
         phases: in order.

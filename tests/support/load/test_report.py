@@ -37,7 +37,7 @@ def faults(*outcomes: Outcome) -> list[str]:
         (outcome("fallback", 1, 2), ["nothing: 1 fallback"]),
         (outcome("unscored", 21, 22), ["restart gateway: 1 unscored"]),
         (outcome(RAISED, 11, 12, None), ["restart rules: 1 lost"]),
-        # Under way in the gateway's restart: it may have failed, and may not have another value.
+        # In flight during the gateway's restart: it may have failed, and may not have another value.
         (outcome("failed", 15, 21, 0.0), []),
         (outcome("fallback", 21, 23), []),
         (outcome(RAISED, 21, 23, None), ["restart gateway: 1 lost"]),

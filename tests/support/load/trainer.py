@@ -1,7 +1,7 @@
 """`python -m tests.support.load.trainer LANES`: a trainer in a process of its own, which scores steadily by the client.
 
 It prints a line for each sample when its score has come. When its standard input ends it sends nothing new, waits for
-what is under way, and prints how many samples it has sent.
+the samples in flight, and prints how many samples it has sent.
 """
 
 from __future__ import annotations

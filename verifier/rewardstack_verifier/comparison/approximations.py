@@ -1,4 +1,4 @@
-"""Values with an approximate decimal: `x = \\frac{1}{3} \\approx 0.33`, `\\arctan 2 \\approx 63.4^\\circ`."""
+"""Compare answers with an approximate decimal: `x = \\frac{1}{3} \\approx 0.33`, `\\arctan 2 \\approx 63.4^\\circ`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
 _DEGREE = Apply("degree", (integer(1),))
 CUT_OFF, ROUNDED = Fraction(1), Fraction(51, 100)
-"""Maximum distance of a value from its decimal, in units of the decimal's last digit."""
+"""Maximum distance of a value from a truncated or rounded decimal, in units of the decimal's last digit."""
 
 
 class Approximation(NamedTuple):
-    """A decimal, perhaps in degrees, and the value that it approximates, if it is given."""
+    """A decimal, perhaps in degrees, and the value that it approximates; None if that value is not given."""
 
     value: Expression | None
     decimal: Expression
@@ -37,11 +37,12 @@ def approximation(node: Node) -> Approximation | None:
 def equal_approximations(answer: Node, reference: Node) -> bool | None:
     """Compare two answers, at least one of which is an `approximation`.
 
-    For an approximate reference, its value is right, and so is any value that rounds to its decimal, however few digits
-    that has. An approximate answer must be consistent: its value must round to its decimal; either may match.
+    An approximate reference accepts its value and any value that rounds to its decimal, however few digits the decimal
+    has. An approximate answer must be consistent: its value must round to its decimal, or be truncated to it; then
+    either may match.
 
     Returns:
-        None if the other answer is neither a value nor an equation that gives one.
+        None if the answer states no value, or the reference is neither an approximation nor an expression.
     """
     found, expected = approximation(answer), approximation(reference)
     if found and found.value and not _is_near(found.value, found.decimal, CUT_OFF):
@@ -56,7 +57,7 @@ def equal_approximations(answer: Node, reference: Node) -> bool | None:
 
 
 def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expression]:
-    """Yield the values that an answer states; of an approximation, the decimal only if it is rounded correctly."""
+    """Yield the values that an answer states; the decimal of an approximation only if it is rounded correctly."""
     if found:
         if found.value:
             yield found.value

@@ -1,7 +1,7 @@
-"""Compare two answers with a table that has a row for each pair of types.
+"""Compare two answers with a table, `COMPARISONS`, whose rows compare answers of certain types.
 
-A new type gets its own module, with a class (a `Structure` of `reading.syntax`), its parser and its comparison, and its
-rows here.
+To add a type, write a module with its class (a `Structure` of `reading.syntax`), its parser and its comparison, and add
+its rows here.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from rewardstack_verifier.stack import on_any_stack
 from rewardstack_verifier.trail import trace
 
 DECIDING = (Choice, Time, Date)
-"""Types of which only the first readings are compared if both texts have one of the same type."""
+"""If the first readings of both texts have the same one of these types, no other readings are compared."""
 Form = Callable[[Node], Any]
-"""Returns an answer as one type; nothing, or None, if it has another type."""
+"""Converts an answer to one type; returns None or something empty if the answer has another type."""
 Row = Callable[[Node, Node], "list[bool | None]"]
-"""Returns the verdict on an answer and its reference; empty if the row does not compare their types."""
+"""Compares an answer with its reference: a list of one verdict, or an empty list if the row does not apply."""
 _IN_WORDS = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 _PARTED = (Relation, Sequence, Matrix, NamedSet, Combination)
 _KNOWN = {Number, *_PARTED}
-"""Types of which two different ones are never equal."""
+"""Types that no row needs to compare: two answers of different types of these are never equal."""
 
 
 @on_any_stack
@@ -69,12 +69,12 @@ def compare(answer: str, reference: str) -> bool | None:
     """Return whether an answer equals its reference by value.
 
     Args:
-        answer: within the bounds.
-        reference: within the bounds.
+        answer: text of the answer; `bounds.refusal` must accept it.
+        reference: text of the reference; `bounds.refusal` must accept it.
 
     Returns:
-        Whether any reading of the answer equals one of the reference; None if no readings can be compared. Arithmetic
-        that only the answer leaves undone makes it wrong.
+        Whether any reading of the answer equals any reading of the reference; None if no two readings can be compared.
+        An answer with unfinished arithmetic that the reference does not have is wrong.
     """
     if undone(answer) - undone(reference):
         trace("values")
@@ -103,7 +103,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         reference: a reading of the reference.
 
     Returns:
-        None if their values alone do not decide it, or their types are not compared here.
+        None if their values do not decide whether they are equal, or no row compares their types.
     """
     if answer == reference and not _is_clock(answer):
         return True
@@ -127,7 +127,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
 
 
 def _without_steps(node: Node) -> Node:
-    """Reduce a chain that ends with a point, set or matrix to its ends, if the steps of that type are equal."""
+    """Reduce a chain `a = ... = z` to `a = z` if z is a point, set or matrix and equals all steps of its type."""
     if not isinstance(node, Relation) or len(node.sides) < 3 or set(node.operators) != {"="} or node.modulus:
         return node
     first, *steps, last = node.sides
@@ -145,7 +145,7 @@ def _by_table(answer: Node, reference: Node) -> bool | None:
 
 
 def both(form: Form, equal: Callable[[Any, Any], bool | None]) -> Row:
-    """Return a row for two answers of one type."""
+    """Return a row for two answers of the same type."""
 
     def row(answer: Node, reference: Node) -> list[bool | None]:
         one = form(answer)
@@ -170,22 +170,22 @@ def pair(form: Form, other_form: Form, equal: Callable[[Any, Any], bool | None])
 
 
 def either(form: Form, equal: Callable[[Node, Node], bool | None]) -> Row:
-    """Return a row for two answers, at least one of which has a type; `equal` gets the answer first."""
+    """Return a row for two answers, at least one of which has the type of `form`; `equal` gets the answer first."""
     return lambda answer, reference: [equal(answer, reference)] if form(answer) or form(reference) else []
 
 
 def surely(row: Row) -> Row:
-    """Return a row that decides only if its answers are equal."""
+    """Return a row that decides only if `row` finds its answers equal."""
     return lambda answer, reference: [found for found in row(answer, reference) if found]
 
 
 def of_type(*types: type[Node]) -> Form:
-    """Return the form for some types."""
+    """Return the form that accepts nodes of these types unchanged."""
     return lambda node: node if isinstance(node, types) else None
 
 
 def _or_value(form: Form, equal: Callable[[Any, Any], bool | None], to_value: Callable[[Any, Any], bool | None]) -> Row:
-    """Return a row for two answers of one type, or one of them and a value; with any other answer it is undecided."""
+    """Return a row for two answers of one type, or one of that type and a value; any other pair is undecided."""
     rows = (both(form, equal), pair(form, _value, to_value), either(form, _open))
     return lambda answer, reference: next((found for row in rows if (found := row(answer, reference))), [])
 
@@ -204,12 +204,12 @@ def _single(node: Node) -> Node | None:
 
 
 def _listed_reals(node: Node) -> Reals | None:
-    """Return a list as a set of real numbers; None if it is not one."""
+    """Return a list as a set of real numbers; None if it does not describe a set of real numbers."""
     return reals(node) if several(node) else None
 
 
 def _list_of_values(node: Node) -> Sequence | None:
-    """Return a list that is not a set of real numbers; None otherwise."""
+    """Return a list that does not describe a set of real numbers; None otherwise."""
     found = several(node)
     return found if found and not reals(found) else None
 
@@ -238,7 +238,7 @@ def _equal_families(answer: Node, reference: Node) -> bool | None:
 
 
 def _equal_equations(answer: Node, reference: Node) -> bool | None:
-    """Compare two equations, or an equation and a value; an answer with parts is different."""
+    """Compare two equations, or an equation and a value; an equation never equals a list, matrix or set."""
     one, other = equation(answer), equation(reference)
     if one and other:
         return equal_equations(one, other)
@@ -262,7 +262,7 @@ def _equal_items(answer: tuple[Node, ...], reference: tuple[Node, ...]) -> bool 
 
 
 def _equal_row(list_: Sequence, vector: tuple[Node, ...]) -> bool | None:
-    """Compare a list of single values in order, such as a point without parentheses, with a vector."""
+    """Compare an ordered list of values, such as a point without parentheses, with a vector."""
     ordered = not list_.opening and set(list_.joined) <= {","} and all(map(is_expression, list_.items))
     return _equal_items(list_.items, vector) if ordered else False
 
@@ -288,12 +288,12 @@ def _is_bracketed(node: Node) -> bool:
 
 
 def _is_clock(node: Node) -> bool:
-    """Return whether it may be a time of day, for which `10:05` and `10:5` are different."""
+    """Return whether a node may be a time of day, for which `10:05` and `10:5` are different."""
     return isinstance(node, Sequence) and ":" in node.joined
 
 
 def _has_remainder(node: Node) -> bool:
-    """Return whether it is a quotient with a remainder."""
+    """Return whether a node is a quotient with a remainder."""
     return isinstance(node, Sequence) and node.joined == ("remainder",)
 
 
@@ -323,4 +323,4 @@ COMPARISONS: tuple[Row, ...] = (
     both(inequality, _equal_inequalities),
     both(of_type(NamedSet), operator.eq),
 )
-"""The first row that compares two answers decides. Two known types without a common row are different."""
+"""The first row that applies to two answers decides. Two different types of `_KNOWN` without a row are not equal."""

@@ -1,4 +1,4 @@
-"""Arbitrary constants: antiderivatives up to `+ C`, and general solutions up to the names of their constants."""
+"""Compare expressions with arbitrary constants: antiderivatives up to `+ C`, general solutions up to renaming."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Affine(NamedTuple):
 def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
     """Return the names of the arbitrary constants of an expression, sorted.
 
-    `C_1` and `c_2` are always constants; `C` is one if it is added, or multiplies a function of one variable.
+    `C_1` and `c_2` are always constants. `C` is a constant if it is added or multiplies a function of one variable.
     """
     names = symbols(expression)
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
@@ -57,11 +57,12 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions are equal up to the choice of their arbitrary constants.
 
     Args:
-        answer: an expression with `arbitrary_constants`, or with other letters than the reference.
-        reference: the same.
+        answer: an expression with `arbitrary_constants`, or with letters that the reference does not have.
+        reference: the same for the reference.
 
     Returns:
-        None if unknown. Constants that are not linear may be renamed, and the first one may change its sign.
+        None if unknown. If an expression is not linear in its constants, the constants may only have different names,
+        and the first constant the opposite sign.
     """
     own, asked = _constants_beside(answer, reference), _constants_beside(reference, answer)
     if len(own) != len(asked) or symbols(answer) - {*own} != symbols(reference) - {*asked}:
@@ -78,7 +79,7 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
 def have_other_constants(answer: Expression, reference: Expression) -> bool:
     """Return whether two functions of one variable differ in at least two capital letters: `A + B/x`, `C + D/x`.
 
-    Letters that the problem defines occur in both expressions.
+    A letter that is in both expressions is no constant, because the problem may define it.
     """
     own, asked = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
     if not 2 <= len(own) == len(asked) or not all(map(_CHOSEN.fullmatch, own | asked)):
@@ -87,7 +88,7 @@ def have_other_constants(answer: Expression, reference: Expression) -> bool:
 
 
 def _constants_beside(one: Expression, other: Expression) -> tuple[str, ...]:
-    """Return the constants of one of two expressions: certain ones, and letters that the other does not have."""
+    """Return the constants of `one`: its arbitrary constants, and its capital letters that `other` does not have."""
     sure, own = arbitrary_constants(one), symbols(one) - symbols(other)
     if not sure or (own and all(map(_CHOSEN.fullmatch, own))):
         return tuple(sorted({*sure, *own}))
@@ -98,7 +99,7 @@ def equal_pencils(answer: Expression, reference: Expression) -> bool | None:
     """Return whether `answer = 0` and `reference = 0` are the same family of curves, one for each constant.
 
     Returns:
-        None if either does not have exactly one constant in which it is linear, or if unknown.
+        None if unknown, or if an expression does not have exactly one constant or is not linear in it.
     """
     own, asked = arbitrary_constants(answer), arbitrary_constants(reference)
     if len(own) != 1 or len(asked) != 1 or symbols(answer) - {*own} != symbols(reference) - {*asked}:
@@ -110,7 +111,7 @@ def equal_pencils(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
-    """Split an expression that is linear in the constants; None if it is not linear, or this is unknown."""
+    """Split an expression that is linear in its constants; None if it is not, or if that is unknown."""
     nothing = dict.fromkeys(names, ZERO)
     fixed = _without_zeros(at_point(expression, nothing))
     alone = [_without_zeros(at_point(expression, {**nothing, name: ONE})) for name in names]

@@ -1,4 +1,4 @@
-"""Decimals match values that round to them: their precision is given by the digits that they show."""
+"""Decide how far an answer may be from a decimal: the digits that a decimal shows give its precision."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ REFERENCE_DIGITS = 3
 PRINTED_DIGITS = range(15, 18)
 """Significant digits of decimals that a program prints from 64-bit floating-point numbers."""
 ROUNDING_ERROR = Fraction(1, 2**51)
-"""Relative error of such a decimal: a few units in the last place."""
+"""Relative error of a decimal with `PRINTED_DIGITS`: a few units in the last place of a 64-bit float."""
 
 Decimal = tuple[Fraction, int]
-"""A decimal's value, and its number of decimal places; negative if its last integer digits are not shown."""
+"""Value and number of decimal places; the number is negative if the last digit shown is before the units digit."""
 
 _tolerance: ContextVar[Fraction | None] = ContextVar("tolerance", default=None)
 
 
 @contextmanager
 def tolerating(tolerance: float | None) -> Iterator[None]:
-    """Compare numbers with a relative tolerance within the context, whatever digits they show.
+    """Set the relative tolerance for comparisons within the context; it replaces the precision of decimals.
 
     Args:
-        tolerance: relative to the reference; None to use the precision of the decimals.
+        tolerance: a fraction of the reference; None to use the precision of the decimals.
     """
     token = _tolerance.set(None if tolerance is None else Fraction(str(tolerance)))
     try:
@@ -38,20 +38,20 @@ def tolerating(tolerance: float | None) -> Iterator[None]:
 
 
 def tolerance() -> Fraction | None:
-    """Return the tolerance of the current context; None if the digits of the decimals decide."""
+    """Return the relative tolerance of the current context; None if the digits of the decimals decide."""
     return _tolerance.get()
 
 
 def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
-    """Return the distance from which an answer that is not equal to its reference is wrong.
+    """Return the distance between an answer and its reference from which the answer is wrong.
 
-    A reference with `REFERENCE_DIGITS` or more matches values less than half of its last digit away. An answer with
-    `ANSWER_DIGITS` or more matches values less than one unit of its last digit away, rounded or truncated. A
-    decimal that a program printed, `0.30000000000000004`, matches values within its rounding error, on both sides.
+    A reference with at least `REFERENCE_DIGITS` digits matches values less than half a unit of its last digit away. An
+    answer with at least `ANSWER_DIGITS` digits, rounded or truncated, matches values less than one unit of its last
+    digit away. A decimal that a program printed, `0.30000000000000004`, matches values within its rounding error.
 
     Args:
-        answer: the decimal; None if the answer is not a decimal, so that it is exact.
-        reference: the same for the reference.
+        answer: the answer if it is a decimal; None if it is exact.
+        reference: the reference if it is a decimal; None if it is exact.
     """
     errors = _rounding_error(answer), _rounding_error(reference)
     limits = [Fraction(0), *errors]

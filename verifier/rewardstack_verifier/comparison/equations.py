@@ -1,4 +1,4 @@
-"""Equations: values with names, identities, and equations that are equal up to a factor."""
+"""Compare equations: values with names (`x = 5`), identities, and equations that are equal up to a factor."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Equation = tuple[Expression, ...]
 """Sides of a chain of equations, at least two."""
 _TWO = integer(2)
 _NAMING = frozenset(("sum", "product"))
-"""Operations in names of what is asked for: `m + n`, `ab`."""
+"""Operations in expressions that name what a problem asks for: `m + n`, `ab`."""
 _RELATING = _NAMING | {"negative", "quotient", "power", "root"}
-"""Operations in names with two letters or more: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`, `\\sqrt{x^2 + y^2}`."""
+"""Operations in such names if they have at least two letters: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`."""
 
 
 def equation(node: Node) -> Equation | None:
-    """Return the sides of an equation between expressions, a single letter first; None for other nodes.
+    """Return the sides of an equation between expressions, `x` first for `5 = x`; None for other nodes.
 
     `f \\equiv 0` is an equation, and so is `\\Delta p \\approx \\frac{h}{c}`, an approximate formula for a name.
     """
@@ -45,13 +45,13 @@ def equation(node: Node) -> Equation | None:
 
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
-    """Return whether a name is approximately a formula with letters; a number there would be rounded."""
+    """Return whether the equation is `name \\approx formula`, and the formula has letters, so it is not a decimal."""
     named = operators == ("~",) and is_name(sides[0]) and bool(symbols(sides[1]))
     return named and not symbols(sides[0]) & symbols(sides[1])
 
 
 def concluded(node: Node) -> Node:
-    """Return the equation after the last of several arrows: `2x = 14 -> x = 7`; any other node unchanged."""
+    """Return the equation after the last arrow in `2x = 14 -> x = 7`; any other node unchanged."""
     if not isinstance(node, Relation) or set(node.operators) != {"=", "->"}:
         return node
     last = len(node.operators) - node.operators[::-1].index("->")
@@ -74,14 +74,14 @@ def is_curve(sides: Equation) -> bool:
 
 
 def _is_multiple(expression: Expression) -> bool:
-    """Return whether it is a letter, or a number times a letter, with either sign."""
+    """Return whether an expression is a letter, or a number times a letter, with either sign."""
     found = [part for part in parts(expression) if isinstance(part, Symbol)]
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     return len(found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
-    """Return whether an equation states a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` state 5, `2x = 10` does not.
+    """Return whether an equation states a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` state 5; `2x = 10` does not.
 
     Args:
         sides: sides of the equation.
@@ -106,7 +106,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
 def _follows(sides: Equation) -> bool | None:
     """Return whether the last side of a chain can follow from the earlier ones: `AD^2 = x^2 + 9 = 45`.
 
-    Numbers must equal the last side, and so must sides after the first that have only letters of the last side.
+    A side must equal the last side if it is a number, or follows the first side and has only letters of the last side.
     """
     first, *steps, last = sides
     known = symbols(last)
@@ -118,10 +118,10 @@ def _follows(sides: Equation) -> bool | None:
 
 
 def equal_equations(answer: Equation, reference: Equation) -> bool | None:
-    """Compare two equations as values with one name, or up to a factor.
+    """Return whether two equations give the same value to the same name, or are equal up to a factor.
 
     Returns:
-        None if one is solved and the other is not, or if they are chains.
+        None if a chain is inconsistent or has a letter between its ends, or if a side has no value to compare.
     """
     one, other = _without_steps(answer), _without_steps(reference)
     if one is None or other is None:
@@ -136,7 +136,7 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
         return None
     solved = _is_solved(name, value) or _is_solved(asked, expected)
     if solved and ZERO not in (value, expected):
-        return False  # `2x = 10` for `x = 5` is not solved yet, `x - 5 = 0` is
+        return False  # for `x = 5`, `2x = 10` is not accepted, but `x - 5 = 0` is
     return _equal_curves(one, other)
 
 
@@ -162,7 +162,7 @@ def _is_solution(solved: Equation, equation: Expression) -> bool:
 
 
 def _without_steps(sides: Equation) -> Equation | None:
-    """Return the first and last side if the chain is consistent and no side between them is a single letter."""
+    """Return the first and last side of a chain; None if it is inconsistent, or a side between is a single letter."""
     follows = len(sides) == 2 or (_follows(sides) and not any(isinstance(side, Symbol) for side in sides[1:-1]))
     return (sides[0], sides[-1]) if follows else None
 
@@ -173,19 +173,19 @@ def _is_identity(sides: Equation) -> bool:
 
 
 def _is_call(expression: Expression) -> bool:
-    """Return whether it is a function named by a letter, of letters: `f(x)`."""
+    """Return whether an expression is a function named by a letter, applied to letters: `f(x)`."""
     if not (isinstance(expression, Apply) and expression.operation.startswith("call ")):
         return False
     return all(isinstance(argument, Symbol) for argument in expression.arguments)
 
 
 def _is_value_of(expression: Expression) -> bool:
-    """Return whether it is a function named by a letter, at numbers: `f(3)`."""
+    """Return whether an expression is a function named by a letter, applied to numbers: `f(3)`."""
     return isinstance(expression, Apply) and expression.operation.startswith("call ") and not symbols(expression)
 
 
 def _same_name(one: Expression, other: Expression) -> bool:
-    """Return whether two values have the same name; `f(x)` equals the names `f` and `y`."""
+    """Return whether two expressions are the same name; `f(x)` is the same name as `f` and as `y`."""
     if one == other:
         return is_name(one)
     names = {one, other}
@@ -196,7 +196,7 @@ def _same_name(one: Expression, other: Expression) -> bool:
 
 
 def _divides(expression: Expression) -> bool:
-    """Return whether it contains a division by an expression with a symbol."""
+    """Return whether an expression has a symbol in a divisor or in an exponent."""
     return any(
         isinstance(part, Apply) and part.operation in ("quotient", "power") and bool(symbols(*part.arguments[1:]))
         for part in parts(expression)
@@ -204,7 +204,7 @@ def _divides(expression: Expression) -> bool:
 
 
 def is_name(expression: Expression) -> bool:
-    """Return whether it names what is asked for: a letter, a sum or product of letters, or a function."""
+    """Return whether an expression can name what a problem asks for: `x`, `m + n`, `ab`, `f(x)`, `|A|`."""
     if _is_call(expression):
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
@@ -225,5 +225,5 @@ def is_name(expression: Expression) -> bool:
 
 
 def _is_solved(name: Expression, value: Expression) -> bool:
-    """Return whether it is a value with its name; one with unknowns is a curve or a law."""
+    """Return whether an equation gives a number to a letter; with letters on both sides it is a curve or a law."""
     return isinstance(name, Symbol) and not symbols(value)

@@ -1,4 +1,7 @@
-"""Values with an integer parameter: `\\frac{\\pi}{4} + k\\pi`, which can be split into several or joined into one."""
+"""Compare families of values with an integer parameter, such as `\\frac{\\pi}{4} + k\\pi`.
+
+The same values can be written as one family or as several.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ from rewardstack_verifier.numbers.tree import (
 from rewardstack_verifier.reading.syntax import Family, Node, Relation, Sequence, is_expression
 
 MOST_MEMBERS = 60
-"""Maximum values within the common period of two families."""
+"""Maximum number of values of a family within the common period of two families."""
 MOST_STEPS = 60
-"""Maximum periods of one progression within the period of another."""
+"""Maximum denominator of the ratio of two steps, when a common period is searched."""
 
 
 class Progression(NamedTuple):
@@ -41,7 +44,7 @@ class Progression(NamedTuple):
 def progressions(node: Node) -> tuple[Progression, ...] | None:
     """Return the progressions of a family of values; None if a node is not such a family.
 
-    A letter that is not declared an integer counts as one next to pi.
+    An undeclared letter is an integer parameter if it is the only letter, is usual for integers, and a value has pi.
     """
     if isinstance(node, Family):
         found = _progressions(node.of, node.parameter)
@@ -56,7 +59,7 @@ def equal_progressions(answer: tuple[Progression, ...], reference: tuple[Progres
     """Return whether two families have the same values.
 
     Returns:
-        None if they have no common period, or too many values in it.
+        None if they have no common period, or more than `MOST_MEMBERS` values in it.
     """
     period = _common_period([one.step for one in (*answer, *reference)])
     found, expected = (_members(family, period) for family in (answer, reference))
@@ -106,7 +109,7 @@ def _progression(value: Expression, parameter: str) -> Progression | None:
 
 
 def _by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
-    """Return a value for even and for odd parameters, for which `(-1)^n` differs."""
+    """Return a value for even parameters and for odd parameters: `(-1)^n` is constant in each."""
     even = Apply("product", (integer(2), Symbol(parameter)))
     odd = Apply("sum", (even, ONE))
     return substituted(value, parameter, even), substituted(value, parameter, odd)
@@ -134,7 +137,7 @@ def _members(family: tuple[Progression, ...], period: Expression | None) -> list
 
 
 def _each_in(ones: list[Expression], others: list[Expression], period: Expression) -> bool:
-    """Return whether each value is one of the others, up to some number of periods."""
+    """Return whether each value of `ones` differs from one of `others` by a whole number of periods."""
     return all(any(_ratio(difference(one, other), period, 1) is not None for other in others) for one in ones)
 
 

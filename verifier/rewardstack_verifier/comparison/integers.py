@@ -1,4 +1,4 @@
-"""Integers in a base, `1011_2`, and modulo an integer, `x \\equiv 2 \\pmod 5`."""
+"""Compare integers in a base, `1011_2`, and congruences, `x \\equiv 2 \\pmod 5`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InBase(NamedTuple):
 
 
 class Congruence(NamedTuple):
-    """A congruence: `x`, 2 and 5; the name may be None."""
+    """The parts of `x \\equiv 2 \\pmod 5`: `x`, 2 and 5; the name is None if it is omitted."""
 
     name: Expression | None
     residue: Expression
@@ -30,7 +30,7 @@ class Congruence(NamedTuple):
 
 
 def in_base(node: Node) -> InBase | None:
-    """Return an answer as a number in a base; None if it is anything else."""
+    """Return an answer as a number in a base; None if it is not one."""
     if not isinstance(node, Apply) or node.operation != "subscript":
         return None
     digits, base = _digits(node.arguments[0]), integral(node.arguments[1])
@@ -49,10 +49,10 @@ def _digits(written: Expression) -> str:
 def equal_bases(answer: Node, reference: Node) -> bool | None:
     """Return whether two numbers, at least one of them `in_base`, have the same digits in the same base.
 
-    The reference tells which base is asked for, so that an answer may omit it; a reference without a base is decimal.
+    The answer may omit the base if the reference gives it. A reference without a base is decimal.
 
     Returns:
-        None if one of them is not a number.
+        None if the answer or the reference without a base is not an expression.
     """
     found, expected = in_base(answer), in_base(reference)
     if found and expected:
@@ -66,7 +66,7 @@ def equal_bases(answer: Node, reference: Node) -> bool | None:
 
 
 def congruence(node: Node) -> Congruence | None:
-    """Return an answer as a congruence; None if it is anything else."""
+    """Return an answer as a congruence; None if it is not one."""
     if not isinstance(node, Relation) or node.modulus is None:
         return None
     sides = [side for side in node.sides if is_expression(side)]
@@ -76,7 +76,7 @@ def congruence(node: Node) -> Congruence | None:
 
 
 def equal_congruences(answer: Congruence, reference: Congruence) -> bool | None:
-    """Return whether two congruences have the same residue class and the same name."""
+    """Return whether two congruences have the same residue class and no different names."""
     if answer.name and reference.name and answer.name != reference.name:
         return False
     one, other = integral(answer.residue), integral(reference.residue)

@@ -1,7 +1,8 @@
-"""Sets of real numbers and inequalities: intervals, unions, and the solutions of inequalities.
+"""Compare sets of real numbers (intervals, unions, solutions of inequalities) and inequalities.
 
-Sets are compared by their cells: the bounds of both in order, and the gaps between them. Inequalities that do not
-describe a set of real numbers are equal side by side, or up to a positive factor.
+The bounds of two sets divide the real line into cells: each bound and each gap between bounds. Two sets are equal if
+they contain the same cells. Inequalities that do not describe a set of real numbers are equal if their sides are equal,
+or if they differ by a positive factor.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from rewardstack_verifier.reading.syntax import (
 INFINITY = Constant("infinity")
 MINUS_INFINITY = negative(INFINITY)
 MOST_BOUNDS = 40
-"""Maximum bounds of two sets that are compared."""
+"""Maximum number of bounds of two sets together."""
 Cells = tuple[bool, ...]
-"""Whether the set contains the part below the first bound, the bound itself, the part above it, and so on."""
+"""Whether a set contains each cell: the gap below the first bound, this bound, the gap above it, and so on."""
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPLEMENT = {">": "<=", ">=": "<"}
 
@@ -55,7 +56,7 @@ class Interval(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Sets and their operator: `cup`, `cap`, `setminus`, or `,`, which means `cap` if that is not empty."""
+    """Sets and their operator: `cup`, `cap`, `setminus`, or `,` (`cap`, but `cup` if the intersection is empty)."""
 
     operator: str
     parts: tuple[Region, ...]
@@ -66,7 +67,7 @@ class _UnorderedError(Exception):
 
 
 class Reals(NamedTuple):
-    """A set of real numbers, and the letter that it describes; empty if there is none."""
+    """A set of real numbers, and the letter whose values it describes; empty if there is no letter."""
 
     region: Region
     variable: str = ""
@@ -87,7 +88,7 @@ _NAMED: dict[str, Region] = {
 def reals(node: Node) -> Reals | None:
     """Return the set of real numbers that an answer describes; None for other answers and for listed members.
 
-    Two items in brackets may also be a point.
+    `(1, 2)` is returned as an interval, although it may also be a point.
     """
     if isinstance(node, SetBuilder):
         return _built(node)
@@ -114,7 +115,7 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
 
 
 def members(node: Node) -> Reals | None:
-    """Return a set whose members are listed, `{1, 2}` or `\\pm 1`, as a set of real numbers; None for other nodes."""
+    """Return listed members, `{1, 2}` or `\\pm 1`, or a single value as a set of real numbers; None for other nodes."""
     listed = several(node)
     if node == NamedSet("empty"):
         return Reals(Interval(integer(0), False, integer(0), False))
@@ -135,7 +136,7 @@ def _equal(one: Interval, other: Interval) -> bool | None:
 
 
 def _built(node: SetBuilder) -> Reals | None:
-    """Return the set of `{x in R | x > 2}`; None if its conditions are not on its letter."""
+    """Return the set that `{x in R | x > 2}` describes; None if its conditions are about something other than x."""
     member, conditions = node.member, node.conditions
     if isinstance(member, Relation) and member.operators == ("in",):
         conditions, member = (member, *conditions), member.sides[0]
@@ -160,7 +161,7 @@ def _listed(node: Node) -> Reals | None:
 
 
 def _joined(node: Sequence) -> Reals | None:
-    """Return the set of conditions or intervals joined by words or commas; a comma means both conditions."""
+    """Return the set that conditions or intervals describe together: joined by "and", "or", commas or semicolons."""
     first, *rest = node.items
     if isinstance(first, Relation) and first.operators == ("!=",) and all(map(is_expression, rest)):
         return _combined("cap", (first, *(replace(first, sides=(first.sides[0], one)) for one in rest)))
@@ -175,7 +176,7 @@ def _joined(node: Sequence) -> Reals | None:
 
 
 def _is_half_line(node: Node) -> bool:
-    """Return whether it is an interval that cannot be a point."""
+    """Return whether a node is an interval with an infinite bound, which cannot be a point."""
     found = reals(node)
     region = found.region if found else None
     return isinstance(region, Interval) and (region.low == MINUS_INFINITY or region.high == INFINITY)
@@ -234,7 +235,7 @@ def _half_line(left: Expression, operator: str, right: Expression) -> Reals | No
 
 
 def _bounded(of: Expression, *bounds: Expression) -> str:
-    """Return the name of the bounded letter or function `f(x)`; empty if it is neither, or occurs in a bound."""
+    """Return the name of the bounded letter or function `f(x)`; empty if `of` is neither, or is in a bound."""
     is_call = isinstance(of, Apply) and of.operation.startswith("call ")
     letters = of.arguments if isinstance(of, Apply) and is_call else (of,)
     if not all(isinstance(letter, Symbol) for letter in letters) or symbols(of) & symbols(*bounds):
@@ -243,7 +244,7 @@ def _bounded(of: Expression, *bounds: Expression) -> str:
 
 
 def _around(middle: Expression, operator: str, radius: Expression) -> Reals | None:
-    """Return the set of `|x - a| < r`, or its complement."""
+    """Return the set that `|x - a| < r` describes, or for `>` its complement."""
     names = symbols(middle)
     if operator in _COMPLEMENT:
         inside = _around(middle, _COMPLEMENT[operator], radius)
@@ -259,7 +260,7 @@ def _around(middle: Expression, operator: str, radius: Expression) -> Reals | No
 
 
 def _constant(expression: Expression, name: str) -> Expression | None:
-    """Return the number that `x - (x - a)` equals; None if it is not constant."""
+    """Return the value of an expression if it does not depend on a letter; None if it does, or if unknown."""
     at_zero = substituted(expression, name, integer(0))
     return at_zero if same(expression, at_zero) else None
 
@@ -276,7 +277,7 @@ def _segment(sides: list[Expression], operators: tuple[str, ...]) -> Reals | Non
 
 
 def _between(low: Expression | None, high: Expression | None, included: bool = False) -> Interval:
-    """Return the interval between two bounds; None is minus infinity, or infinity."""
+    """Return the interval between two bounds; None is minus infinity for `low` and infinity for `high`."""
     return Interval(
         MINUS_INFINITY if low is None else low,
         low is not None and included,
@@ -332,7 +333,7 @@ def _order(one: list[Expression], other: list[Expression]) -> int:
 
 
 def _cells(region: Region, places: dict[Expression, int], count: int) -> Cells:
-    """Return the cells of a set: a bound at place n is the cell 2n + 1."""
+    """Return the cells of a set; the bound at place n is cell 2n + 1."""
     if isinstance(region, Combined):
         first, *others = (_cells(part, places, count) for part in region.parts)
         for other in others:
@@ -374,7 +375,7 @@ def equal_inequalities(
         equal: compares two sides.
 
     Returns:
-        None if they must be solved first, or are chains.
+        None if they have fewer than two letters and so must be solved first, or are chains.
     """
     if answer.operators != reference.operators:
         return False
@@ -387,6 +388,6 @@ def equal_inequalities(
 
 
 def _excess(relation: Relation) -> Expression | None:
-    """Return the larger side minus the smaller one; None if there are more sides, or one is not an expression."""
+    """Return the larger side minus the smaller side; None for three or more sides, or if one is not an expression."""
     small, large, *more = relation.sides
     return difference(large, small) if is_expression(small) and is_expression(large) and not more else None

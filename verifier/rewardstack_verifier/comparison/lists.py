@@ -1,4 +1,4 @@
-"""Several answers together: lists, sets, and expressions with both signs."""
+"""Compare answers with several members: lists, sets, and expressions with `\\pm`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequen
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
 MOST_ITEMS = 50
-"""Maximum members of lists that are compared pair by pair."""
+"""Maximum number of members of lists that are compared pair by pair."""
 
 
 def several(node: Node) -> Sequence | None:
-    """Return a list, a set, or both values of an expression with both signs; None for a single answer."""
+    """Return a list, a set, or both values of an expression with `\\pm`; None for a single answer."""
     if isinstance(node, Sequence):
         return _grouped(node) if node.opening in ("", "{") and ":" not in node.joined else None
     if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
@@ -36,9 +36,9 @@ def several(node: Node) -> Sequence | None:
 
 
 def _grouped(list_: Sequence) -> Sequence:
-    """Group the items between two semicolons as one member, if the list also has commas.
+    """Group the comma-separated items between two semicolons into one member.
 
-    "and" and "or" group values of the same letters, too: `x = 1, y = 2 or x = 3, y = 4`.
+    "and" and "or" also separate groups if each group gives values to the same letters: `x = 1, y = 2 or x = 3, y = 4`.
     """
     parting = next((joiner for joiner in (";", "and", "or") if joiner in list_.joined), "")
     if list_.opening or {*list_.joined} != {",", parting}:
@@ -57,14 +57,14 @@ def _grouped(list_: Sequence) -> Sequence:
 
 
 def _names(group: Node) -> tuple[Expression, ...]:
-    """Return the letters that a list gives values to; empty if it is not such a list, or repeats a letter."""
+    """Return the letters that a list gives values to; empty if an item gives none, or a letter is repeated."""
     named = [equation(item) for item in group.items] if isinstance(group, Sequence) else []
     names = tuple(sides[0] for sides in named if sides and isinstance(sides[0], Symbol))
     return names if len({*names}) == len(named) else ()
 
 
 def written_out(list_: Sequence) -> Sequence:
-    """Expand members with both signs; a value without a name gets the name of the previous one."""
+    """Expand members with `\\pm`; a value without a name gets the name of the previous value."""
     items: list[Node] = []
     for item in list_.items:
         before = equation(items[-1]) if items else None
@@ -90,16 +90,16 @@ def _without_numbers(list_: Sequence, beside: Sequence) -> Sequence:
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Return whether two lists have the same members.
 
-    Single values without names that are joined by commas only must be in order; sets, lists joined by words, and
-    solutions may be in any order. A point may be listed twice.
+    Order counts only for expressions that are joined by commas or semicolons, without brackets. Sets, lists joined by
+    words, and equations may be in any order. In sets and lists of points, a member may be repeated.
 
     Args:
-        answer: from `several`.
-        reference: from `several`.
+        answer: a list from `several`.
+        reference: a list from `several`.
         equal: compares two members.
 
     Returns:
-        None if they have not, but may be meant in another way.
+        None if this is unknown, or a list has more than `MOST_ITEMS` members.
     """
     one, other = written_out(answer), written_out(reference)
     one, other = _without_numbers(one, other), _without_numbers(other, one)
@@ -117,7 +117,7 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
 
 
 def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None:
-    """Return whether several answers equal one value: each of them must, and "or" must join them."""
+    """Return whether several answers equal one value: each must equal it, and only "or" may join them."""
     items = written_out(answer).items
     if answer.opening:
         return equal(items[0], reference) if len(items) == 1 and not _is_set(items[0]) else False
@@ -165,7 +165,7 @@ def _equal_sets(one: tuple[Node, ...], other: tuple[Node, ...], equal: Equal) ->
 
 
 def _matched(items: tuple[Node, ...], asked: tuple[Node, ...], equal: Equal) -> bool | None:
-    """Return whether each item equals a different one of the others."""
+    """Return whether each of `items` equals a different member of `asked`."""
     left, open_ = list(asked), False
     for item in items:
         verdicts = [_is_set(one) == _is_set(item) and equal(item, one) for one in left]

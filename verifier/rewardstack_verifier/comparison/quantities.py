@@ -1,4 +1,4 @@
-"""Values with units, and percentages."""
+"""Compare values with units, amounts of money, and counted nouns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total,
 from rewardstack_verifier.reading.wording import in_common_form
 
 Measured = tuple[Expression, tuple[Unit, ...]]
-"""A value and the possible meanings of its unit; empty if it has no known unit."""
+"""A value and the units that its unit may mean; no units if it has no unit, or an unknown one."""
 
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _UNSPECIFIC = frozenset(phrases.UNSPECIFIC.split())
@@ -37,7 +37,8 @@ _ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
 def equal_quantities(answer: Node, reference: Node) -> bool | None:
     """Compare two quantities, or a quantity with a value whose unit was omitted.
 
-    Known units are converted, whatever they may mean. An unknown unit is a noun, which may be omitted as a unit may.
+    Known units are converted; an ambiguous unit matches in any of its meanings. An unknown unit is a noun. Units and
+    nouns may be omitted.
     """
     if (
         isinstance(answer, Total)
@@ -57,10 +58,10 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
 
 
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
-    """Compare quantities that have different nouns; return an empty list if they do not.
+    """Compare lists of counted nouns; return one verdict, or an empty list if the nouns do not decide.
 
-    Quantities of the same noun never equal quantities of different nouns (`5 cats and 3 cats`, `5 cats and 3 dogs`),
-    unless these end with it: `5 red cats and 3 black cats`.
+    A list with one noun (`5 cats and 3 cats`) does not equal a list with several nouns (`5 cats and 3 dogs`), unless
+    those nouns end with the one noun (`5 red cats and 3 black cats`).
     """
     one, other = _with_nouns(answer), _with_nouns(reference)
     if not one or len(one) != len(other):
@@ -77,14 +78,14 @@ def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[boo
 
 
 def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
-    """Return the quantities with their nouns; empty if one has none."""
+    """Return pairs of noun and quantity; empty if an item is not a quantity with a noun."""
     items = [*quantities]
     found = [(in_common_form(one.unit.lower()), one) for one in items if isinstance(one, Quantity) and not one.meanings]
     return [*found] if len(found) == len(items) else []
 
 
 def names_differ(answer: Node, reference: Node) -> bool:
-    """Return whether two statements, at least one with a unit or words, name different things."""
+    """Return whether two statements (`x = 5 cm`), at least one with a unit or words, give values to different names."""
     if not (
         isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
     ):
@@ -97,7 +98,7 @@ def names_differ(answer: Node, reference: Node) -> bool:
 
 
 def _words_of_name(name: Node) -> frozenset[str]:
-    """Return the words of a name without articles; empty if it is a letter, or not specific."""
+    """Return the words of a name without articles; empty for a letter, or for general words such as "total"."""
     if isinstance(name, Symbol):
         text = name.name if name.name.isalpha() and len(name.name) > 1 and name.name not in GREEK else ""
     else:
@@ -112,14 +113,14 @@ def _has_unit(node: Node) -> bool:
 
 
 def value_stated(node: Node, other: Node) -> Node | None:
-    """Return the value that `21 - 14 = 7 eggs` or `Total = 5` states, if the steps before it are equal to it.
+    """Return the value that a statement such as `21 - 14 = 7 eggs` or `Total = 5` gives.
 
     Args:
-        node: a statement with a unit, or compared with one.
-        other: the node that it is compared with.
+        node: the node, which is a statement only if it or `other` has a unit or words.
+        other: the node that `node` is compared with.
 
     Returns:
-        Other nodes unchanged; None if the statement contradicts itself.
+        The stated value; None if an earlier side differs from it; `node` unchanged if it is not a statement.
     """
     if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
         return node
@@ -131,12 +132,16 @@ def value_stated(node: Node, other: Node) -> Node | None:
 
 
 def _equal_steps(step: Node, value: Node) -> bool | None:
-    """Return whether a step has the value stated after it; the value of a function such as `f(3)` is unknown."""
+    """Return whether a step equals the stated value; a step with a function such as `f(3)` always passes."""
     return (is_expression(step) and calls(step)) or equal_quantities(step, value)
 
 
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
-    """Return whether values are equal of which at least one has no unit; only a unit of a fraction must be given."""
+    """Return whether two values are equal, at least one of which has no unit.
+
+    A unit may be omitted, except next to a percentage. Dozens also equal their count, and cents a fraction of the
+    currency: `50 cents` is `0.5`.
+    """
     (value, meanings), (asked, expected) = one, other
     units = (*meanings, *expected)
     if units and (in_degrees(value) or in_degrees(asked)):
@@ -168,14 +173,14 @@ def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected:
 
 
 def _is_rate_left_out(one: Unit, other: Unit) -> bool:
-    """Return whether one is a currency and the other a price in it: what is paid for may be omitted."""
+    """Return whether one unit is a currency and the other a price in it (`$5 per kg`), whose `per kg` may be omitted."""
     plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
     money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
     return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
 
 
 def _measured(node: Node) -> Measured | None:
-    """Return value and unit; of a sum, in the unit of its first addend; None if it has no sum."""
+    """Return the value and the unit of a node, for a `Total` in the unit of its first quantity; None without a value."""
     if isinstance(node, Total):
         return _added(node.quantities)
     if isinstance(node, Quantity):
@@ -184,7 +189,7 @@ def _measured(node: Node) -> Measured | None:
 
 
 def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
-    """Return the sum; None unless all are of one kind, each in a smaller unit than the one before."""
+    """Return the sum of quantities; None unless they have one dimension and each unit is smaller than the last."""
     for first in quantities[0].meanings:
         sizes = [
             next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)

@@ -1,4 +1,4 @@
-"""Ratios: `2:3:5`, which is 4:6:10 but not a number, `3:4`, which is also 3/4, and `V_1:V_2 = 3:4`."""
+"""Compare ratios: `2:3:5` equals `4:6:10` but no number, `3:4` also equals `3/4`, and `V_1:V_2 = 3:4` has names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_exp
 
 
 class Ratio(NamedTuple):
-    """The terms of a ratio, at least two, and the names of what they measure, if given."""
+    """The terms of a ratio, at least two, and the names of the quantities that they compare, if given."""
 
     terms: tuple[Expression, ...]
     names: tuple[Expression, ...] = ()
@@ -27,7 +27,10 @@ def ratio(node: Node) -> Ratio | None:
 
 
 def _named(items: tuple[Node, ...]) -> Ratio | None:
-    """Return the ratio in `V_1 : V_2 = 2 : 3`, in which colons bind first, or in `\\frac{V_1}{V_2} = 2 : 3`."""
+    """Return the ratio in `V_1 : V_2 = 2 : 3` or `\\frac{V_1}{V_2} = 2 : 3`; None if there is none.
+
+    The parser reads `V_1 : (V_2 = 2) : 3`, so the items are regrouped around the equals sign.
+    """
     at = next((at for at, item in enumerate(items) if isinstance(item, Relation)), 0)
     middle = items[at]
     if not isinstance(middle, Relation) or middle.operators != ("=",):
@@ -46,7 +49,7 @@ def _named(items: tuple[Node, ...]) -> Ratio | None:
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     """Return whether the terms are proportional, matched by name if both ratios have names.
 
-    Zero terms must be zero in both. A ratio of only zeros equals none.
+    Terms that are zero must be zero in both ratios. A ratio of only zeros equals no ratio.
     """
     if len(answer.terms) != len(reference.terms):
         return False
@@ -70,14 +73,14 @@ def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
 
 
 def equal_ratio_and_value(stated: Ratio, value: Expression) -> bool | None:
-    """Return whether a ratio of two terms equals a number; a likely time of day, `3:30`, does not."""
+    """Return whether a ratio of two terms equals a number; a ratio that looks like a time of day, `3:30`, does not."""
     if len(stated.terms) != 2 or _is_rather_time(*stated.terms):
         return False
     return equal_values(Apply("quotient", stated.terms), value)
 
 
 def _is_rather_time(hour: Expression, minute: Expression) -> bool:
-    """Return whether the second term has two digits and the ratio is not reduced."""
+    """Return whether a ratio looks like a time of day: two-digit minutes, and not in lowest terms."""
     if not (isinstance(hour, Number) and isinstance(minute, Number) and hour.places is minute.places is None):
         return False
     return 10 <= minute.value < 60 and gcd(int(hour.value), int(minute.value)) > 1

@@ -1,4 +1,4 @@
-"""Find arithmetic that an answer leaves to be done and its reference does not: `2 + 3`, `\\frac{6}{4}`, `2^{10}`."""
+"""Find unfinished arithmetic in an answer that its reference does not have: `2 + 3`, `\\frac{6}{4}`, `2^{10}`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from rewardstack_verifier.reading.syntax import is_expression
 from rewardstack_verifier.stack import on_any_stack
 
 _PLAIN = frozenset(("negative", "percent", "degree", "subscript"))
-"""Operations that are part of writing a number."""
+"""Operations that are part of the notation of a number, not arithmetic."""
 _OVER = "quotient"
 MOST_TRIED = 1000
-"""Maximum divisor of a radicand that is tried."""
+"""Largest divisor that is tried when a root is searched for factors to take out."""
 
 
 @on_any_stack
 def is_simplified(answer: str, reference: str) -> bool:
-    """Return whether an answer leaves only those kinds of arithmetic undone that its reference leaves, too.
+    """Return whether each kind of arithmetic that an answer leaves undone is also left undone in its reference.
 
     Args:
-        answer: text of the answer, within the limits.
-        reference: text of the reference, within the limits.
+        answer: text of the answer; `bounds.refusal` must accept it.
+        reference: text of the reference; `bounds.refusal` must accept it.
     """
     return left_undone(answer) <= left_undone(reference)
 
 
 def left_undone(text: str) -> frozenset[str]:
-    """Return the operations on numbers in a text that could be done, in the first of its readings."""
+    """Return the operations on numbers that the first reading of a text leaves undone."""
     found = readings(text)[:1]
     return frozenset(kind for one in _expressions(found) for part in parts(one) if (kind := _undone(part)))
 
@@ -49,7 +49,7 @@ def _expressions(node: Any) -> Iterator[Expression]:
 
 
 def _undone(part: Expression) -> str:
-    """Return the operation of a part if it could be done; empty otherwise."""
+    """Return the operation of a part if it could be carried out; empty otherwise."""
     if not isinstance(part, Apply) or part.operation in _PLAIN:
         return ""
     numbers = [argument for argument in part.arguments if rational(argument) is not None]
@@ -85,7 +85,7 @@ def _is_reduced(part: Apply) -> bool:
 
 
 def _coefficient(expression: Expression) -> int | None:
-    """Return the integer factor of an expression as it is written; None if it is a sum, or has a decimal."""
+    """Return the leading integer factor of an expression; None if the expression is a sum, or the factor a decimal."""
     if isinstance(expression, Apply) and expression.operation == "negative":
         return _coefficient(expression.arguments[0])
     if isinstance(expression, Apply) and expression.operation == "product":
@@ -97,7 +97,7 @@ def _coefficient(expression: Expression) -> int | None:
 
 
 def _is_free_of_squares(part: Apply) -> bool:
-    """Return whether no factor can be taken out of a root of an integer."""
+    """Return whether no factor can be taken out of the root of an integer, unlike 2 out of `\\sqrt{8}`."""
     radicand, index = integral(part.arguments[0]), integral(part.arguments[1])
     if radicand is None or index is None or index < 2:
         return True

@@ -1,7 +1,7 @@
-"""Compare two expressions by value with `equal_values`, the last step of all comparisons.
+"""Compare two expressions by value: `equal_values`, the last step of all comparisons.
 
-Numbers and functions are compared by value, decimals by rounding, angles with or without degree signs, percentages as
-fractions or as percent, and infinite sums term by term.
+Numbers and functions are compared by value, decimals by rounding, angles with or without degree signs, percentages with
+or without percent signs, and infinite sums term by term.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript")
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 _HALF_TURN = integer(180)
 _INDEX = Symbol("n")
-"""Counts the terms of two series from 0 on; a letter for integers."""
+"""Symbol that counts the terms of two series from 0 on; `n` is compared at integers only."""
 
 
 def equal_values(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions have the same value.
 
-    Either may be infinite, a series, a percentage, an angle in degrees, or a decimal. If this cannot be decided, they
-    are not equal, and it is traced.
+    Either may be infinite, a series, a percentage, an angle in degrees, or a decimal. If a comparison reaches its
+    limits without a decision, the result is False, and `UNDECIDED` is traced.
 
     Returns:
-        None if one has no value that can be compared.
+        None if an expression has no value that can be compared.
     """
     if answer in _INFINITIES or reference in _INFINITIES:
         return answer == reference
@@ -58,7 +58,7 @@ def equal_values(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _equal_expressions(answer: Expression, reference: Expression) -> bool:
-    """Return whether two expressions are equal; if it cannot be decided, they are not, and this is traced.
+    """Return whether two expressions are equal; without a decision, return False and trace `UNDECIDED`.
 
     Args:
         answer: an expression that `has_value`.
@@ -81,7 +81,7 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
 
 
 def has_value(expression: Expression) -> bool:
-    """Return whether an expression is purely numeric: no unit, no plus-minus sign, no function f."""
+    """Return whether an expression can be computed: no infinity, percent or degree sign, `\\pm`, base or `f(x)`."""
     for part in parts(expression):
         if part == Constant("infinity"):
             return False
@@ -91,7 +91,7 @@ def has_value(expression: Expression) -> bool:
 
 
 def calls(expression: Expression) -> bool:
-    """Return whether an expression has a function named by a letter: `f(7) - 1`."""
+    """Return whether an expression contains a function named by a letter: `f(7) - 1`."""
     return any(isinstance(part, Apply) and part.operation.startswith("call ") for part in parts(expression))
 
 
@@ -119,7 +119,7 @@ def _exponent_of_ten(expression: Expression) -> int | None:
 
 
 def in_degrees(expression: Expression) -> bool:
-    """Return whether an expression has degrees outside of trigonometric functions."""
+    """Return whether an expression has degree signs outside of trigonometric functions."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return False
     return expression.operation == "degree" or any(map(in_degrees, expression.arguments))
@@ -136,7 +136,7 @@ def _equal_angles(answer: Expression, reference: Expression) -> bool | None:
 
 
 def equal_in_radians(answer: Expression, reference: Expression) -> bool | None:
-    """Return whether two angles are equal, one in degrees and the other in radians."""
+    """Return whether two angles are equal, each in degrees if it has degree signs, else in radians."""
     return equal_values(_radians(answer), _radians(reference))
 
 
@@ -160,7 +160,7 @@ def _radians(expression: Expression) -> Expression:
 
 
 def percentage(node: object) -> Expression | None:
-    """Return the expression before a percent sign; None if there is none."""
+    """Return the expression before a percent sign; None if the node does not end with a percent sign."""
     if not isinstance(node, Apply):
         return None
     last = node.arguments[-1]
@@ -172,9 +172,9 @@ def percentage(node: object) -> Expression | None:
 def _equal_percentages(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions are equal, at least one of which is a percentage.
 
-    A bare number has one meaning: up to 1 it is a fraction, above it is a percentage without its sign. Only a
-    reference above 100 % also accepts a fraction: 1.5 for 150 %. Letters and irrational numbers are
-    fractions: `x\\%` is `x/100`.
+    A number without a percent sign is a fraction if its absolute value is at most 1, and a percentage otherwise. A
+    reference above 100 % also accepts the fraction: 1.5 for 150 %. For letters and irrational numbers, `x\\%` is
+    `x/100`.
     """
     of_answer, of_reference = percentage(answer), percentage(reference)
     if of_answer is not None and of_reference is not None:
@@ -194,7 +194,7 @@ def _equal_percentages(answer: Expression, reference: Expression) -> bool | None
 
 
 def scaled(value: Expression, ratio: Fraction) -> Expression:
-    """Return a value times a ratio; if that is a power of ten, a decimal keeps its number of digits."""
+    """Return a value times a ratio; if the ratio is a power of ten, a decimal keeps its significant digits."""
     if ratio == 1:
         return value
     if not isinstance(value, Number) or value.places is None:
@@ -210,7 +210,7 @@ def simple(expression: Expression) -> Expression:
 
 
 def _is_endless(expression: Expression) -> TypeGuard[Apply]:
-    """Return whether it is a sum or product over an index without an upper limit."""
+    """Return whether an expression is an infinite sum or product."""
     return (
         isinstance(expression, Apply)
         and expression.operation in OVER_INDEX
@@ -235,12 +235,12 @@ def _term(series: Apply) -> Expression:
 
 
 def all_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether all verdicts are true: False if one is false, else None if one is None."""
+    """Combine verdicts with "and": False if one is False, else None if one is None, else True."""
     found = set(verdicts)
     return False if False in found else None if None in found else True
 
 
 def any_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether a verdict is true: True if one is true, else None if one is None."""
+    """Combine verdicts with "or": True if one is True, else None if one is None, else False."""
     found = set(verdicts)
     return True if True in found else None if None in found else False

@@ -1,4 +1,4 @@
-"""Points and vectors, and their names: `\\langle 1, 2\\rangle`, `(x, y) = (1, 2)`, `x = 1, y = 2`, `S = {1, 2}`."""
+"""Find the components of points and vectors, `\\langle 1, 2\\rangle`, and remove names: `(x, y) = (1, 2)`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = ("hat i", "hat j", "hat k")
 def components(node: Node) -> tuple[Node, ...] | None:
     """Return the components of a vector; None if it is not a vector.
 
-    Two items in square brackets, or in different brackets, are an interval.
+    Two items in square brackets or in different brackets are an interval, not a vector.
     """
     if isinstance(node, Matrix):
         if len(node.rows) == 1:
@@ -29,7 +29,7 @@ def components(node: Node) -> tuple[Node, ...] | None:
 
 
 def _of_units(expression: Expression) -> tuple[Node, ...] | None:
-    """Return the factors of i, j and k in a sum that has no other addends; None for other expressions."""
+    """Return the components of `2i + 3j - k`; None for an expression that is not a sum of multiples of unit vectors."""
     sum_ = _with_units(expression)
     named = symbols(sum_)
     if "hat j" not in named or not named & {"hat i", "hat k"}:
@@ -41,7 +41,7 @@ def _of_units(expression: Expression) -> tuple[Node, ...] | None:
 
 
 def _with_units(expression: Expression) -> Expression:
-    """Return the expression with each unit vector under one name, however it is written."""
+    """Return the expression with the unit vectors `i`, `j` and `k` renamed to `hat i`, `hat j` and `hat k`."""
     if isinstance(expression, Apply):
         return Apply(expression.operation, tuple(map(_with_units, expression.arguments)))
     if expression == Constant("i"):
@@ -73,7 +73,7 @@ def without_name(node: Node) -> Node:
 
 
 def point(node: Node) -> Sequence | None:
-    """Return the coordinates given by named values, in the order of their names; None for other nodes."""
+    """Return the values of `x = 1, y = 2` as a vector, sorted by name; None if the node is not such a list."""
     if isinstance(node, Sequence) and not node.opening and set(node.joined) <= {",", ";", "and"}:
         named = [equation(item) for item in node.items]
         pairs = [sides for sides in named if sides and len(sides) == 2 and isinstance(sides[0], Symbol)]
@@ -89,7 +89,7 @@ def point(node: Node) -> Sequence | None:
 
 
 def _in_order(names: Sequence, value: Node) -> Node:
-    """Return a point with its coordinates in the order of their names."""
+    """Return a point with its coordinates sorted by their names."""
     if not isinstance(value, Sequence) or value.opening != "(" or len(value.items) != len(names.items):
         return value
     letters = [name.name for name in names.items if isinstance(name, Symbol)]
@@ -101,7 +101,7 @@ def _by_name(named: tuple[str, object]) -> str:
 
 
 def _is_point(node: Node) -> bool:
-    """Return whether it is letters in parentheses, the name of a point."""
+    """Return whether a node is letters in parentheses, `(x, y)`, which name a point."""
     return isinstance(node, Sequence) and node.opening == "(" and all(isinstance(item, Symbol) for item in node.items)
 
 

@@ -1,4 +1,4 @@
-"""Choices, times of day, dates and words."""
+"""Compare choices, times of day, dates and words."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NOTHING = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
 
 
 def equal_choices(answer: Choice, reference: Choice) -> bool:
-    """Return whether two letters are equal; the texts of their options do not count."""
+    """Return whether two choices have the same letter; the texts of their options are not compared."""
     return answer.letter == reference.letter
 
 
 def equal_choice_and_value(choice: Choice, value: Node, equal: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Return whether the option of a letter equals a value; a letter without its option does not."""
+    """Return whether the option text of a choice equals a value; False if the choice is only a letter."""
     return False if choice.value is None else equal(choice.value, value)
 
 
 def equal_times(answer: Time, reference: Time) -> bool:
-    """Return whether two times are equal; one may omit a.m. or p.m."""
+    """Return whether two times are equal; either may omit a.m. or p.m."""
     if bool(answer.half) != bool(reference.half):
         answer, reference = _of_half_day(answer), _of_half_day(reference)
     same = (answer.hour, answer.minute) == (reference.hour, reference.minute)
@@ -46,7 +46,7 @@ def _of_half_day(time: Time) -> Time:
 
 
 def equal_dates(answer: Date, reference: Date) -> bool:
-    """Return whether two dates are equal; a missing year or weekday does not count."""
+    """Return whether two dates are equal; year and weekday are compared only if both dates have them."""
     same = (answer.month, answer.day) == (reference.month, reference.day)
     details = ((answer.year, reference.year), (answer.weekday, reference.weekday))
     return same and all(one == other for one, other in details if one and other)
@@ -55,7 +55,7 @@ def equal_dates(answer: Date, reference: Date) -> bool:
 def equal_in_words(answer: Node, reference: Node) -> bool | None:
     """Compare two answers, at least one of which is words, a remark, a time, or a date.
 
-    "No solution" equals the empty set; a full hour may be given as its number.
+    "No solution" equals the empty set. A full hour may be given as a number: 3 for 3:00.
     """
     if isinstance(answer, Time) and isinstance(reference, Time):
         return equal_times(answer, reference)

@@ -1,5 +1,6 @@
-"""Find the final answer in a response in linear time: `extract`.
+"""Find the final answer in a response in linear time, without third-party libraries: `extract`.
 
-In the `visible` text, the last of the `boxes`, the last answer tag, or the last `####` line counts; then an `announced`
-answer, then a `bare` answer, then, if requested, the last of the `expressions`. No third-party library is loaded.
+Only the `visible` text counts. The answer is in the last box (`boxes`) or answer tag, else on the last `####` line;
+else it is `announced`; else the response is only an answer (`bare`); else, in `flexible` mode, it is the last formula
+or number (`expressions`). `choices` finds the letter of an option.
 """

@@ -1,4 +1,4 @@
-"""Answers that a response announces: "the answer is 5", "Answer: 5", "5 is the correct answer", "答案是5"."""
+"""Find answers that a response announces: "the answer is 5", "Answer: 5", "5 is the correct answer", "答案是5"."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _VERB = (
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
 )
 _ASKED = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
-"""A character, number or formula in the question: "the answer to $2 + 3$ is"."""
+"""A pattern for one character or formula of the question within a phrase: "the answer to $2 + 3$ is"."""
 ENGLISH = (
     rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
     rf"(?:(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
@@ -43,7 +43,7 @@ ENGLISH = (
     rf"|\b(?:final\s)?(?:result|solution)s?\s{_VERB}"
     r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?answer[*_ ]{0,4}\n"
 )
-"""A pattern that announces an answer in English, with its complement: "the answer to part b (Yes or No) is"."""
+"""A pattern for phrases that announce an answer in English: "the answer to part b (Yes or No) is"."""
 FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOSEN}"
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
 _NOUNS = sorted(
@@ -54,9 +54,9 @@ _NOUNS = sorted(
     }
 )
 _WORDS_OF_PHRASES = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
-"""Words of which every phrase contains one, in lower case."""
+"""Lower-case words; each phrase that announces an answer contains at least one of them."""
 _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
-"""The beginning of a phrase before such a word."""
+"""The beginning of a phrase before one of `_WORDS_OF_PHRASES`: "correct " in "correct option"."""
 _LONGEST_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
@@ -66,7 +66,7 @@ _SUPPOSED = re.compile(
     r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
 )
-"""Text right before a phrase that announces no answer: "suppose the answer is 9", "the student's answer is 9"."""
+"""Text before a phrase that only supposes or reports an answer: "suppose the answer is 9", "Tom's answer is 9"."""
 TAKEN_BACK = re.compile(
     r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
     r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
@@ -83,21 +83,21 @@ _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
 )
-"""Text that denies an answer, up to the end of its clause: "answer to part b cannot be 6.5"."""
+"""A clause that denies an answer: "answer to part b cannot be 6.5"."""
 _RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
 _OWN = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
 )
-"""Text right after an answer that is one of several."""
+"""Text right after an answer which says that the answer is one of several: "or", "alternatively"."""
 _OF_ITSELF = re.compile(
     r"(?:indeed|also|thus|therefore|then)?\s?(?:correct|clear|reasonable|sensible|plausible|consistent|obvious"
     r"|(?:double[ -])?checked|verified|confirmed|obtained|derived|found|computed|calculated)\b"
     r"(?!\s(?:wrong|incorrect)|:)",
     re.IGNORECASE,
 )
-"""Text that describes an earlier answer: "the answer was checked twice"."""
+"""Text after a phrase that only describes an earlier answer: "the answer was checked twice"."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _IS_IT = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
@@ -105,7 +105,7 @@ _IS_IT = re.compile(
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
 LONGEST_BEFORE = 80
-"""Characters before that phrase in which the value is."""
+"""Maximum characters of a value before "is the answer"."""
 _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
 _ASIDE = re.compile(
     r",?\s(?:because|since|as|so|thus|hence|therefore|where|which)\b.*|,?\si\.e\..*"
@@ -115,7 +115,7 @@ _ASIDE = re.compile(
     r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
 )
-"""Remarks next to a value."""
+"""Remarks after a value, which are cut off: "because ...", "(approximately ...)"."""
 _LEAD_IN = re.compile(
     r"(?:(?:therefore|thus|then|hence|indeed|simply|just|clearly|exactly|approximately|about|equal to|given by|that"
     r"|the (?:number|value|integer|fraction|sum|total|product)(?: of)?|option|choice|letter"
@@ -135,7 +135,7 @@ _HEDGE = (
 _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
 _JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
 _JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
-"""Words that join a value to another one."""
+"""Words that join a value to another value."""
 _GOES_ON = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
 """Text after a formula that makes it part of another expression."""
 _NOT_IT = re.compile(
@@ -143,16 +143,16 @@ _NOT_IT = re.compile(
     r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
-"""Text before a formula that says that it is not the answer."""
+"""Text before a formula which says that the formula is not the answer: "not", "more than"."""
 _SAYING_WORD = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
-"""A word before a number that is not a name, unlike "Apollo 11"."""
+"""A word before a number, unless the word is a name, as in "Apollo 11"."""
 MOST_BEFORE = 6
 """Maximum words before a formula within an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
 _UNSPACED_BEHIND = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
 )
-"""More text than a unit after a value in Japanese or Korean, such as a denial."""
+"""Text after a value in Japanese or Korean that is longer than a unit, for example a denial."""
 
 
 def announced(text: str) -> str | None:
@@ -214,17 +214,17 @@ def _is_supposed(text: str, start: int) -> bool:
 
 
 def final_answer(text: str) -> str | None:
-    """Return the formula or number that a text calls the final answer; None if there is none."""
+    """Return the last formula or number that a text calls "final answer"; None if there is none."""
     phrase = last_match(_FINAL.finditer(text))
     value = value_at_start(text[phrase.end() :]) if phrase is not None else None
     return value if value is not None and any(char.isdigit() or char == "\\" for char in value) else None
 
 
 def value_at_start(rest: str) -> str | None:
-    """Return the answer at the start of the text after a phrase; None if there is none.
+    """Return the answer at the start of a text; None if there is none.
 
     Args:
-        rest: the response after the phrase.
+        rest: the response after a phrase that announces an answer.
     """
     lead_in = _LEAD_IN.match(rest) or _SUBJECT.match(rest)
     rest = rest[lead_in.end() :] if lead_in else rest
@@ -262,14 +262,18 @@ def _value(sentence: str) -> str | None:
 
 
 def within_sentence(sentence: str) -> str | None:
-    """Return the last number of an announced sentence; None if it is an answer, has a formula, or is hedged."""
+    """Return the last number of an announced sentence.
+
+    Returns:
+        None if the sentence is only an answer, has a formula, no number after a word, or negations or hedging words.
+    """
     if "\\" in sentence or bare_answer(sentence) is not None or not _SAYING_WORD.search(sentence):
         return None
     return None if _NOT_IT.search(sentence) or _HEDGES.search(sentence) else last_expression(sentence)
 
 
 def _formula_within(sentence: str, start: int) -> str | None:
-    """Return the formula in a sentence that is its answer; None if the sentence says something else about it."""
+    """Return the formulas that start at a position of a sentence; None if they are not the sentence's answer."""
     before, formulas = sentence[:start], joined_formulas(sentence[start:])
     if _NOT_IT.search(before) or len(before.split()) > MOST_BEFORE or formulas is None:
         return None
@@ -277,7 +281,7 @@ def _formula_within(sentence: str, start: int) -> str | None:
 
 
 def _ends(text: str, start: int) -> bool:
-    """Return whether nothing up to the end of the sentence changes a formula or adds another answer."""
+    """Return whether the rest of the sentence neither changes a formula nor adds another answer."""
     end = _SENTENCE_END.search(text, start)
     if TAKEN_BACK.match(text, start) or (end is not None and end.group() == "?"):
         return False
@@ -289,7 +293,7 @@ def _ends(text: str, start: int) -> bool:
 
 
 def _is_followed_by_prose(sentence: str, end: int) -> bool:
-    """Return whether a number is followed by prose with another number, not joined to it: "5 (see above for 6)"."""
+    """Return whether words that join nothing and another number follow a number: "5 (see above for 6)"."""
     behind = _TO_NEXT_NUMBER.match(sentence, end)
     if behind is None:
         return False

@@ -1,4 +1,4 @@
-"""Detect texts that are only an answer."""
+"""Detect texts that are only an answer, without a box, tag or announcement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewardstack_verifier.extraction.expressions import FORMULA, joined_formulas
 MAX_BARE = 1_000
 """Maximum characters of a response that is only an answer."""
 MAX_WORDS = 6
-"""Maximum words of such a response."""
+"""Maximum words of a response that is only an answer."""
 
 _CONNECTIVE = re.compile(
     r"(?:(?:so|thus|hence|therefore|then|finally|(?:it|this|that)(?:'s| is)|[-=]>|\u2234|\u21d2|[-*\u2022])[,:]?\s+)+",
@@ -23,7 +23,7 @@ _SENTENCE = re.compile(
     r"gives?|equals?|makes?|gets?|got|need|i|we|you|they|she|he|it|there|let|because|since|maybe|perhaps)(?![\w'])",
     re.IGNORECASE,
 )
-"""Words of a sentence, which is not a bare answer."""
+"""Words that occur in sentences but not in a bare answer."""
 _TWO_SENTENCES = re.compile(r"(?:[A-Za-z]{2}|[\d)])[.!?] [A-Z](?![.)])")
 _BEFORE_NUMBER = re.compile(
     r"[^\d]*?(?<!\\)\b(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus|max|min|arc\w+|gcd|lcm|floor|ceil|Rs|USD|EUR|INR|GBP"
@@ -35,7 +35,7 @@ _PUNCTUATION = " \n.!\u3002"
 
 
 def bare_answer(text: str) -> str | None:
-    """Return a text that is only an answer, without emphasis and delimiters; None for any other text.
+    """Return the answer if a text is only an answer, without emphasis and delimiters; None for any other text.
 
     Args:
         text: a response without reasoning.
@@ -66,7 +66,7 @@ def last_formula(text: str) -> str | None:
 
 
 def _is_bare(text: str) -> bool:
-    """Return whether one line without formulas is not prose."""
+    """Return whether a text is one line without boxes, formulas with delimiters or prose."""
     if (
         "\n" in text
         or "\\boxed" in text

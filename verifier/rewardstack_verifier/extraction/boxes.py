@@ -9,13 +9,13 @@ from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
 from rewardstack_verifier.extraction.expressions import UNIT_BEHIND, last_line, plain_unit
 
 LONGEST = 20 * MAX_ANSWER
-"""Characters of an answer that are kept: answers longer than `MAX_ANSWER` are right only if the text is equal."""
+"""Maximum characters of a box that are kept. Beyond `MAX_ANSWER`, an answer is compared only as text."""
 
 MAX_BOXES = 8
-"""Number of unclosed boxes, counted from the end, after which the search stops."""
+"""Maximum number of boxes that are examined from the end; unclosed, empty and placeholder boxes are skipped."""
 
 MAX_BETWEEN = 80
-"""Maximum characters between two boxes that can be joined."""
+"""Maximum characters between two boxes that are joined into one list."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\\\\|\([a-e]\)|\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
@@ -29,7 +29,7 @@ _SEVERAL_BEFORE = re.compile(
     r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
     r"[\s$({\\\[]{0,6}\Z"
 )
-"""Text before a box that says that the values in it are solutions, in any order."""
+"""Text before a box which says that its values may be in any order: "the solutions are", "x ="."""
 _IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
 _COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
 _BEHIND = re.compile(
@@ -58,12 +58,13 @@ def boxed(text: str) -> str | None:
 
 
 def content_of(text: str, box: Box) -> str | None:
-    """Return the content of the last box of a text, as a list if boxes are joined.
+    """Return the content of the last box of a text, or of the boxes that are joined to it as a list.
 
-    Boxes are joined by a comma, "and" or "or", or if they are side by side with different contents.
+    Boxes are joined if a comma, "and" or "or" is between them, or if they are side by side with different contents.
+    A denied box ("not \\boxed{5}") is skipped.
 
     Returns:
-        None if the box is denied ("not \\boxed{5}") and there is no other.
+        None if the last box is denied and is the only box.
     """
     last, before = _outermost(text, box)
     if _DENIED.search(text, max(0, last.start - 16), last.start):
@@ -89,7 +90,7 @@ def content_of(text: str, box: Box) -> str | None:
 
 
 def _with_surroundings(text: str, box: Box) -> str:
-    """Return the content of a box with a sign before it, and a percent sign, factor or unit after it: `-\\boxed{5}`."""
+    """Return the content of a box with the minus sign before it and the percent sign, factor or unit after it."""
     sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
     behind = _BEHIND.match(text, box.end)
     content = box.content
@@ -106,13 +107,13 @@ def _with_surroundings(text: str, box: Box) -> str:
 
 
 def _is_continued(content: str) -> bool:
-    """Return whether each aligned line after the first continues an equation: it begins with `=`."""
+    """Return whether aligned lines are one equation: each line after the first begins with `=`."""
     _, *rows = content.split("\\\\")
     return content.startswith("\\begin{") and bool(rows) and all(row.lstrip(" &\n").startswith("=") for row in rows)
 
 
 def last_box(text: str, end: int) -> Box | None:
-    """Return the last closed box that starts before `end` and is not empty or a placeholder."""
+    """Return the last closed box that starts before `end`; empty boxes and placeholders ("answer here") are skipped."""
     for _ in range(MAX_BOXES):
         plain, framed = text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end)
         start = max(plain, framed)
@@ -126,9 +127,9 @@ def last_box(text: str, end: int) -> Box | None:
 
 
 def _outermost(text: str, box: Box) -> tuple[Box, Box | None]:
-    """Return the box around a box if there is one, and the box before it.
+    """Return the outermost box around a box, or the box itself, and the last box before it.
 
-    The inner command is removed: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`.
+    An inner `\\boxed` is removed: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`.
     """
     before = last_box(text, box.start)
     if before is None or before.end < box.end:
@@ -138,7 +139,7 @@ def _outermost(text: str, box: Box) -> tuple[Box, Box | None]:
 
 
 def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
-    """Return the text that joins two boxes; None if they are not related, or one is inside the other."""
+    """Return a match of the text that joins two boxes; None if they are not joined, or one is inside the other."""
     between = text[before.end : box.start]
     if before.end > box.start or len(between) > MAX_BETWEEN or "\n\n" in between:
         return None
@@ -146,9 +147,9 @@ def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
 
 
 def _inside(text: str, start: int) -> tuple[int, str] | None:
-    """Return the end and the content of the group in braces, or number without braces, that starts here.
+    """Return the end and the content of the braces, or of the number without braces, at `start`.
 
-    None if there is none, or it is not closed. A group that is longer than `LONGEST` is cut off.
+    Content beyond `LONGEST` is cut off. The result is None if neither is there, or the braces are not closed.
     """
     bare = _WITHOUT_BRACES.match(text, start)
     if bare is not None:
@@ -159,9 +160,9 @@ def _inside(text: str, start: int) -> tuple[int, str] | None:
 
 
 def braced(text: str, start: int) -> tuple[int, str] | None:
-    """Return the end and the content of the group whose brace opens here; None if it is not closed.
+    """Return the end and the content of the braces that open at `start`; None if they are not closed.
 
-    A group that is longer than `LONGEST` is cut off.
+    Content beyond `LONGEST` is cut off.
     """
     depth = 0
     stop = min(len(text), start + LONGEST)

@@ -88,18 +88,18 @@ _LAST = re.compile(
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
 )
 FULL_WIDTH: dict[int, str] = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: ". "}
-"""Letters and signs of Chinese typography with their ASCII equivalents."""
+"""Full-width letters and signs of Chinese typography, with their ASCII equivalents."""
 
 
 def chosen_letters(response: str, mode: str = STANDARD) -> str:
-    """Return the letters of the answer: several if it is ambiguous, none if there is no answer.
+    """Return the letters of the answer: several if the answer is ambiguous, an empty string if there is no answer.
 
     Args:
         response: text of the response.
         mode: `strict`, `standard` or `flexible`.
 
     Raises:
-        ValueError: `mode` is none of these.
+        ValueError: `mode` is unknown.
         TypeError: the response is not a string.
     """
     check_mode(mode)
@@ -138,7 +138,7 @@ def _of(match: re.Match[str]) -> str:
 
 
 def _marked(text: str, mode: str) -> str | None:
-    """Return the letters of the last answer tag or box, else of the last `####` line; None if there is none."""
+    """Return the letters of the last answer tag or box, else of the last `####` line; None without any of these."""
     inside, box = tag_or_box(text)
     if inside is not None:
         return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
@@ -164,7 +164,7 @@ def _first_letters(text: str) -> str:
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letters at a position, after an introduction or the option's text, and where they end."""
+    """Return the letters at a position, after words such as "option" or after the option's text, and where they end."""
     lead_in = _LEAD_IN.match(text, position)
     letters, end = _letters_at(text, lead_in.end() if lead_in else position)
     behind = None if letters else _AT_END.match(text, position)
@@ -172,7 +172,7 @@ def _announced_at(text: str, position: int) -> tuple[str, int]:
 
 
 def _stated(text: str) -> str | None:
-    """Return the letters of the last statement of an answer, empty if it is withdrawn; None without a statement."""
+    """Return the letters that the text states last; empty if they are withdrawn; None if the text states none."""
     phrases = (*announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text))
     for phrase in sorted(phrases, key=re.Match.start, reverse=True):
         letters, end = _stated_by(text, phrase)
@@ -191,7 +191,7 @@ def _stated_by(text: str, phrase: re.Match[str]) -> tuple[str, int]:
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letter at a position, or two if another is joined to it, and where they end."""
+    """Return the letter at a position, or two letters if they are joined ("A or B"), and where they end."""
     letters, end = "", position
     while len(letters) < 2:
         match = _LETTER.match(text, position)
@@ -211,7 +211,7 @@ def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    """Return whether a letter is an answer, not the article "a", the pronoun "I" or the beginning of a word."""
+    """Return whether a letter can be an answer, not the article "a", the pronoun "I" or the beginning of a word."""
     end, letter = match.end(), match["letter"]
     if match["opening"].strip() and _CLOSING.match(text, end):
         return True

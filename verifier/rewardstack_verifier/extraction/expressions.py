@@ -1,4 +1,4 @@
-"""Formulas, numbers and units in text."""
+"""Find formulas, numbers and their units in text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ UNIT_BEHIND = (
     rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{_UNITS}|[mgL])(?![A-Za-z'])"
     rf"(?:{_POWER})?(?:\s?(?:/|per)\s?(?:{_UNITS}|[sh])(?![A-Za-z'])(?:{_POWER})?)?|¢)"
 )
-"""A pattern of the unit right after a number or formula."""
+"""A pattern for the unit right after a number or formula."""
 MAX_TOGETHER = 12
-"""Maximum number of formulas in one list."""
+"""Number of joined formulas after which the search for more stops."""
 
 _IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 """A letter, digit or underscore, except those of languages without spaces: Chinese, Japanese and Korean."""
@@ -53,7 +53,10 @@ _CURRENCIES = frozenset("$€£¥₹₩₽")
 
 
 def joined_formulas(text: str) -> tuple[str, int] | None:
-    """Return the formulas at the start of a text, joined by commas, "and" or "or", with a unit, and where they end."""
+    """Return the formulas at the start of a text as one answer, and where they end; None if there is none.
+
+    Formulas are joined by commas, "and" or "or". A single formula includes its unit.
+    """
     found: list[re.Match[str]] = []
     match = FORMULA.match(text)
     while match is not None and len(found) <= MAX_TOGETHER:
@@ -70,7 +73,7 @@ def joined_formulas(text: str) -> tuple[str, int] | None:
 
 
 def _joined_by(text: str, joint: re.Match[str]) -> re.Match[str] | None:
-    """Return the formula after a joint, or after "or" a number: "$\\frac{7}{2}$, or 3.5"; None if there is none."""
+    """Return the formula after a joint, or after "or" a number: "$\\frac{7}{2}$, or 3.5"; None without either."""
     formula = FORMULA.match(text, joint.end())
     return NUMBER.match(text, joint.end()) if formula is None and "or" in joint.group() else formula
 
@@ -88,7 +91,7 @@ def last_match(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
 
 
 def unit(text: str, match: re.Match[str]) -> str:
-    """Return a space and the unit right after a number or formula; empty without a unit, or after a currency."""
+    """Return a space and the unit right after a number or formula; empty without a unit, or for amounts of money."""
     behind = _unit_behind(text, match)
     return f" {plain_unit(behind)}" if behind else ""
 
@@ -98,18 +101,18 @@ def _unit_behind(text: str, match: re.Match[str]) -> re.Match[str] | None:
 
 
 def plain_unit(behind: re.Match[str]) -> str:
-    """Return the matched unit without the delimiters of its formula or text."""
+    """Return the matched unit without `$` and braces."""
     return behind["unit"].replace("$", "").replace("}", "").replace("{", "")
 
 
 def content(match: re.Match[str]) -> str:
-    """Return a formula without its delimiters (of aligned lines only the last), or a number unchanged."""
+    """Return a formula without its delimiters (only the last of aligned lines), or a number unchanged."""
     inside = next((group for group in match.groups() if group is not None), match.group()).strip()
     return last_line(inside) or inside
 
 
 def last_line(text: str) -> str | None:
-    """Return the last of the aligned lines at the end of a text without delimiters; None if it has none."""
+    """Return the last of the aligned lines that a text ends with; None if the text does not end with aligned lines."""
     start = text.rfind("\\begin{") if text.endswith("}") else -1
     lines = _LINES.fullmatch(text, start) if start >= 0 else None
     return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None

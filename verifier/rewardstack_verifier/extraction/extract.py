@@ -1,8 +1,8 @@
 """Extract the final answer of a response in linear time.
 
-`strict` reads the last box, answer tag or `####` line; `standard` also an announced answer ("the answer is 5"), and a
-response that is only an answer; `flexible` also the last formula or number, as lm-eval's flexible-extract does.
-Prose is not analyzed. Text before `</think>` counts only if nothing after it has an answer.
+`strict` reads the last `\\boxed`, `<answer>` tag or `####` line. `standard` also reads an announced answer ("the answer
+is 5"), and a response that is only an answer. `flexible` also reads the last formula or number, as lm-eval's
+flexible-extract does. Text before `</think>` counts only if the text after it has no answer.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response that are searched for an answer without a box, tag or `####`."""
 _EMPHASIS = "*_ "
 _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
-"""The beginning of a line that is not a heading, or a single letter."""
+"""The beginning of a `####` line that has a value, and so is not a heading."""
 MAX_HEADINGS = 8
-"""Maximum number of `####` lines without a value that are skipped, counted from the end."""
+"""Maximum number of `####` lines that are examined, counted from the end; headings are skipped."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
-"""A text in an answer tag that is used unchanged."""
+"""Words in an answer tag, which are the answer if no other answer is found in the tag."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
 
 
@@ -62,7 +62,7 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 
 
 def reference_answer(reference: str) -> str:
-    """Return the answer of a reference, which may be a solution with a box, `####`, or an announcement."""
+    """Return the answer of a reference: plain text, or a solution with a box, a `####` line or an announced answer."""
     reference = _balanced(reference)
     inside = boxed(reference)
     if inside is not None:
@@ -83,7 +83,7 @@ def _balanced(reference: str) -> str:
 
 
 def _answer(text: str, mode: str) -> str | None:
-    """Return the answer of a text without reasoning."""
+    """Return the answer of a text in which no `</think>` separates reasoning from the answer."""
     answer = _marked(text, mode)
     if answer is not None or mode == STRICT:
         return answer
@@ -101,9 +101,10 @@ def _answer(text: str, mode: str) -> str | None:
 
 
 def _marked(text: str, mode: str) -> str | None:
-    """Return the content of the last answer tag or box, else of the last `####` line.
+    """Return the answer in the last answer tag or box, else on the last `####` line; None without any of these.
 
-    A final answer that is announced after the last box replaces it, unless `mode` is `strict`.
+    A "final answer" that is announced after the last box replaces the box, unless `mode` is `strict`. A box that is
+    withdrawn or hedged by the text after it gives None.
     """
     tagged, box = tag_or_box(text)
     if tagged is not None:
@@ -120,7 +121,7 @@ def _marked(text: str, mode: str) -> str | None:
 
 
 def tag_or_box(text: str) -> tuple[str | None, Box | None]:
-    """Return the content of the last answer tag, or else the last box, whichever comes later; None for the other."""
+    """Return the content of the last answer tag and None, or None and the last box, whichever comes later."""
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
     box = last_box(text, len(text))
@@ -144,10 +145,10 @@ def check_text(name: str, value: object) -> None:
 
     Args:
         name: name of the argument.
-        value: its value.
+        value: value of the argument.
 
     Raises:
-        TypeError: the value is not a string; the message says what to pass instead.
+        TypeError: the value is not a string.
     """
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected a string, got {described(name, value)}")
@@ -162,7 +163,7 @@ def described(name: str, value: object) -> str:
 
 
 def hash_line(text: str) -> str | None:
-    """Return the last `####` line that is not a heading of text below it; None if there is none."""
+    """Return the last `####` line that is not a heading; None if there is none."""
     end = len(text)
     for _ in range(MAX_HEADINGS):
         start = text.rfind("####", 0, end)
@@ -176,6 +177,6 @@ def hash_line(text: str) -> str | None:
 
 
 def _value_of(line: str) -> str | None:
-    """Return the answer of a `####` line without a phrase that announces it."""
+    """Return the answer of a `####` line without words such as "the answer is"; None if nothing is left."""
     phrase = PHRASE.match(line.removeprefix("The ").removeprefix("the "))
     return (value_at_start(phrase.string[phrase.end() :]) if phrase else line) or None

@@ -1,4 +1,4 @@
-"""Remove what the reader of a response does not see: other turns, tool output, comments and phantoms."""
+"""Remove what a reader of the final answer does not see: earlier turns, tool output, comments and LaTeX phantoms."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rewardstack_verifier.transcript import last_turn, without_dialogue
 _COMMENT_LINE = re.compile(r"(?:^|(?<=<answer>))[ \t]{0,20}%[^\n]*", re.MULTILINE)
 _PHANTOM = re.compile(r"\\[hv]?phantom\s{0,3}\{")
 MOST_HIDDEN = 32
-"""Maximum number of comments, and of phantoms, that are removed."""
+"""Maximum number of HTML comments, and of `\\phantom` commands, that are removed."""
 
 
 def visible(response: str) -> str:
-    """Return the visible text of the last turn of a response.
+    """Return the visible text of the last assistant turn of a response.
 
     Args:
         response: text of the response, of any length.

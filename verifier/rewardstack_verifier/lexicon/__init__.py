@@ -1,5 +1,6 @@
-"""Names of units, currencies, numbers, days and verdicts in several languages: data for `reading`.
+"""Data for `extraction` and `reading`: words and signs in several languages.
 
-A unit is a row of `units`, a currency one of `currencies`, a language's number words one of `numerals`, its months,
-days and halves of the day one of `calendar`, its verdicts and phrases one of `phrases`.
+`units` has a row for each unit, `currencies` for each currency, `numerals` for the number words of each language,
+`calendar` for its months and weekdays, and `announcements` for its phrases that announce an answer. `phrases` groups
+verdicts and other words by meaning.
 """

@@ -9,9 +9,9 @@ class Announcement(NamedTuple):
     """The words with which a language announces an answer.
 
     Args:
-        nouns: names of an answer, separated by `|`.
-        verbs: words between such a noun and the answer if there is no colon, separated by `|`.
-        spaced: whether spaces separate words.
+        nouns: nouns that mean "answer", separated by `|`.
+        verbs: words that can be between the noun and the answer instead of a colon, separated by `|`.
+        spaced: whether the language separates words by spaces.
     """
 
     nouns: str
@@ -35,4 +35,4 @@ ANNOUNCEMENTS = {
     "hi": Announcement("उत्तर", "है", spaced=False),
 }
 CHOSEN = "本题选|本題選|故选择|故选|故選|应选|應選|因此选|所以选|选择|選擇"
-"""Chinese words right before the letter of an option, or before a value."""
+"""Chinese words for "choose", right before the letter of an option or a value, separated by `|`."""

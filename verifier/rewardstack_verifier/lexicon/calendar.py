@@ -16,7 +16,7 @@ MONTHS = {
     "ar": "يناير فبراير مارس أبريل|ابريل مايو يونيو|يونيه يوليو|يوليه أغسطس سبتمبر أكتوبر نوفمبر ديسمبر",
     "hi": "जनवरी फ़रवरी|फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर|सितम्बर अक्टूबर|अक्तूबर नवंबर|नवम्बर दिसंबर|दिसम्बर",
 }
-"""Names from January on, in lower case; `|` separates several names of one month."""
+"""Names of the months from January on, in lower case; `|` separates several names of one month."""
 
 WEEKDAYS = {
     "en": "monday|mon tuesday|tue|tues wednesday|wed thursday|thu|thurs friday|fri saturday|sat sunday|sun",
@@ -32,14 +32,14 @@ WEEKDAYS = {
     "ar": "الاثنين|الإثنين الثلاثاء الأربعاء الخميس الجمعة السبت الأحد",
     "hi": "सोमवार मंगलवार बुधवार गुरुवार|बृहस्पतिवार शुक्रवार शनिवार रविवार",
 }
-"""Names from Monday on."""
+"""Names of the weekdays from Monday on, in the format of `MONTHS`."""
 
 MORNING = "am|a.m.|a.m|a. m.|in the morning|morgens|uhr morgens|vormittags|du matin|de la mañana|上午|早上|午前|утра"
 AFTERNOON = (
     "pm|p.m.|p.m|p. m.|in the afternoon|in the evening|at night|nachmittags|uhr nachmittags|abends|uhr abends"
     "|de l'après-midi|du soir|de la tarde|de la noche|下午|晚上|午後|дня|вечера"
 )
-"""Names of the halves of the day, before or after the hour."""
+"""Names of the second half of the day, before or after the hour; `MORNING` has those of the first half."""
 
 NAMED_HOURS = {
     "noon": "p",
@@ -57,11 +57,11 @@ NAMED_HOURS = {
     "medianoche": "a",
     "полночь": "a",
 }
-"""Names of twelve o'clock, with the half of the day that begins then."""
+"""Names of twelve o'clock; `p` is noon, `a` is midnight."""
 
 QUARTERS = {"half past": 30, "quarter past": 15, "a quarter past": 15, "quarter to": -15, "a quarter to": -15}
 """Phrases before an hour, and the minutes that they add."""
 HOUR = "o'clock|o' clock|oclock|uhr|heures|heure|h|hrs|点|點|时|時|点钟|часов|часа"
 """Words after a full hour, or between hours and minutes."""
 JOINING = "of de del den der le the on am um el 号"
-"""Words of a date without a meaning."""
+"""Words that join the parts of a date and have no meaning in it."""

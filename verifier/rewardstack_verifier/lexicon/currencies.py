@@ -1,4 +1,4 @@
-"""Currencies with their signs, codes and names: data."""
+"""Table of currencies with their signs, codes and names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A currency; a sign or name in several rows may mean any of them.
+    """A currency. A sign or name that is in several rows is ambiguous.
 
     Args:
-        code: code of three letters.
-        signs: separated by spaces, before or after the amount.
-        names: separated by spaces, in the singular and in lower case, with `_` for a space in a name.
-        hundredths: names of a hundredth, in the same format.
-        tenths: names of a tenth, in the same format.
+        code: three-letter code.
+        signs: signs before or after the amount, separated by spaces.
+        names: names in the singular and in lower case, separated by spaces, with `_` for a space in a name.
+        hundredths: names of a hundredth of the currency, in the format of `names`.
+        tenths: names of a tenth of the currency, in the format of `names`.
     """
 
     code: str

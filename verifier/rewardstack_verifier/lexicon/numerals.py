@@ -1,4 +1,4 @@
-"""Numbers in words, by language: data. Each language is a row of `LANGUAGES`."""
+"""Number words by language: a row of `LANGUAGES` for each language, and the characters of Chinese numerals."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import NamedTuple
 class Row(NamedTuple):
     """The number words of a language, in lower case and separated by spaces; `|` separates words for one number.
 
-    ones: from zero on.
-        tens: from twenty on.
-        tens: from twenty on, each ten.
-        large: words for the powers of ten in `powers`; they multiply the number before them, which may be omitted.
-        powers: exponents of `large`.
-        parts: names of the denominators of fractions, from a half on.
-        ordinals: from the first on.
-        joining: words between the parts of a number.
+    Args:
+        ones: words for 0, 1, 2 and so on.
+        tens: words for 20, 30, 40 and so on.
+        large: words for powers of ten; they multiply the number before them, or stand alone.
+        powers: exponents of the powers of ten in `large`.
+        parts: words for the denominators 2, 3, 4 and so on.
+        ordinals: words for first, second, third and so on.
+        joining: words between the parts of a number, such as "and".
         negative: words for the minus sign.
-        below: words after which ones come before tens, as in "fünfundzwanzig".
-        hundreds: from two hundred on, if they are separate words.
-        articles: words for one before a large number or a part.
-        fixed: other number words, each before its number.
+        below: words between ones and the tens that follow them, as "und" in "fünfundzwanzig".
+        hundreds: words for 200, 300, 400 and so on, if they are not composed of other words.
+        articles: words that mean one before a large number or a part.
+        fixed: pairs of other number words and their values.
         teens: words after ones that add ten.
         half_more: words before a number that add a half.
-        half_behind: a regular expression of the words after a number and its noun that add a half, as in "two
-            hours and a half".
-        and_a_half: ending of a word for a number plus a half, as in German "zweieinhalb".
+        and_a_half: ending of a word that adds a half, as in German "zweieinhalb".
+        half_behind: a regular expression for words that add a half after a number and its noun, as in "two hours and
+            a half".
     """
 
     ones: str
@@ -192,7 +192,7 @@ LANGUAGES = {
 }
 
 MONEY = frozenset(("cent", "cents"))
-"""Words for a number that mean money after digits."""
+"""Number words that mean money after digits: French "cent" is 100, but "5 cents" is an amount."""
 CHINESE_DIGITS = {
     **{digit: value for value, digit in enumerate("零一二三四五六七八九")},
     **dict(zip("两兩壹贰叁肆伍陆柒捌玖", (2, 2, *range(1, 10)), strict=True)),
@@ -203,4 +203,4 @@ CHINESE_LARGE = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 
 CHINESE_COUNTERS = (
     "个個只隻本人名位条張张件辆輛颗粒块次种種天年月日岁倍元米厘毫千公分秒小角度斤升套道对排组班箱袋瓶枚棵朵头匹つ"
 )
-"""Characters of Chinese and Japanese numerals, and those that can follow a numeral within a word."""
+"""Characters that can follow a Chinese or Japanese numeral without a space, such as counters and units."""

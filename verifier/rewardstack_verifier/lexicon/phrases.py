@@ -1,4 +1,4 @@
-"""Words and phrases with the same meaning, in several languages: data."""
+"""Words and phrases in several languages, grouped by their meaning or by their effect on an answer."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ SAME = {
     "white": "white|weiß|weiss|blanc|blanco|branco|bianco|белый|白|白色",
     "gray": "gray|grey",
 }
-"""Normal forms and their synonyms, in lower case; English ones in the singular and without articles."""
+"""Normal forms and their synonyms in lower case, separated by `|`; English synonyms are singular, without articles."""
 
 ARTICLES = "the a an der die das la le les el los las il lo gli"
-"""Articles, which are optional in names."""
+"""Articles, which are ignored in names."""
 SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
-"""Phrases without a meaning that introduce a statement, or are within it."""
+"""Phrases that do not change the meaning of a statement."""
 
 PERCENT = (
     "percent|percentage|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento"
@@ -66,7 +66,7 @@ ANSWER = (
     "|réponse :|la respuesta es|respuesta :|a resposta é|resposta :|la risposta è|risposta :|ответ :|答案 :|答案是"
     "|答案为|答え :|答えは"
 )
-"""Phrases that introduce an answer and do not describe it."""
+"""Phrases that only introduce an answer."""
 ROUGHLY_BEHIND = (
     "approximately|approx|exactly|in total|total|altogether|en total|au total|insgesamt|no total|in totale|всего"
     "|ungefähr|genau|environ|左右"
@@ -88,19 +88,19 @@ DENYING = (
     "or not no never cannot can't neither nor wrong incorrect false maybe perhaps"
     " oder nicht kein falsch ou pas faux no sino o или не 不 或"
 )
-"""Words in parentheses, or before "is", that deny the text next to them."""
+"""Words that deny the text next to them, if they are in parentheses or before "is"."""
 RETRACTING = (
     "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed"
     " negative below doubled tripled halved permille promille ppm ppb gross"
 )
-"""Words that deny or change the text before them; before "is" they belong to a name: "the failed tests are"."""
+"""Words in parentheses that deny or change the text before them; before "is" they are part of a name."""
 NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
-"""Denying words that the reason for a verdict may contain: "Yes, since 7 is not even"."""
+"""Words of `DENYING` that the reason for a verdict may contain: "Yes, since 7 is not even"."""
 UNSPECIFIC = (
     "answer final result value solution total sum amount number of antwort ergebnis wert réponse résultat respuesta"
     " resultado resposta risposta risultato ответ результат 答案 结果 答え"
 )
-"""Words of a name that does not specify what has the value."""
+"""Words that do not say what has a value: "answer" and "total", unlike "area"."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
 """Words between a name and its value."""
 ASKING = "what which who how why if whether it this that was welche wie quel que какой"
@@ -123,16 +123,16 @@ SPOKEN = {
     "over": "/",
     "factorial": "!",
 }
-"""Operations in words."""
+"""Operations in words, and their notation."""
 COMPARING = "more fewer less greater mehr weniger plus moins más menos"
-"""Words after a value that say what it is a difference of, so that "than" may follow."""
+"""Words for a comparison after a value, which allow a later "than": "5 more apples than Tom"."""
 WITHIN = "of the at from and"
-"""Changing words that can be within a noun: after another word, or before one ("of" only)."""
+"""Words of `CHANGING` that a noun phrase may contain between two words; "of" may also begin it."""
 SHORT = "a an in my he we it s of at de la le du un el di da do"
-"""Words of one or two letters within a noun."""
+"""Words of one or two letters that a noun phrase may contain."""
 CONDITIONS = "if for when where falls für wenn si pour cuando se quando если при 若 当 当且仅当"
-"""Words before the condition of a case."""
+"""Words before the condition of a case in a function defined by cases."""
 OTHERWISE = "otherwise else sonst andernfalls sinon autrement caso contrario de lo altrimenti иначе 其他 否则"
-"""Words for the condition of the last case: all other values."""
+"""Words for the condition of the last case, which covers all remaining values."""
 REMAINDER = "R r remainder Rest rest reste resto остаток 余"
 """Words between a quotient and its remainder."""

@@ -1,22 +1,22 @@
-"""Units with their symbols, names and sizes in other units: data."""
+"""Table of units with their symbols, names and sizes in other units."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 METRIC, THOUSANDS, LARGE = "GMkhdcmµnp", "TGMkmµnp", "PTGMk"
-"""Prefixes of units, by their symbols in `PREFIXES`."""
+"""Common sets of unit prefixes: strings of the symbols in `PREFIXES`."""
 
 
 class Row(NamedTuple):
     """A unit.
 
     Args:
-        symbols: separated by spaces and case-sensitive. The first one names the unit in other rows.
-        names: separated by spaces, in the singular and in lower case, with `_` for a space; each can have prefixes.
+        symbols: case-sensitive symbols, separated by spaces. Later rows refer to the unit by a symbol.
+        names: names in the singular and in lower case, separated by spaces, with `_` for a space in a name.
         size: a number and other units, or for a base unit `=` and the quantity that it measures.
-        prefixes: the prefixes that it can have.
-        zero: origin of its scale in the unit of its size, for temperatures.
+        prefixes: symbols of the prefixes that the symbols and names can have.
+        zero: zero point of a temperature scale in base units.
     """
 
     symbols: str
@@ -40,7 +40,7 @@ PREFIXES = {
     "n": ("nano", "10^-9"),
     "p": ("pico", "10^-12"),
 }
-"""Names and sizes by symbol."""
+"""Names and sizes of prefixes, by symbol."""
 
 UNITS = (
     Row("m", "meter metre mètre metro метр 米 公尺 メートル metri 미터 متر أمتار मीटर", "=length", METRIC),
@@ -215,7 +215,7 @@ UNITS = (
     Row("", "unit einheit unité unidad unidade unità единица единиц 单位", "=units"),
     Row("", "dozen docena dutzend douzaine", "12 1"),
 )
-"""Rows of units; a name in several rows may mean any of them."""
+"""The units. A symbol or name that is in several rows is ambiguous."""
 
 POWERS_BEFORE = {
     2: "square sq quadrat 平方 кв квадратных квадратным квадратные квадратный квадратного квадратными 제곱 वर्ग",
@@ -233,6 +233,6 @@ ENDINGS = "s n e es en er i а ов ам ами ах у ом е ы и ей ям 
 NO_UNITS = "france"
 """Words that only look like the plural of a unit."""
 PER = "per pro par por al 每 в an a"
-"""Words for the line of a fraction, only between two units."""
+"""Words for a division between two units, such as "per"."""
 LETTERS = "m g s h l L N J K V W A C F"
-"""One-letter symbols that are a unit after a number and a space; other symbols must be upright."""
+"""One-letter symbols that are a unit in italics after a space; other one-letter symbols must be upright."""

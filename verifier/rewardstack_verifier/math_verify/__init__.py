@@ -1,10 +1,10 @@
-"""The functions of math_verify with their signatures, so that you can switch graders with one import line.
+"""Replace the math_verify library: the same functions and signatures, so that one changed import switches graders.
 
     from rewardstack_verifier.math_verify import parse, verify    # was: from math_verify import parse, verify
 
-The modules have that library's names: `parser`, `grader`, `metric`, `errors`, `utils`. `parse` returns a list with the
-extracted answer as text instead of SymPy expressions; `verify` compares such lists. Arguments that only concern SymPy
-or a clock have no effect: no verdict depends on time. Signatures are those of math-verify 0.9
+The modules have the names of math_verify's modules: `parser`, `grader`, `metric`, `errors`, `utils`. `parse` returns a
+list with the text of the answer instead of SymPy expressions; `verify` compares these lists. Arguments for SymPy and
+for timeouts have no effect: no verdict depends on time. Signatures are those of math-verify 0.9
 (https://github.com/huggingface/Math-Verify).
 """
 

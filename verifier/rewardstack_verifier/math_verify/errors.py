@@ -1,4 +1,4 @@
-"""The exception of math_verify."""
+"""Define the exception of math_verify."""
 
 
 class TimeoutException(BaseException):

@@ -26,7 +26,7 @@ def verify(
         float_rounding: no effect; decimals are compared by the digits that they show.
         numeric_precision: no effect.
         strict: no effect.
-        allow_set_relation_comp: no effect; `x > 1` and `(1, \\infty)` are equal.
+        allow_set_relation_comp: no effect; `x > 1` and `(1, \\infty)` are always equal.
         timeout_seconds: no effect.
         raise_on_error: no effect.
     """

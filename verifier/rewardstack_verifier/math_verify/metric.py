@@ -9,7 +9,7 @@ from rewardstack_verifier.math_verify.grader import verify
 from rewardstack_verifier.math_verify.parser import ExprExtractionConfig, ExtractionTarget, parse
 
 Metric = Callable[[list[str], list[str]], tuple[float, tuple[list[str], list[str]] | None]]
-"""A function of gold answers and responses. It returns the score, and the texts extracted from both."""
+"""A function of gold texts and responses that returns a score, and the answers extracted from both."""
 
 
 def math_metric(
@@ -23,11 +23,11 @@ def math_metric(
     Args:
         gold_extraction_target: where the answer of a gold text may be.
         pred_extraction_target: where the answer of a response may be.
-        aggregation_function: combines the scores of the responses, each 0.0 or 1.0.
+        aggregation_function: combines the scores of the responses; each score is 0.0 or 1.0.
         precision: no effect; decimals are compared by the digits that they show.
 
     Returns:
-        A function of gold texts and responses. It raises ValueError if a gold text has no answer.
+        The scoring function. It raises ValueError if a gold text has no answer.
     """
 
     def score(golds: list[str], predictions: list[str]) -> tuple[float, tuple[list[str], list[str]]]:

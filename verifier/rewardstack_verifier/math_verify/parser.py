@@ -31,7 +31,7 @@ class LatexExtractionConfig:
 
     Args:
         try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
-        boxed_match_priority: no effect; a box comes first.
+        boxed_match_priority: no effect; a box always has priority.
         normalization_config: no effect.
     """
 
@@ -53,7 +53,7 @@ class ExprExtractionConfig:
 
 @dataclass(frozen=True)
 class StringExtractionConfig:
-    """Look for strings; the answer is compared as text if it is not a formula.
+    """Look for strings. An answer that is not a formula is compared as text.
 
     Args:
         strings: no effect.
@@ -81,11 +81,12 @@ def parse(
 
     Args:
         pred: a response, or a reference such as `$\\frac{1}{2}$`.
-        extraction_config: where an answer may be.
+        extraction_config: where an answer may be; the result is empty if no configuration is given.
         fallback_mode: no effect.
-        extraction_mode: no effect; there is one answer.
+        extraction_mode: no effect; at most one answer is returned.
         parsing_timeout: no effect.
-        raise_on_error: whether a `pred` that is not a string is an error; else it has no answer, with a warning.
+        raise_on_error: whether to raise an error if `pred` is not a string; otherwise a warning is logged and the
+            result is empty.
 
     Raises:
         TypeError: `pred` is not a string, and `raise_on_error` is set.

@@ -1,4 +1,4 @@
-"""The time limit of math_verify, for scripts that use it on their own functions."""
+"""Provide math_verify's `timeout` decorator for scripts that limit their functions with it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 def timeout(timeout_seconds: int | None = 10) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator that raises `TimeoutException` in a function that takes too long.
 
-    It sets SIGALRM, so it works in the main thread of a process on Linux and macOS.
+    The decorator uses SIGALRM, so it works only in the main thread, on Linux and macOS.
 
     Args:
-        timeout_seconds: None or 0 for no limit.
+        timeout_seconds: time limit in seconds; None or 0 for no limit.
     """
 
     def expire(number: int, frame: FrameType | None) -> None:

@@ -1,7 +1,7 @@
-"""Decide whether two expressions are equal: different by numbers, or equal by algebra.
+"""Decide whether two expressions have the same value.
 
-`tree` has the parsed expressions. `equality.same` uses the first method that decides: `rational` numbers exactly,
-rational functions by `residues`, algebraic numbers by `separation`, everything else by `balls` with rising precision
-and, if there are symbols, at `points`. Nothing here reads text. A computation may take long or crash the process: run
-it where it can be killed.
+`tree` defines the expressions. `equality.same` uses the first method that decides: `rational` compares rational numbers
+exactly, `residues` rational functions modulo primes, `separation` algebraic numbers with a proven bound, and `balls`
+all other values with interval arithmetic at rising precision. Expressions with symbols are compared at sample `points`.
+A computation may take long or crash the process, so run it in a process that can be killed.
 """

@@ -1,4 +1,4 @@
-"""Evaluate an expression as a ball in the complex plane that is certain to contain its value."""
+"""Evaluate expressions with ball arithmetic: a ball is a region of the complex plane that contains the exact value."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from rewardstack_verifier.numbers.rational import integral, rational
 from rewardstack_verifier.numbers.tree import ONE, Apply, Constant, Expression, Number, Symbol
 
 MAX_POWER_BITS = 64
-"""Bits of an exponent up to which a power is computed by multiplication; beyond, by logarithm."""
+"""Maximum bits of an integer exponent for multiplication; powers with larger exponents are computed by logarithm."""
 GUARD = 64
-"""Bits of a small value that must remain after an addition; otherwise it counts as absorbed."""
+"""Bits of a small addend that must remain in a sum; with fewer, the addend counts as absorbed."""
 MAX_TERMS = 10_000
-"""Maximum terms of a sum or product over an index, including nested ones."""
+"""Maximum number of terms of a sum or product over an index; for nested ones, of all terms together."""
 _DEFAULT_PRECISION = ctx.prec
 _lock = RLock()
 
 
 class Balls:
-    """Evaluates expressions at one precision and one point.
+    """Evaluates expressions at one precision, for given values of their symbols.
 
     Args:
-        bits: precision; call `value` within `precision(bits)`.
+        bits: precision in bits; call `value` within `precision(bits)`.
         values: values of the symbols.
 
     Attributes:
-        absorbed: whether an addend, or an argument's distance from zero, was too small to be visible at this
-            precision, so that it may have no effect on the result.
-        repetitions: how often the current expression is evaluated within sums and products over an index.
+        absorbed: whether an addend, or a function's argument near zero, was too small to affect a result at this
+            precision.
+        repetitions: number of times that the current expression is evaluated because of sums and products over an
+            index.
     """
 
     def __init__(self, bits: int, values: Mapping[str, acb]) -> None:
@@ -44,10 +45,10 @@ class Balls:
         self._tiny = arb(2) ** (GUARD - bits)
 
     def value(self, expression: Expression) -> acb:
-        """Return the ball of an expression.
+        """Return a ball that contains the value of an expression.
 
         Raises:
-            NoValueError: the expression has no value, for example because of a division by zero.
+            NoValueError: the expression has no value, for example after a division by zero.
         """
         if isinstance(expression, Apply):
             return self._apply(expression)
@@ -76,14 +77,14 @@ class Balls:
         return value
 
     def notice(self, value: acb, beside: arb) -> None:
-        """Record if a nonzero value is lost next to a value of the given size."""
+        """Record if a nonzero value is too small to be visible next to a value of size `beside`."""
         if value.abs_upper() < beside * self._tiny and not value.contains(0):
             self.absorbed = True
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Set Flint's precision, which all threads share; block other threads from computing within the context."""
+    """Set Flint's global precision within the context, and lock out other threads that need a precision."""
     with _lock:
         before, ctx.prec = ctx.prec, bits
         try:
@@ -150,7 +151,7 @@ def _exponential(balls: Balls, exponent: Expression) -> acb:
 
 
 def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
-    """Return a function that is about 1 + x² / 2 near zero: its argument is absorbed if the square is."""
+    """Wrap cos or cosh, which are about 1 ± x² / 2 near zero: the argument is absorbed if its square is."""
 
     def apply(balls: Balls, argument: Expression) -> acb:
         value = balls.value(argument)
@@ -161,7 +162,7 @@ def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
 
 
 def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[..., acb]:
-    """Return a sum or product over an index, of a body from a first to a last index; `start` if there is none."""
+    """Return the operation for a sum or product over an index, whose value is `start` if there are no terms."""
 
     def apply(balls: Balls, body: Expression, index: Symbol, first: Expression, last: Expression) -> acb:
         low, high = whole(balls.value(first)), whole(balls.value(last))
@@ -183,7 +184,7 @@ def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[...,
 
 
 def _piecewise(balls: Balls, *cases: Expression) -> acb:
-    """Return the value next to the first condition that holds."""
+    """Return the value of the first case whose condition holds; `cases` alternates values and conditions."""
     for value, condition in zip(cases[::2], cases[1::2], strict=True):
         if balls.value(condition) != 0:
             return balls.value(value)
@@ -201,4 +202,4 @@ SPECIAL: dict[str, Callable[..., acb]] = {
     "sum over": _over_index(acb.__add__, 0),
     "product over": _over_index(acb.__mul__, 1),
 }
-"""Operations that need their arguments as expressions, or check what is absorbed."""
+"""Operations that need their arguments as expressions, or record what is absorbed; `FUNCTIONS` has all others."""

@@ -18,11 +18,11 @@ from rewardstack_verifier.numbers.separation import separation_bits
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, difference, substituted, symbols
 
 PRECISIONS = (384, 1536, 4096, 16384)
-"""Bits, tried in turn until a comparison is decided."""
+"""Precisions in bits, tried in turn until a comparison is decided."""
 CLOSE = 300
-"""Two numbers count as equal if their difference is below 2^-CLOSE, relative to the reference or to one."""
+"""Two numbers count as equal if their difference is below 2^-CLOSE times the larger of one and the reference."""
 ENOUGH = 8
-"""Points at which two functions must agree."""
+"""Minimum number of points at which two functions must agree to count as equal."""
 
 ZERO = Number(Fraction(0))
 BASE_POINTS = tuple(tuple(Number(Fraction(start + 7 * at, 11)) for at in range(16)) for start in (13, 29, 101, -17))
@@ -33,8 +33,8 @@ class Comparison(NamedTuple):
     """The result of comparing two values.
 
     Args:
-        same: whether they are equal; None if neither was proved.
-        real: whether both are real.
+        same: whether the values are equal; None if neither equality nor difference was found.
+        real: whether both values are real.
     """
 
     same: bool | None
@@ -48,12 +48,12 @@ def same(answer: Expression, reference: Expression) -> bool | None:
     or, without such points, if their principal complex values are the same.
 
     Args:
-        answer: may be hostile within the limits of the parser.
-        reference: the expression to compare with; order matters only for numbers beyond all precision.
+        answer: an expression; may be hostile within the limits of the parser.
+        reference: the expression to compare with. The order matters only for numbers of extreme size.
 
     Returns:
-        None if it cannot be decided: neither has a known value, or they cannot be distinguished at the highest
-        of `PRECISIONS` and are not known to be equal.
+        None if unknown: an expression has no known value, or the two cannot be distinguished at the highest of
+        `PRECISIONS` and are not known to be equal.
     """
     if answer == reference:
         return True
@@ -82,7 +82,7 @@ def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bool | None:
-    """Return whether two numbers are equal that otherwise differ by at least 2^-least."""
+    """Return whether two numbers are equal, given that different ones differ by at least 2^-least."""
     bits = 2 * least + PRECISIONS[0]
     with precision(bits):
         balls = Balls(bits, {})
@@ -93,10 +93,10 @@ def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bo
 
 
 def _same_functions(answer: Expression, reference: Expression) -> bool | None:
-    """Compare two functions at points until two real values differ, or enough of them agree.
+    """Compare two functions at points until two real values differ, or enough values agree.
 
-    All points are tried at one precision before the next one: where two functions are large or small, a part of them
-    may be invisible, but other points can decide.
+    All points are tried at one precision before the next precision. Where a function is very large or small, a part of
+    it may be invisible at this precision, but another point can decide.
     """
     sampled = points(answer, reference)
     pending, required = sampled.values, sampled.required
@@ -125,20 +125,20 @@ def _same_functions(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _compared(answer: Expression, reference: Expression) -> bool | None:
-    """Compare two numbers at rising precision; return None if neither equality nor difference is proved.
+    """Compare two numbers at rising precision; return None if neither equality nor difference is found.
 
     Raises:
-        NoValueError: one of them has no value.
+        NoValueError: a number has no value.
     """
     found = (_compared_at(bits, answer, reference, {}).same for bits in PRECISIONS)
     return next((same_ for same_ in found if same_ is not None), None)
 
 
 def _compared_at(bits: int, answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
-    """Compare two values at one precision.
+    """Compare two expressions at one precision, for given values of their symbols.
 
     Raises:
-        NoValueError: one of them has no value.
+        NoValueError: an expression has no value.
     """
     with precision(bits):
         balls = Balls(bits, values)
@@ -153,7 +153,7 @@ def _compared_at(bits: int, answer: Expression, reference: Expression, values: M
 def proportional(answer: Expression, reference: Expression, positively: bool = False) -> bool | None:
     """Return whether two expressions are equal up to a constant nonzero factor.
 
-    The factor is computed at one point and must then hold everywhere.
+    The factor is computed at one point; then all values must have this factor.
 
     Args:
         answer: an expression with symbols.
@@ -161,7 +161,7 @@ def proportional(answer: Expression, reference: Expression, positively: bool = F
         positively: whether the factor must be positive.
 
     Returns:
-        None as for `same`, or if there is no point at which both have a nonzero value.
+        None if unknown, if neither expression has symbols, or if no point of `BASE_POINTS` gives nonzero values.
     """
     names = sorted(symbols(answer, reference))
     if not names or symbols(answer) != symbols(reference):
@@ -177,14 +177,14 @@ def proportional(answer: Expression, reference: Expression, positively: bool = F
 
 
 def at_point(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """Return the expression with values in place of symbols."""
+    """Return the expression with its symbols replaced by values."""
     for name, value in values.items():
         expression = substituted(expression, name, value)
     return expression
 
 
 def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
-    """Return whether two numbers are certainly less than a limit apart; False if one has no value."""
+    """Return whether two numbers certainly differ by less than a limit; False if a number has no value."""
     bits = PRECISIONS[0]
     try:
         with precision(bits):
@@ -196,7 +196,7 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
 
 
 def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
-    """Return whether two numbers are certainly within a relative tolerance; False if one has no value."""
+    """Return whether a number certainly differs from `other` by at most a fraction of it; False without a value."""
     exact, limit = [rational(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
     if exact[0] is not None and exact[1] is not None:
         return bool(abs(exact[0] - exact[1]) <= limit * abs(exact[1]))
@@ -211,7 +211,7 @@ def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
 
 
 def is_less(one: Expression, other: Expression) -> bool | None:
-    """Return whether a real number is less than another; None if unknown, or if one is not real."""
+    """Return whether a real number is less than another; None if unknown, or if a number is not real."""
     if symbols(one, other):
         return None
     for bits in PRECISIONS:
@@ -230,7 +230,7 @@ def is_less(one: Expression, other: Expression) -> bool | None:
 
 
 def nearest_fraction(expression: Expression, most: int) -> Fraction | None:
-    """Return the nearest fraction to a real number with a denominator up to `most`; None if there is none."""
+    """Return the fraction with a denominator up to `most` nearest to a real number; None if there is no real value."""
     bits = PRECISIONS[0]
     try:
         with precision(bits):

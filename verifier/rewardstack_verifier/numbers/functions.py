@@ -1,4 +1,4 @@
-"""Functions of numbers that are evaluated with balls, by name: a new function is a row here."""
+"""Functions that are evaluated with ball arithmetic, by name. To add a function, add a row to `FUNCTIONS`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flint import acb, arb
 
 
 class NoValueError(Exception):
-    """An expression has no value here, or none that can be computed."""
+    """An expression has no value at these values of its symbols, or none that can be computed."""
 
 
 def is_real(value: acb) -> bool:
@@ -21,7 +21,7 @@ def whole(value: acb) -> int:
     """Return the only integer in a ball.
 
     Raises:
-        NoValueError: it contains no integer, or several.
+        NoValueError: the ball contains no integer, or several.
     """
     integer = value.real.unique_fmpz() if is_real(value) else None
     if integer is None:
@@ -38,7 +38,7 @@ def nonzero(value: acb) -> acb:
     """Return the ball unchanged.
 
     Raises:
-        NoValueError: it contains zero.
+        NoValueError: the ball contains zero.
     """
     if value.contains(0):
         raise NoValueError("a division by zero")
@@ -87,7 +87,7 @@ def _arc_cotangent(value: acb) -> acb:
 
 
 def _truth(holds: Callable[[arb], bool], fails: Callable[[arb], bool]) -> Callable[[acb], acb]:
-    """Return a function that is 1 if a real number certainly has a property, and 0 if it certainly has not."""
+    """Return a function that is 1 if a real number certainly has a property, and 0 if it certainly does not."""
 
     def value(of: acb) -> acb:
         real = _real(of)
@@ -152,4 +152,4 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "sec": _inverse(acb.cos),
     "sech": _inverse(acb.cosh),
 }
-"""Functions that only need the values of their arguments; others are in `balls`."""
+"""Functions that only need the values of their arguments; `balls.SPECIAL` has all others."""

@@ -1,4 +1,7 @@
-"""Choose points to compare functions: seeded, so that an answer's author cannot predict them without its reference."""
+"""Choose the points at which two functions are compared.
+
+The points are random with a seed from both functions, so a policy cannot predict them without knowing the reference.
+"""
 
 from __future__ import annotations
 
@@ -28,32 +31,33 @@ from rewardstack_verifier.numbers.tree import (
 )
 
 LEAST, LARGEST = 1e-2, 1e3
-"""Absolute values of real symbols."""
+"""Smallest and largest absolute value of real symbols."""
 MANTISSA = 64
-"""Bits of such a value: numbers with a small denominator are zeros of too many functions."""
+"""Bits of a symbol's value; values with a small denominator are zeros of too many functions."""
 LARGEST_INTEGER = 60
 """Largest value of an integer symbol."""
 MOST_PATTERNS = 16
-"""Maximum sign patterns that are all tried; with more symbols, random ones are."""
+"""Maximum number of sign patterns; if the symbols have more, random signs are used."""
 MOST_POINTS = 48
+"""Number of random points, in addition to those at breakpoints."""
 CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
-"""Functions of an argument's sign, which change only where it is zero."""
+"""Functions of the sign of their argument, which change only where the argument is zero."""
 BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
-"""Functions that have different forms on both sides of a zero of their argument."""
+"""Functions that may change their form where their argument changes its sign."""
 BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
-"""Functions with several branches, which may differ at only a few points: all points are compared."""
+"""Functions with several branches. Two such functions may differ at only a few points, so all points are compared."""
 OF_COMPLEX = frozenset({"real part", "imaginary part", "conjugate", "argument"})
 """Functions that are only useful for complex numbers."""
 PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
-"""Points at which an argument's sign is computed to find a breakpoint."""
+"""Values of a symbol at which the sign of an argument is computed to find a breakpoint."""
 NARROW = 24
-"""Bisections between two of those points to get close to a breakpoint."""
+"""Number of bisections between two values of `PROBED` to get close to a breakpoint."""
 INTEGERS = frozenset("nkmjlNKM")
-"""Letters of integers in positions that need one."""
+"""Letters that are integers where an operation needs an integer, such as in `n!`."""
 
 
 def seed_of(one: Expression, other: Expression) -> int:
-    """Return the same seed for a pair in either order, and on every machine."""
+    """Return a seed for a pair of expressions that does not depend on their order or on the machine."""
     text = "\0".join(sorted(map(repr, (one, other))))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
@@ -62,9 +66,9 @@ class Points(NamedTuple):
     """Values for the symbols of two expressions.
 
     Args:
-        values: values of the symbols, for each point.
-        required: how many of the first points must be compared: both sides of each breakpoint, every sign pattern.
-        breaking: how many of these are at or next to breakpoints, so that no other point can replace them.
+        values: values of the symbols at each point.
+        required: how many of the first points must be compared: those at breakpoints, and one for each sign pattern.
+        breaking: how many of the first points are at or next to breakpoints; no other point can replace them.
     """
 
     values: Iterable[Mapping[str, acb]]
@@ -75,9 +79,9 @@ class Points(NamedTuple):
 def points(one: Expression, other: Expression) -> Points:
     """Return the points at which two expressions are compared; the order of the pair does not matter.
 
-    The first ones are on both sides of each known breakpoint. `MOST_POINTS` others have real symbols from `LEAST` to
-    `LARGEST` with every sign pattern, both parts of complex symbols (those in an `OF_COMPLEX` function), and
-    positive integers for `integers`.
+    The first points are at or on both sides of each known breakpoint. `MOST_POINTS` random points follow: real symbols
+    are between `LEAST` and `LARGEST` with all sign patterns, symbols in an `OF_COMPLEX` function are complex, and
+    `integers` are positive integers.
     """
     random = Random(seed_of(one, other))
     whole = sorted(integers(one, other))
@@ -102,7 +106,7 @@ def points(one: Expression, other: Expression) -> Points:
 
 
 def integers(*expressions: Expression) -> frozenset[str]:
-    """Return the symbols that must be integers: they are named so and are in positions that need one."""
+    """Return the symbols that must be integers: letters of `INTEGERS` in positions that need an integer."""
     found: set[str] = set()
     for expression in expressions:
         for part in parts(expression):
@@ -112,7 +116,7 @@ def integers(*expressions: Expression) -> frozenset[str]:
 
 
 def _is_branched(*expressions: Expression) -> bool:
-    """Return whether one branch of several is taken of an expression with symbols."""
+    """Return whether an expression has a function of symbols with several branches, such as a root."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     return any(
         symbols(part)
@@ -182,7 +186,7 @@ def _beside_breakpoints(
 
 
 def _narrowed(sign: Callable[[float], int], left: float, right: float) -> tuple[float, float]:
-    """Bisect a sign change between two points; no other breakpoint should be between the results."""
+    """Return two close points on both sides of a sign change between `left` and `right`."""
     before = sign(left)
     for _ in range(NARROW):
         middle = (left + right) / 2
@@ -216,7 +220,7 @@ def _sign_at(expression: Expression, values: Mapping[str, acb], name: str, at: f
 
 
 def _sign(expression: Expression, values: Mapping[str, acb]) -> int:
-    """Return the sign of a real value; 0 if it has none or it is unknown."""
+    """Return the sign of the real part of an expression's value; 0 if there is no value, or the sign is unknown."""
     try:
         with precision(MANTISSA):
             value = Balls(MANTISSA, values).value(expression).real

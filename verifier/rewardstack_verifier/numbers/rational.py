@@ -15,7 +15,7 @@ MAX_COUNT = 10_000
 
 
 def rational(expression: Expression) -> fmpq | None:
-    """Return the value as a fraction; None if it is not known to be rational, is too large, or divided by zero."""
+    """Return the value as a fraction; None if it is not known to be rational, is too large, or has a zero divisor."""
     if isinstance(expression, Number):
         return fmpq(expression.value.numerator, expression.value.denominator)
     if not isinstance(expression, Apply) or expression.operation not in _OPERATIONS:
@@ -31,7 +31,7 @@ def integral(expression: Expression) -> int | None:
 
 
 def bits(value: fmpq) -> int:
-    """Return the bit length of the longer one of numerator and denominator."""
+    """Return the larger bit length of numerator and denominator."""
     return int(max(abs(value.p).bit_length(), value.q.bit_length()))
 
 
@@ -67,7 +67,7 @@ def _power(base: fmpq, exponent: fmpq) -> fmpq | None:
 
 
 def _root(radicand: fmpq, index: fmpq) -> fmpq | None:
-    """Return the real root if it is rational; of a negative number only with an odd index."""
+    """Return the real root if it is rational; None for other roots, and for even roots of negative numbers."""
     if index.q != 1 or index.p < 1 or index.p > MAX_BITS or (radicand < 0 and index.p % 2 == 0):
         return None
     degree, sign = int(index.p), -1 if radicand < 0 else 1

@@ -1,8 +1,8 @@
 """Compare rational functions, and rational numbers too large to write out, modulo two primes of 61 bits.
 
-If two differ, the numerator of their difference is a polynomial of some degree d. At a random point modulo a prime p
-it vanishes with a probability of at most d / p (Schwartz and Zippel), so both primes miss it with a probability of at
-most d² / 2^122.
+If two functions differ, the numerator of their difference is a nonzero polynomial of some degree d. At a random point
+modulo a prime p, it is zero with a probability of at most d / p (Schwartz and Zippel). So the difference is missed with
+both primes with a probability of about d² / 2^122.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol,
 PRIMES = (2305843009213693951, 2305843009213693921)
 """2^61 - 1 and the prime before it."""
 ATTEMPTS = 4
-"""Points tried for each prime, as a divisor may be zero at one of them."""
+"""Number of points tried for each prime, because a divisor may be zero at a point."""
 
 
 def same_residues(one: Expression, other: Expression, seed: int) -> bool | None:
-    """Return whether two rational functions are equal; None if one is not rational, or divides by zero everywhere.
+    """Return whether two rational functions are equal.
 
     Args:
         one: an expression.
         other: another expression.
-        seed: seed of the points.
+        seed: seed of the random points.
+
+    Returns:
+        None if an expression is not a rational function, or has a zero divisor at all points.
     """
     names, random = sorted(symbols(one, other)), Random(seed)
     for prime in PRIMES:
@@ -46,7 +49,7 @@ def same_residues(one: Expression, other: Expression, seed: int) -> bool | None:
 
 
 def residue(expression: Expression, values: Mapping[str, nmod], prime: int) -> nmod | None:
-    """Return the value modulo a prime; None if the expression is not rational, or its divisor is zero here.
+    """Return the value modulo a prime; None if the expression is not rational, or a divisor is zero at this point.
 
     Args:
         expression: an expression whose symbols are all in `values`.

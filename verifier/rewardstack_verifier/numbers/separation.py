@@ -2,9 +2,9 @@
 
 The bound is that of C. Burnikel, S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real
 algebraic expressions", Algorithmica 55 (2009): an expression of integers, + - * / and roots is a quotient of two
-algebraic integers whose conjugates are at most u and l in absolute value; with D, the product of the indices of all
-roots, it is zero or at least 1 / (u^(D-1) l). Conjugates take every branch of a root, so the bound holds of complex
-values, too.
+algebraic integers whose conjugates have absolute values of at most u and l. If D is the product of the indices of all
+roots, the expression is zero, or its absolute value is at least 1 / (u^(D-1) l). Conjugates include every branch of a
+root, so the bound also holds for complex values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewardstack_verifier.numbers.rational import integral, rational
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, evaluated, parts
 
 MAX_POWER = 64
-"""Largest exponent for which a power is bounded as a product."""
+"""Largest exponent of a power, and largest index of a root, for which a bound is computed."""
 _MARGIN = 1 + 2.0**-40
 """Factor that rounds logarithms up."""
 
@@ -53,7 +53,7 @@ def _index(expression: Expression) -> int:
 
 
 def _sizes(expression: Expression) -> tuple[float, float] | None:
-    """Return the binary logarithms of u and l; None if they are unknown."""
+    """Return the binary logarithms of u and l (see the module); None if they are unknown."""
     value = rational(expression)
     if value is not None:
         return _log(value.p), _log(value.q)

@@ -1,4 +1,4 @@
-"""Compare the spans of two lists of functions, whose coefficients are arbitrary constants."""
+"""Compare the spans of two lists of functions: the sets of their linear combinations."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from rewardstack_verifier.numbers.equality import BASE_POINTS, ZERO, at_point, s
 from rewardstack_verifier.numbers.tree import Apply, Expression, minor, symbols
 
 MOST_FUNCTIONS = 3
-"""Maximum functions in one list; a determinant of one more row is expanded."""
+"""Maximum number of functions in a list, because a determinant with one more row is expanded."""
 
 
 def in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
-    """Return whether a function is a linear combination of others.
+    """Return whether a function is a linear combination of the functions of a basis.
 
-    It is if the determinant of all of them, at as many points as there are others and at every other point, is zero.
+    It is if a determinant is zero. Each row of the matrix has one function, as it is and at as many points as the basis
+    has functions.
 
     Args:
-        function: has the symbols of the others.
-        basis: up to `MOST_FUNCTIONS` functions that are linearly independent.
+        function: a function of the same symbols as the basis.
+        basis: up to `MOST_FUNCTIONS` linearly independent functions.
 
     Returns:
         None if unknown.
@@ -41,7 +42,7 @@ def same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool 
 
 
 def _independent(basis: Sequence[Expression]) -> bool:
-    """Return whether functions are proved linearly independent, and are at most `MOST_FUNCTIONS`."""
+    """Return whether there are at most `MOST_FUNCTIONS` functions, and they are certainly linearly independent."""
     points = _points(*basis)[: len(basis)]
     rows = [[at_point(one, point) for point in points] for one in basis]
     return len(basis) <= MOST_FUNCTIONS and _is_singular(rows) is False
@@ -53,9 +54,9 @@ def _points(*functions: Expression) -> list[dict[str, Expression]]:
 
 
 def _is_singular(rows: Sequence[Sequence[Expression]]) -> bool | None:
-    """Return whether a determinant is zero, by comparing its positive and its negative terms.
+    """Return whether a determinant is zero, by comparing its positive terms with its negative terms.
 
-    Compared with zero, values such as e^9000 would have to be known to thousands of digits.
+    To compare the determinant itself with zero, large terms such as e^9000 would need thousands of digits.
     """
     terms = [Apply("product", (row[0], minor(rows, at))) for at, row in enumerate(rows)]
     return same(Apply("sum", (ZERO, *terms[::2])), Apply("sum", (ZERO, *terms[1::2])))

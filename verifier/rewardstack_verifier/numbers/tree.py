@@ -1,4 +1,4 @@
-"""Expressions: numbers, constants, symbols, and operations applied to them."""
+"""Define expressions: numbers, constants, symbols, and operations applied to expressions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Number:
     """A rational number as it was written.
 
     Args:
-        value: exact.
-        places: number of decimal places; None if it has no decimal point, so that it is exact.
+        value: value of the digits as a fraction.
+        places: number of decimal places; None for a number without a decimal point, which is exact.
     """
 
     value: Fraction
@@ -25,14 +25,14 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant by its name: `pi`, `e`, `i` or `infinity`."""
+    """A constant, by its name: `pi`, `e`, `i` or `infinity`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A variable, parameter or unknown by its name with its subscript: `x`, `alpha`, `a_1`."""
+    """A variable, parameter or unknown, by its name including the subscript: `x`, `alpha`, `a_1`."""
 
     name: str
 
@@ -42,8 +42,9 @@ class Apply:
     """An operation applied to its arguments.
 
     Args:
-        operation: a key of `balls.OPERATIONS`, for example `sum`, `power` or `sin`.
-        arguments: expressions, as many as the operation takes.
+        operation: name of the operation: a key of `functions.FUNCTIONS` or `balls.SPECIAL`, for example `sum` or `sin`;
+            `call f` for a function named by a letter; or a notation such as `percent`, which has no value in `numbers`.
+        arguments: the operands.
     """
 
     operation: str
@@ -53,17 +54,17 @@ class Apply:
 Expression: TypeAlias = Number | Constant | Symbol | Apply
 
 OVER_INDEX = frozenset(("sum over", "product over"))
-"""Operations on a body, the symbol of its index, and the first and last value of the index."""
+"""Operations with four arguments: a body, the symbol of the index, and the first and last value of the index."""
 ONE = Number(Fraction(1))
 
 
 def integer(value: int) -> Number:
-    """Return an integer as an exact number."""
+    """Return an integer as a `Number`."""
     return Number(Fraction(value))
 
 
 def negative(of: Expression) -> Expression:
-    """Return the additive inverse; for a number, a number."""
+    """Return the additive inverse; the inverse of a `Number` is a `Number`."""
     return Number(-of.value, of.places) if isinstance(of, Number) else Apply("negative", (of,))
 
 
@@ -73,7 +74,7 @@ def difference(minuend: Expression, subtrahend: Expression) -> Expression:
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """Yield the expression and all its parts, each before its arguments."""
+    """Yield the expression and all its subexpressions, each before its arguments."""
     left = [expression]
     while left:
         part = left.pop()
@@ -83,7 +84,7 @@ def parts(expression: Expression) -> Iterator[Expression]:
 
 
 def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
-    """Return the value of each argument; None if one has no value."""
+    """Return the result of `value` for each argument; None if one of the results is None."""
     values = []
     for argument in arguments:
         found = value(argument)
@@ -97,7 +98,7 @@ def symbols(*expressions: Expression) -> frozenset[str]:
     """Return the names of all symbols in the expressions, except the index of a sum or product."""
     found, indices = set[str](), set[str]()
     left = [*expressions]
-    while left:  # not with `parts`, because this runs for most comparisons
+    while left:  # faster than a loop over `parts`; this runs for most comparisons
         part = left.pop()
         if isinstance(part, Apply):
             left += part.arguments
@@ -109,7 +110,7 @@ def symbols(*expressions: Expression) -> frozenset[str]:
 
 
 def renamed(expression: Expression, names: dict[str, str]) -> Expression:
-    """Return the expression with symbols renamed; those that are not in `names` stay."""
+    """Return the expression with symbols renamed; symbols that are not in `names` are unchanged."""
     if isinstance(expression, Symbol):
         return Symbol(names.get(expression.name, expression.name))
     if isinstance(expression, Apply):
@@ -118,7 +119,7 @@ def renamed(expression: Expression, names: dict[str, str]) -> Expression:
 
 
 def substituted(expression: Expression, name: str, by: Expression) -> Expression:
-    """Return the expression with each occurrence of a symbol replaced."""
+    """Return the expression with each occurrence of the symbol `name` replaced by `by`."""
     if isinstance(expression, Symbol):
         return by if expression.name == name else expression
     if isinstance(expression, Apply):
@@ -134,5 +135,5 @@ def determinant(rows: Sequence[Sequence[Expression]]) -> Expression:
 
 
 def minor(rows: Sequence[Sequence[Expression]], at: int) -> Expression:
-    """Return the determinant without the first column and one row."""
+    """Return the determinant of a matrix without its first column and row `at`."""
     return determinant([row[1:] for index, row in enumerate(rows) if index != at])

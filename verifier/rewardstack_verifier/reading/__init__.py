@@ -1,5 +1,6 @@
-"""Parse an answer: text to tokens (`lexer`, with the tables `characters` and `commands`), and tokens to syntax.
+"""Parse an answer into syntax trees: `readings.readings` returns a tree for each possible meaning.
 
-The lexer removes everything that changes the looks of a text but not its meaning: fonts, colors, sizes, spaces,
-delimiters, Unicode. The `parser` returns a tree of `syntax`, whose leaves are the expressions of `numbers.tree`.
+The `lexer` splits the text into tokens and drops what only changes its looks: fonts, colors, sizes, spaces, delimiters,
+Unicode variants. The `parser` reads formulas, other modules read quantities, dates or words. A tree consists of the
+nodes of `syntax` and the expressions of `numbers.tree`.
 """

@@ -1,4 +1,4 @@
-"""Normalize tokens: outward brackets, `]0, 1[`, fractions with a line inside, `{3 \\over 4}`, and other notations."""
+"""Normalize notations before parsing: outward brackets, `]0, 1[`, TeX fractions, `{3 \\over 4}`, and others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ _OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 
 
 def turned_inwards(tokens: list[Token]) -> list[Token]:
-    """Replace outward brackets by parentheses.
+    """Replace outward brackets by parentheses: `]0, 1[` becomes `(0, 1)`.
+
+    `]` opens an interval if no bracket is open; `[` closes one after a comma or semicolon and an item.
 
     Args:
-        tokens: from `lex`; `]` opens outwards if no bracket is open, and `[` closes so after the second item of a pair.
+        tokens: tokens from `lex`.
     """
     found: list[Token] = []
     expected: list[str] = []
@@ -49,7 +51,7 @@ def without_braces(tokens: list[Token]) -> list[Token]:
 
 
 def with_commas(tokens: list[Token]) -> list[Token]:
-    """Replace the bar in the coordinates of a point, `(2|-3)` as in German books, by a comma."""
+    """Replace the bar in a point, `(2|-3)` as in German books, by a comma."""
     found = list(tokens)
     for start in (at for at, token in enumerate(tokens) if token.text == "("):
         end = next((at for at in range(start, len(tokens)) if tokens[at].text == ")"), start)
@@ -61,7 +63,7 @@ def with_commas(tokens: list[Token]) -> list[Token]:
 
 
 def chosen(tokens: list[Token]) -> list[Token]:
-    """Replace `{}_5C_2`, `{}^5C_2` and `{}_5P_2` by binomial coefficients, the last one times a factorial."""
+    """Replace `{}_5C_2` and `{}^5C_2` by binomial coefficients, and `{}_5P_2` by one times a factorial."""
     for at, token in enumerate(tokens):
         n, behind = _index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
         name = tokens[behind].text if n and behind < len(tokens) else ""
@@ -74,7 +76,7 @@ def chosen(tokens: list[Token]) -> list[Token]:
 
 
 def _index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
-    """Return the tokens of an index after `_` or `^`, and where it ends; None if there is none."""
+    """Return the tokens of the index after `_` or `^`, and where the index ends; None if there is no index."""
     if tokens[at].text not in ("_", "^") or at + 1 >= len(tokens):
         return None, at
     if tokens[at + 1].text != "{":
@@ -95,7 +97,7 @@ def divided(tokens: list[Token]) -> list[Token]:
 
 
 def _edge(tokens: list[Token], at: int, step: int) -> int:
-    """Return where the group of a token opens (`step` -1) or closes (1); beyond the tokens if it does not."""
+    """Return where the group around a token opens (`step` -1) or closes (1); a position beyond the tokens if nowhere."""
     depth = 0
     while 0 <= at + step < len(tokens):
         at += step

@@ -1,4 +1,4 @@
-"""Times of day and days of a year in several languages."""
+"""Parse times of day and dates in several languages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rewardstack_verifier.reading.syntax import Date, Time
 from rewardstack_verifier.reading.wording import as_text
 
 MOST_LETTERS = 60
-"""Maximum letters of a date."""
+"""Maximum characters, and maximum tokens, of a time or date."""
 
 
 def _by_name(rows: dict[str, str]) -> dict[str, int]:
-    """Return the positions of names in their rows, from 1 on."""
+    """Return the number of each month or weekday by its name, counted from 1."""
     return {
         name: at for row in rows.values() for at, names in enumerate(row.split(), start=1) for name in names.split("|")
     }
@@ -61,14 +61,14 @@ _DATES = tuple(
         r"(?:(?P<year>\d{4}) ?年 ?)?(?P<number>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]?",
     )
 )
-"""Forms of a date; digits alone count only if the day cannot be the month, or the form tells which is which."""
+"""Formats of a date; digits alone are a date only if the format or the numbers show which is the day."""
 
 
 def time_of_day(tokens: list[Token]) -> Time:
     """Parse a time of day.
 
     Raises:
-        UnreadError: it is not a time of day.
+        UnreadError: the tokens are not a time of day.
     """
     text = _line(tokens)
     if text in NAMED_HOURS:
@@ -91,7 +91,7 @@ def time_of_day(tokens: list[Token]) -> Time:
 
 
 def _spoken(hour: str, minutes: int) -> Time:
-    """Parse an hour in words with minutes before or after it: half past three."""
+    """Parse the hour of a phrase such as "half past three", and add the minutes, which may be negative."""
     value = int(hour) if hour.isdecimal() else numerals.number([hour])
     if value is None or not 0 < value < 25:
         raise UnreadError("not an hour")
@@ -99,10 +99,10 @@ def _spoken(hour: str, minutes: int) -> Time:
 
 
 def date(tokens: list[Token]) -> Date:
-    """Parse a day of a year.
+    """Parse a date; the year may be omitted.
 
     Raises:
-        UnreadError: it is not a date.
+        UnreadError: the tokens are not a date.
     """
     text = _line(tokens)
     match = next((match for form in _DATES if (match := form.fullmatch(text))), None)
@@ -120,7 +120,7 @@ def _line(tokens: list[Token]) -> str:
     """Return the tokens as text in lower case, without braces.
 
     Raises:
-        UnreadError: it is longer than any date, or mathematics.
+        UnreadError: the text is longer than any date, or contains a LaTeX command.
     """
     if len(tokens) > MOST_LETTERS or any(token.kind == COMMAND for token in tokens):
         raise UnreadError("too long, or mathematics")

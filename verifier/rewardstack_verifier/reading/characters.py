@@ -1,4 +1,4 @@
-"""Unicode characters with an equivalent in LaTeX or ASCII: data."""
+"""Replace Unicode characters by their LaTeX or ASCII equivalents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _SET_OF_EMPTY = re.compile(r"(?<![A-Za-z}])\{∅\}")
-"""The braces of a set, not those of a command's argument."""
+"""The set that contains the empty set; the braces are not those of a command's argument."""
 _DIGIT = re.compile(r"(?![0-9])\d")
 _INVISIBLE = dict.fromkeys(
     [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]
@@ -20,7 +20,7 @@ _INVISIBLE = dict.fromkeys(
 """Characters without width: joiners, direction marks, soft hyphens, variation selectors."""
 
 MARKS_ON_LETTERS = "[\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0e31-\u0e4e]"
-"""A pattern of vowels and accents that are separate characters."""
+"""A pattern for accents and vowel signs that are separate characters."""
 
 _COMMANDS = {
     "-": "−–—‐‑‒",
@@ -87,12 +87,12 @@ _COMMANDS = {
     "\\Omega ": "Ω",
     "\\mu ": "µ",
 }
-"""Notations and the characters that are replaced by them."""
+"""LaTeX or ASCII notations, and the characters that each replaces."""
 _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho . sigma tau upsilon phi"
     " chi psi omega"
 )
-"""Names in the order of Unicode, which has two lower-case sigmas."""
+"""Names of Greek letters in the order of Unicode; `.` is the place of the final sigma."""
 _TABLE: dict[int, str | None] = {
     **{ord(character): command for command, characters in _COMMANDS.items() for character in characters},
     **{0x3B1 + at: f"\\{name} " for at, name in enumerate(_GREEK.split()) if name != "."},
@@ -112,7 +112,7 @@ LONGEST_CACHED = 1_000
 
 
 def plain_characters(text: str) -> str:
-    """Replace characters that have a notation in LaTeX by it; ASCII is unchanged."""
+    """Replace Unicode characters by LaTeX or ASCII notations; ASCII is unchanged."""
     if text.isascii():
         return text
     text = _SET_OF_EMPTY.sub(r"\\{\\emptyset\\}", text)

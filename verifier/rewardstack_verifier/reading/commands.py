@@ -1,4 +1,4 @@
-"""How the lexer treats LaTeX commands: data. A command that is in no table is a token."""
+"""Tables of LaTeX commands that the lexer drops, unwraps or renames; any other command becomes a token."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ DROPPED = names(
     " ensuremath mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering protect blacksquare"
     " checkmark qed , ; : ! > /"
 )
-"""Commands that only change looks and spacing."""
+"""Commands that only change looks or spacing."""
 
 SPACES = names("quad qquad enspace thinspace medspace thickspace , ; : >")
-"""Of those, the commands that add a space."""
+"""Commands of `DROPPED` that add a space."""
 
 UNWRAPPED = names(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
     " mathclap mathrlap mathllap emph bold cancel hbox overbrace underbrace"
 )
-"""Fonts and frames with one argument, which is kept."""
+"""Commands for fonts and frames, of which only the argument is kept."""
 
 TEXT = names("text textbf textit textrm textsf texttt textnormal mbox mathrm operatorname operatorname* textup")
-"""Commands with one argument of words, or of an upright name."""
+"""Commands whose argument is text or an upright name."""
 
 HIDDEN = names(
     "phantom hphantom vphantom hspace hspace* vspace vspace* color label tag tag* rule kern mspace leftroot uproot"
 )
-"""Commands with one argument that is not visible as part of the answer."""
+"""Commands that are dropped with their argument, which is not visible or not part of the answer."""
 
 COLORED = names("textcolor colorbox fcolorbox")
-"""Commands with two arguments: a color, and the text that is kept."""
+"""Commands with two arguments: a color, which is dropped, and the text."""
 
 ALIASES = {
     alias: name
@@ -89,7 +89,7 @@ ALIASES = {
     }.items()
     for alias in aliases.split()
 }
-"""Aliases of commands by the name that they are replaced with."""
+"""Name that replaces each alias."""
 
 DEGREES = names("degrees degree deg")
 """Words for the degree sign."""

@@ -1,4 +1,4 @@
-"""Numbers in other notations: `1A3_{16}`, `0.1(6)`, `3,5`, `1.234,56`, `22° 30'`."""
+"""Parse numbers in special notations: `1A3_{16}`, `0.1(6)`, `3,5`, `1.234,56`, `22° 30'`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rewardstack_verifier.reading.terms import periodic
 _LETTERED = re.compile(r"([0-9A-Za-z]{1,60})_([1-3]\d)")
 _PERIODIC = re.compile(r"(-?)(\d{1,20})\.(\d{0,20})\((\d{1,20})\)")
 MOST_TOKENS = 64
+"""Maximum tokens of such a number."""
 _GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _GROUP = re.compile(r"\.\d{3}")
 _BRACKETS = frozenset(("(", ")", "[", "]", "\\{", "\\}"))
@@ -19,10 +20,10 @@ _SEXAGESIMAL = re.compile(r"(-?)(\d{1,4})degree(\d{1,2})'(?:(\d{1,2}(?:\.\d{1,9}
 
 
 def lettered_digits(tokens: list[Token]) -> Apply:
-    """Parse digits with letters and their base.
+    """Parse a number whose digits include letters, with its base: `1A3_{16}`.
 
     Raises:
-        UnreadError: it is not such a number, or has no letter.
+        UnreadError: the tokens are not such a number, or a digit is not below the base.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("{", "}"))
     match = _LETTERED.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
@@ -35,10 +36,10 @@ def lettered_digits(tokens: list[Token]) -> Apply:
 
 
 def bracketed_period(tokens: list[Token]) -> Number:
-    """Parse a decimal with its repeating digits in parentheses.
+    """Parse a decimal with its repeating digits in parentheses: `0.1(6)`.
 
     Raises:
-        UnreadError: it is not such a decimal.
+        UnreadError: the tokens are not such a decimal.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1])
     match = _PERIODIC.fullmatch(text) if len(tokens) <= MOST_TOKENS and ")" in text else None
@@ -50,10 +51,10 @@ def bracketed_period(tokens: list[Token]) -> Number:
 
 
 def with_decimal_comma(tokens: list[Token]) -> list[Token]:
-    """Replace the only comma between two numbers by a decimal point, and remove points between thousands.
+    """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56`.
 
     Raises:
-        UnreadError: there is no such comma, or more than one, brackets, or a space next to it.
+        UnreadError: there is not exactly one comma, it is not between two numbers without spaces, or there are brackets.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _thousands(tokens)
@@ -71,7 +72,7 @@ def with_decimal_comma(tokens: list[Token]) -> list[Token]:
 
 
 def is_certain(tokens: list[Token]) -> bool:
-    """Return whether a comma is certainly decimal: after zero or grouped thousands, in a quantity, or in money."""
+    """Return whether the first comma is certainly a decimal comma: after 0, grouped thousands, before a unit, in money."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     behind = tokens[at + 2 : at + 3]
     units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in behind)
@@ -80,7 +81,7 @@ def is_certain(tokens: list[Token]) -> bool:
 
 
 def _thousands(tokens: list[Token]) -> int:
-    """Return how many tokens a number with points between thousands takes before a comma; 0 if there is none."""
+    """Return the number of tokens of a number such as `1.234` before the first comma; 0 if there is none."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     start = at - 1
     while start > 0 and _GROUP.fullmatch(tokens[start].text) and not tokens[start].spaced:
@@ -89,10 +90,10 @@ def _thousands(tokens: list[Token]) -> int:
 
 
 def sexagesimal(tokens: list[Token]) -> Apply:
-    """Parse an angle with minutes and return its degrees.
+    """Parse an angle in degrees and minutes, `22° 30'`, and return it in degrees.
 
     Raises:
-        UnreadError: it has no minutes, or is not such an angle.
+        UnreadError: the tokens are not such an angle.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("^", "{", "}"))
     match = _SEXAGESIMAL.fullmatch(text) if len(tokens) <= MOST_TOKENS else None

@@ -1,4 +1,4 @@
-"""Split an answer's text into tokens, without differences that do not change its meaning."""
+"""Split the text of an answer into tokens; drop differences that do not change its meaning, such as fonts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from rewardstack_verifier.stack import on_any_stack
 
 T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
-"""Kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
+"""Kinds of tokens: `begin` and `end` are those of environments; a mark is one character, `\\{`, `\\}` or `\\\\`."""
 
 _SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
-"""Separators between thousands."""
+"""A pattern for separators between thousands."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
     rf"|(?P<number>[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?:\.\d+)?"
@@ -44,20 +44,20 @@ _TOKEN = re.compile(
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
-"""Commands that are written with other characters."""
+"""ASCII operators, and the commands that they mean."""
 _MARKS = _WRITTEN | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MOST_RAISED = 16
-"""Maximum tokens of an exponent after which a subscript is searched."""
+"""Maximum tokens of an exponent or subscript that are reordered."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
-"""A comma in braces is decimal if no thousands follow it."""
+"""A number with a comma in braces, `3{,}5`; the comma is decimal unless three digits follow it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
     rf"(?<=\d)\s?(?:\^?\{{\\(?:text|mathrm)\{{{_ENDING}\}}\}}|\^\{{{_ENDING}\}}|\^?\\(?:text|mathrm)\{{{_ENDING}\}}"
     rf"|{_ENDING}(?![A-Za-z]))"
 )
-"""The letters of `3rd`, which are removed."""
+"""The ending of an ordinal such as `3rd`, which is removed."""
 _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
 """The letter x for multiplication before a power of ten."""
 _TIMES_BETWEEN = re.compile(r"(?<=[\d)]) [xX] (?=\.?\d)|(?<=[1-9])[xX](?=[1-9])|(?<=\d0)[xX](?=[1-9])")
@@ -67,18 +67,18 @@ _APART = re.compile(
     rf"(?<=[\d}})])\s*\\q?quad\s*{_LETTER_BEFORE_EQUALS}"
     rf"|(?<==)(?P<value>\s*-?\d[\d.]*)(?:\s|~|\\[,;: ])+{_LETTER_BEFORE_EQUALS}"
 )
-"""Space between two equations: `x = 2 \\quad y = 3`."""
+"""Space that separates two equations: `x = 2 \\quad y = 3`."""
 _LETTER_X = re.compile(r"(?<![A-Za-z])[xX](?![A-Za-z])")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
-"""A command with two backslashes, as in a string of a program."""
+"""The backslashes of a command that has two, as in a string literal: `\\\\\\\\frac`."""
 _TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
-"""Tokens after which a group is an argument, even an empty one."""
+"""Tokens after which a group in braces is an argument, even if it is empty."""
 _ARGUMENT = re.compile(r"\s*\{")
 MOST_WRAPPED = 40
 """Maximum environments and groups around the whole text that are removed."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
-"""A LaTeX space of which stripping left only the backslash."""
+"""A backslash at the end: what is left of a LaTeX space, `\\\\ `, after the text was stripped."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
 """An HTML entity."""
 
@@ -87,10 +87,10 @@ class Token(NamedTuple):
     """A token.
 
     Args:
-        kind: one of the six kinds.
-        text: its text; for a command, its name, with aliases replaced.
-        word: whether it was upright, as words are.
-        spaced: whether a space is before it.
+        kind: kind of the token, such as `NUMBER`.
+        text: text of the token; for a command, its name, with aliases replaced.
+        word: whether the token is in upright type, as in `\\text`.
+        spaced: whether a space is before the token.
     """
 
     kind: str
@@ -100,14 +100,14 @@ class Token(NamedTuple):
 
 
 class UnreadError(Exception):
-    """A text cannot be parsed: it contains something that no answer has, or has no known form."""
+    """A reader cannot parse the tokens; another reader may."""
 
 
 def first_read(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
-    """Return the result of the first reader that can read the tokens.
+    """Return the result of the first reader that can parse the tokens.
 
     Raises:
-        UnreadError: none can read them.
+        UnreadError: no reader can parse the tokens.
     """
     for reader in readers:
         with suppress(UnreadError):
@@ -119,17 +119,17 @@ def lex(text: str) -> list[Token]:
     """Split an answer into tokens.
 
     Args:
-        text: of a bounded length, with or without `$` around it.
+        text: text of the answer, with or without `$` around it; the caller limits its length.
 
     Raises:
-        UnreadError: braces are not closed.
+        UnreadError: the argument of a command is not closed.
     """
     if "&" in text and ";" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     if "\\\\" in text and "\\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
     if _DOLLAR.findall(text).count("$") % 2:
-        text = _DOLLAR.sub(r"\\$", text)  # an amount of money, because a formula would be closed
+        text = _DOLLAR.sub(r"\\$", text)  # an odd number of `$`: amounts of money, not delimiters
     text = _CUT_SPACE.sub("", text)
     if text.count("=") > 1:
         text = _with_commas(text)
@@ -147,12 +147,12 @@ def lex(text: str) -> list[Token]:
 
 
 def _with_commas(text: str) -> str:
-    """Insert a comma between two equations that only space separates, if the first one ends with a number."""
+    """Insert a comma between two equations that are separated only by space."""
     return _APART.sub(lambda space: f"{space['value'] or ''}, ", text)
 
 
 def _with_times(text: str) -> str:
-    """Replace the letter x by a multiplication sign, unless it is a variable anywhere in the text."""
+    """Replace the letter x between numbers by a multiplication sign, unless x is also a variable in the text."""
     text = _TIMES.sub("*", text)
     if "x" not in text and "X" not in text:
         return text
@@ -161,7 +161,7 @@ def _with_times(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Return whether two texts of any length and depth have the same tokens, without computing anything."""
+    """Return whether two texts of any length and nesting have the same tokens; nothing is computed."""
     try:
         return on_any_stack(_same_tokens)(one, other)
     except (UnreadError, RecursionError):
@@ -193,7 +193,7 @@ class _Lexer:
         self.at = 0
 
     def tokens(self, word: bool, until: str = "") -> list[Token]:
-        """Read tokens up to the brace that closes a group if `until` is one, else to the end."""
+        """Read tokens up to the brace that closes the current group if `until` is set, else to the end."""
         tokens: list[Token] = []
         depth = 0
         spaced = False
@@ -266,7 +266,7 @@ class _Lexer:
 
 
 def _wrapped(tokens: list[Token]) -> int:
-    """Return how many pairs of braces are around all tokens; at least one token is left inside."""
+    """Return how many pairs of braces are around all tokens, not counting a pair without tokens inside."""
     opened: list[int] = []
     closes: dict[int, int] = {}
     for at, token in enumerate(tokens):
@@ -281,14 +281,14 @@ def _wrapped(tokens: list[Token]) -> int:
 
 
 def _is_one_row(tokens: list[Token]) -> bool:
-    """Return whether all tokens are one row in an environment for several rows."""
+    """Return whether the tokens are an environment for several rows, such as `aligned`, with only one row."""
     if len(tokens) < 3 or tokens[0].kind != BEGIN or tokens[-1].kind != END or tokens[0].text not in SYSTEMS:
         return False
     return not any(token.kind in (BEGIN, END) or token.text == "\\\\" for token in tokens[1:-1])
 
 
 def _without_empty_groups(tokens: list[Token]) -> list[Token]:
-    """Return the tokens without `{}`, except as an argument."""
+    """Return the tokens without empty groups `{}`, except those that are arguments."""
     if not any(one.text == "{" and other.text == "}" for one, other in pairwise(tokens)):
         return tokens
     found: list[Token] = []
@@ -303,7 +303,7 @@ def _without_empty_groups(tokens: list[Token]) -> list[Token]:
 
 
 def _in_order(tokens: list[Token]) -> list[Token]:
-    """Put subscripts before exponents, `v_0^2` for `v^2_0`, and lower raised primes."""
+    """Put subscripts before exponents, `v_0^2` for `v^2_0`, and replace `f^{'}` by `f'`."""
     if not any(token.text == "^" for token in tokens):
         return tokens
     found: list[Token] = []
@@ -325,12 +325,12 @@ def _in_order(tokens: list[Token]) -> list[Token]:
 
 
 def _is_decorated(tokens: list[Token]) -> bool:
-    """Return whether tokens end with a letter under an accent: `\\bar{x}`."""
+    """Return whether the tokens end with an accented letter: `\\bar{x}`."""
     return len(tokens) > 3 and [tokens[-3].text, tokens[-1].text] == ["{", "}"] and tokens[-4].text in DECORATIONS
 
 
 def _argument_end(tokens: list[Token], start: int) -> int:
-    """Return where the argument that starts here ends, a group or one token; 0 if it is too long or not closed."""
+    """Return where the argument at `start` ends, a group or one token; 0 if it is too long or not closed."""
     depth = 0
     for at in range(start, min(start + MOST_RAISED, len(tokens))):
         depth += {"{": 1, "}": -1}.get(tokens[at].text, 0)

@@ -1,4 +1,4 @@
-"""Values whose name is not an expression: `\\angle ABC = 25^\\circ`, `P(A \\mid B) = 1/3`, `f(5) = 25`."""
+"""Parse values with names that are not expressions: `\\angle ABC = 25^\\circ`, `P(A \\mid B) = 1/3`, `f(5) = 25`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rewardstack_verifier.reading.syntax import Relation, Sequence
 _NAMING = names(
     "angle triangle # nabla mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter"
 )
-"""Tokens that a name can begin with."""
+"""Tokens that can begin a name."""
 _FUNCTIONS = names("sin cos tan cot sec csc log ln")
 _SETS = names("cup cap setminus | ( ) { } , ' ^ c")
-"""Tokens between letters of sets."""
+"""Tokens that can be between the letters of sets."""
 _BRACES = names("{ }")
 MOST_TOKENS = 16
 """Maximum tokens of a name."""
 
 
 def named(tokens: list[Token]) -> Relation:
-    """Parse a value with a name that is not evaluated.
+    """Parse a value with a name; the name becomes a symbol and is not evaluated.
 
     Raises:
-        UnreadError: there is no name, or the value cannot be parsed.
+        UnreadError: the tokens do not begin with such a name, or the value cannot be parsed.
     """
     if (named_point := _point(tokens)) is not None:
         return named_point
@@ -42,7 +42,7 @@ def named(tokens: list[Token]) -> Relation:
 
 
 def _equals_sign(tokens: list[Token]) -> int:
-    """Return where the first equals sign outside of parentheses is; 0 if there is none."""
+    """Return the position of the first equals sign outside of parentheses; 0 if there is none."""
     depth = 0
     for at, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -52,7 +52,7 @@ def _equals_sign(tokens: list[Token]) -> int:
 
 
 def _point(tokens: list[Token]) -> Relation | None:
-    """Parse a point after its letter, `A(3, 4)`; None if it is not a point."""
+    """Parse a point with its letter, `A(3, 4)`; None if the tokens are not such a point."""
     if len(tokens) < 5 or not (len(tokens[0].text) == 1 and tokens[0].text.isupper() and tokens[1].text == "("):
         return None
     with suppress(UnreadError):
@@ -76,7 +76,7 @@ def _is_name(tokens: list[Token]) -> bool:
 
 
 def _has_number(tokens: list[Token]) -> bool:
-    """Return whether a number is a term of a sum that must be solved: `\\sin x + 3`, but not `\\sin(x + 3)`."""
+    """Return whether a number is a term outside of parentheses, as in the sum `\\sin x + 3`, which is no name."""
     depth = 0
     for before, token, behind in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         depth += {"(": 1, ")": -1}.get(before.text, 0)
@@ -87,7 +87,7 @@ def _has_number(tokens: list[Token]) -> bool:
 
 
 def _is_call(tokens: list[Token]) -> bool:
-    """Return whether it is a function of numbers or sets, an inverse, or a probability: `f(5)`, `P(X > 2)`."""
+    """Return whether tokens are a function of numbers or sets, an inverse, or a probability: `f(5)`, `P(X > 2)`."""
     texts = [token.text for token in tokens]
     if not (len(texts[0]) == 1 and tokens[0].kind == LETTERS and texts[-1] in (")", "]")):
         return False
@@ -108,5 +108,5 @@ def _is_call(tokens: list[Token]) -> bool:
 
 
 def _are_sets(tokens: list[Token]) -> bool:
-    """Return whether it has only capital letters and operators of sets."""
+    """Return whether tokens are only capital letters and set operators."""
     return all(token.text.isupper() if token.kind == LETTERS else token.text in _SETS for token in tokens)

@@ -1,4 +1,4 @@
-"""Names with a meaning in an answer: functions, constants, relations, conjunctions: data."""
+"""Tables of names with a fixed meaning in an answer: functions, constants, relations, conjunctions, units."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ FUNCTIONS = {
     "log": "log10",
     "log10": "log10",
 }
-"""Operations by the function name in a text; `log` without a base is decimal."""
+"""Operation of each function name; `log` without a base is the decimal logarithm."""
 
 INVERSES = {name: f"arc{name}" for name in names("sin cos tan cot sec csc sinh cosh tanh")}
-"""The inverse of a function with the exponent -1."""
+"""Inverse of each function, which the exponent -1 means: `\\sin^{-1}`."""
 
 SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "GCD": "gcd", "HCF": "gcd", "lcm": "lcm", "LCM": "lcm"}
 """Functions of several arguments in parentheses."""
 
 OVER_INDEX = {"sum": "sum over", "prod": "product over"}
-"""Operations over an index."""
+"""Operations over an index, by LaTeX command."""
 
 GREEK = names(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau upsilon phi chi psi"
@@ -78,23 +78,23 @@ JOINING = {
     "lor": "or",
     "to": ":",
 }
-"""Words between the members of a list."""
+"""Words and commands between the members of a list, and what they mean."""
 
 MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"))
 
 DETERMINANT = "vmatrix"
-"""A matrix between bars, which means its determinant."""
+"""Environment of a matrix between bars, which means its determinant."""
 
 SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
 """Environments whose rows are equations or conditions."""
 
 DECORATIONS = names("vec hat bar tilde dot ddot")
-"""Commands with one argument that make it a different name."""
+"""Accents, which make a letter a different name: `\\bar{x}`."""
 
 UNITS = names(
     "sq cu mm cm dm km nm in ft yd mi mg kg oz lb ml mL dl cl ms ns hr hp Hz Pa eV kJ kW kN kV mV mA mW MW GW GB MB kB"
 )
-"""Letters that are a unit rather than factors."""
+"""Letter groups that are a unit rather than a product of letters."""
 
 UNIT_LETTERS = frozenset("mgshlLNJKVWACFT")
-"""Letters that are units if they are upright after a number."""
+"""Letters that are a unit if they are upright and follow a number."""

@@ -1,4 +1,4 @@
-"""Numbers in words, in the languages of `lexicon.numerals`: "twenty-four", "zwei Drittel", "2.5 million"."""
+"""Parse numbers in words, in the languages of `lexicon.numerals`: "twenty-four", "zwei Drittel", "2.5 million"."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from rewardstack_verifier.lexicon.numerals import (
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS
 
 MOST_WORDS = 20
+"""Maximum words of a number."""
 LEAST_LETTERS, MOST_LETTERS = 6, 60
-"""Length of a word that is split into parts."""
+"""Minimum and maximum length of a word that may be split into number words."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _MARKS = re.compile(MARKS_ON_LETTERS)
 _INTEGER = f"[{''.join([*CHINESE_DIGITS, *CHINESE_TENS, *CHINESE_LARGE])}]{{1,30}}"
@@ -49,11 +50,11 @@ class _Language:
 
 
 def number(words: list[str], language: str = "") -> Fraction | None:
-    """Return the number that words mean; None if they mean anything else, or are only digits.
+    """Return the number that words mean; None if they are not a number, or only digits.
 
     Args:
-        words: in lower case; digits may come before large numbers.
-        language: language of the words, as in `LANGUAGES`; empty for any.
+        words: words in lower case; the first may be digits, as in "2.5 million".
+        language: language of the words, a key of `LANGUAGES`; empty for any language.
     """
     if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
         return None
@@ -76,10 +77,11 @@ def _without_marks(word: str) -> str:
 
 
 def split(word: str, behind_number: bool) -> list[str]:
-    """Split a Chinese word into a number and what is counted; other words are unchanged.
+    """Split a Chinese word into a number and what is counted; return any other word in a list.
 
     Args:
-        behind_number: whether digits come before it, which a large number can multiply.
+        word: the word.
+        behind_number: whether digits precede the word, so that it can only begin with a large number such as 万.
     """
     match = re.match("[万萬亿億千百]+", word) if behind_number else _CHINESE.match(word)
     if match is None or (word[match.end() :] and word[match.end()] not in CHINESE_COUNTERS):
@@ -95,7 +97,7 @@ def _signed(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _mixed(words: list[str], language: _Language) -> Fraction | None:
-    """Return a whole number, a fraction, or both; None if it is none of these."""
+    """Return the value of a whole number, a fraction or a mixed number; None for other words."""
     if words and words[0] in language.half_more:
         whole = _whole(words[1:], language)
         return None if whole is None else whole + Fraction(1, 2)
@@ -119,7 +121,7 @@ def _zero(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _part(words: list[str], language: _Language) -> Fraction | None:
-    """Return a fraction such as two thirds; without a numerator only a half."""
+    """Return the value of a fraction such as "two thirds"; without a numerator, only a half is a fraction."""
     if not words:
         return None
     name = words[-1]
@@ -140,7 +142,7 @@ def _small(word: str, language: _Language) -> int:
 
 
 def _ordinal(words: list[str], language: _Language) -> Fraction | None:
-    """Return the number of an ordinal: 23 for the twenty-third."""
+    """Return the value of an ordinal: 23 for "twenty-third"."""
     if not words:
         return None
     *before, last = words
@@ -153,7 +155,7 @@ def _ordinal(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _whole(words: list[str], language: _Language) -> Fraction | None:
-    """Add up hundreds, tens and ones, in groups of large numbers."""
+    """Return the value of a whole number: the sum of its groups, such as "two hundred five" and "thousand"."""
     total, group, limit = Fraction(0), Fraction(0), 10**18
     last = ""
     for at, word in enumerate(words):
@@ -175,7 +177,7 @@ def _whole(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _follows(word: str, last: str, before: str, group: Fraction, language: _Language) -> bool:
-    """Return whether a number below 100 may follow the last word: alone, after hundreds, or ones after tens."""
+    """Return whether a number below 1000 may follow the last word, as ones follow tens and tens follow hundreds."""
     value = language.small[word]
     if last in language.below and word in language.tens:
         return 0 < language.small.get(before, 0) < 10
@@ -191,12 +193,12 @@ def _follows(word: str, last: str, before: str, group: Fraction, language: _Lang
 
 
 def _is_eighty(word: str, last: str, group: Fraction) -> bool:
-    """Return whether it is the second word of "quatre-vingt"."""
+    """Return whether a word is the second word of French "quatre-vingt"."""
     return word in ("vingt", "vingts") and last == "quatre" and group % 100 == 4
 
 
 def _split_compounds(words: list[str], language: _Language) -> list[str]:
-    """Split unknown words into known ones: "fünfundzwanzig"."""
+    """Split unknown words into known number words: "fünfundzwanzig"."""
     known = language.small.keys() | language.large.keys() | language.joining
     parts: list[str] = []
     for word in words:
@@ -226,7 +228,7 @@ def _pieces(word: str, known: set[str]) -> list[str] | None:
 
 
 def _chinese(text: str) -> Fraction | None:
-    """Return the value of a Chinese numeral, or of digits with a large number; None if it is neither."""
+    """Return the value of a Chinese numeral, or of digits before a large number (2.5万); None for other texts."""
     scaled = re.fullmatch(r"(\d+(?:\.\d+)?)([万萬亿億千百]{1,3})", text)
     if scaled:
         size = 1
@@ -251,7 +253,7 @@ def _chinese(text: str) -> Fraction | None:
 
 
 def _chinese_integer(text: str) -> int:
-    """Return the value of positional digits, or of digits with tens, hundreds and large numbers."""
+    """Return the value of Chinese digits in place-value notation, or of digits with tens, hundreds and large numbers."""
     if text and all(character in CHINESE_DIGITS for character in text):
         return int(text.translate(_DIGITS))
     total = group = digit = 0

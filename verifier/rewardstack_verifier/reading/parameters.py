@@ -1,4 +1,4 @@
-"""Parse statements about each member of a set: `k\\pi, k \\in \\mathbb{Z}`, "2n + 1 for any integer n"."""
+"""Parse families of values with a parameter: `k\\pi, k \\in \\mathbb{Z}`, "2n + 1 for any integer n"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewardstack_verifier.reading.syntax import Family, Node, Relation
 _BEFORE = names(
     ", ( ; forall where for with and any all some every each is an a number numbers der die für entier entière"
 )
-"""Signs and words before a parameter or its set."""
+"""Signs and words before a parameter or the name of its set."""
 _BEHIND = names(") .")
 _SETS = {
     **dict.fromkeys(("Z", "integer", "integers", "entier", "entiers", "entero", "enteros", "ganz", "целое"), "Z"),
@@ -19,14 +19,16 @@ _SETS = {
     **dict.fromkeys(("R", "real", "reals", "reell", "reelle", "réel", "real"), "R"),
 }
 MOST_TOKENS = 12
-"""Maximum tokens of a declaration."""
+"""Maximum tokens of the declaration of a parameter, such as "for any integer n"."""
 
 
 def family(tokens: list[Token]) -> Family | Relation:
-    """Parse an answer with a parameter and its set; an equation for a function and its argument is returned alone.
+    """Parse an answer that ends with a parameter and its set.
+
+    If the parameter is the argument of a function, `f(x) = 2x for x in R`, return only the equation.
 
     Raises:
-        UnreadError: it does not end with a parameter and its set, or the text before them cannot be parsed.
+        UnreadError: the answer does not end with a parameter and its set, or the rest cannot be parsed.
     """
     for at in range(max(1, len(tokens) - MOST_TOKENS), len(tokens)):
         declaration = [token.text for token in tokens[at:] if token.text not in ("mathbb", "{", "}", "mathbf")]
@@ -42,7 +44,7 @@ def family(tokens: list[Token]) -> Family | Relation:
 
 
 def _declared(declaration: list[str]) -> tuple[str, str] | None:
-    """Return the parameter and its set (if given) of `, k in Z`, `where k is an integer`, `for any k`; else None."""
+    """Return parameter and set (may be empty) of `, k in Z`, `where k is an integer` or `for any k`; None otherwise."""
     words = [word for word in declaration if word not in _BEFORE]
     if len(words) == 1 and len(words[0]) == 1 and words[0].isalpha():
         return words[0], ""

@@ -1,4 +1,4 @@
-"""Parse tokens into a tree by recursive descent: lists, relations, sums, products, functions, environments, atoms."""
+"""Parse the tokens of a formula, or of a list of formulas, into a tree by recursive descent: `formula`."""
 
 from __future__ import annotations
 
@@ -70,44 +70,44 @@ T = TypeVar("T")
 MAX_DEPTH = 40
 """Maximum nesting of brackets, fractions and functions."""
 AFTER_ALL = Token(END, "")
-"""The token after the last one."""
+"""Marks the end of the tokens."""
 MAX_SETS = 50
-"""Maximum unions, intersections and differences in a row."""
+"""Maximum number of unions, intersections and differences in a row."""
 _RAISING = frozenset("^_'")
 _STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Tokens that end a product of adjacent factors."""
 MOST_ROWS = 4
-"""Maximum rows and columns of a determinant, which is expanded, and of a matrix in a product of matrices."""
+"""Maximum rows and columns of a determinant (because it is expanded), and of the matrices in a product."""
 _OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
 MOST_TERMS = 100
-"""Maximum terms of a sum or product over an index that is expanded."""
+"""Upper bound of the number of terms for which a sum or product over an index is expanded."""
 _FIGURES = names("angle triangle")
 """Commands before the letters of a figure's name."""
 MOST_FACTORS = 2
-"""Maximum adjacent letters that are read as factors; longer ones may be a word."""
+"""Maximum number of adjacent letters that are read as factors; more letters may be a word."""
 _VOWELS = frozenset("aeiouy")
 _ARGUMENTS = frozenset("xtns")
-"""Usual argument letters of functions."""
+"""Letters that are usual arguments of functions."""
 _REPEATING = names("repeating recurring")
-"""Words for the dots after a decimal whose last digits repeat."""
+"""Words that mean the same as dots after a decimal: the last digits repeat."""
 _ABOVE = names("* star dagger max min")
 """Superscripts of a letter that are part of its name, in addition to words."""
 MOST_BELOW = 24
 """Maximum tokens of a subscript."""
 MOST_ARGUMENTS = 6
-"""Maximum arguments of a function that is named by a letter."""
+"""Maximum number of arguments of a function that is named by a letter."""
 CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
-"""The brackets that can close each bracket."""
+"""Brackets that can close each opening bracket."""
 
 
 def formula(tokens: list[Token]) -> Node:
     """Parse an answer that is a formula, or a list of formulas.
 
     Args:
-        tokens: from `lex`.
+        tokens: tokens from `lex`.
 
     Raises:
-        UnreadError: it contains something that cannot be parsed, such as words or an integral.
+        UnreadError: something cannot be parsed, such as words or an integral.
     """
     return _Parser(tokens).whole()
 
@@ -115,10 +115,10 @@ def formula(tokens: list[Token]) -> Node:
 class _Parser:
     """Recursive-descent parser of tokens.
 
-    It goes from lists and relations down to sums, products, functions, environments and atoms.
+    Its methods go from lists and relations down to sums, products, functions, environments and atoms.
 
     Args:
-        tokens: from `lex`.
+        tokens: tokens from `lex`.
     """
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -127,7 +127,7 @@ class _Parser:
         self._depth = 0
         self._bars = 0
         self._indices: frozenset[str] = frozenset()
-        """Indices of the sums around; within them `i` is a letter."""
+        """Indices of the enclosing sums and products; an index named `i` is not the imaginary unit."""
 
     def whole(self) -> Node:
         """Parse all tokens as one node."""
@@ -140,7 +140,7 @@ class _Parser:
         return items[0] if len(items) == 1 and not joined else Sequence("", tuple(items), "", tuple(joined))
 
     def _items(self, *ends: str) -> tuple[list[Node], list[str]]:
-        """Parse items up to one of the brackets, which is not consumed; return them and what joins them."""
+        """Parse items up to one of the closing brackets `ends`, which is not consumed; return items and joiners."""
         items: list[Node] = [self._relation()]
         joined: list[str] = []
         while True:
@@ -164,7 +164,7 @@ class _Parser:
             self._next()
 
     def _joins(self, token: Token) -> bool:
-        """Return whether a token is "and" or a similar word; a single letter must be upright and not raised."""
+        """Return whether a token is "and" or a similar word; a single letter must be upright, without an index."""
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
         if token.kind != LETTERS or token.text not in JOINING:
@@ -212,7 +212,7 @@ class _Parser:
         return left
 
     def _set_operator(self, left: Node) -> str:
-        """Consume the operator between two sets, which after an interval may also be the letter U; empty if none."""
+        """Consume and return the operator between two sets; after an interval, the letter U is a union."""
         if isinstance(left, (Sequence, Combination)) and self._take("U"):
             return "cup"
         return self._take("cup", "cap", "setminus")
@@ -236,7 +236,7 @@ class _Parser:
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined))
 
     def _set_builder(self) -> SetBuilder | None:
-        """Parse `member | conditions` up to the closing brace; None, with nothing consumed, if the tokens differ."""
+        """Parse `member | conditions` and the closing brace; if the tokens differ, consume nothing and return None."""
         start, self._bars = self._at, 1
         try:
             member = self._relation()
@@ -316,11 +316,11 @@ class _Parser:
             factors.append(expression(factor))
 
     def _begins_power(self, before: Node) -> bool:
-        """Return whether an operation is followed by a number with an exponent or a factorial, as in `2^6 3^5`."""
+        """Return whether the next number, after an operation, has an exponent or a factorial, as in `2^6 3^5`."""
         return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
 
     def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
-        """Multiply each entry of a matrix, or of a point by a factor without letters, as `f(1, 2)` is not a product."""
+        """Multiply each entry of a matrix or point; a point needs a factor without letters, unlike `f(1, 2)`."""
         if isinstance(of, Matrix):
             return Matrix(tuple(tuple(product([factor, expression(one)]) for one in row) for row in of.rows))
         if symbols(factor) or of.opening not in ("(", "<"):
@@ -336,7 +336,7 @@ class _Parser:
         return Apply("sum", (whole, Apply("quotient", (number(over.text), number(under.text)))))
 
     def _begins_factor(self) -> bool:
-        """Return whether a factor follows without a sign before it."""
+        """Return whether the next token begins a factor without a multiplication sign."""
         token = self._peek()
         if (
             token is AFTER_ALL
@@ -376,7 +376,7 @@ class _Parser:
                 return node
 
     def _base(self) -> Expression:
-        """Parse the subscript of a number: its base in digits or as a word."""
+        """Parse the subscript of a number, its base: digits or a number word."""
         word = [self._peek(at) for at in range(3)]
         value = numerals.number([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
         if value is None or word[1].kind != LETTERS:
@@ -453,7 +453,7 @@ class _Parser:
         return Apply("root", (self._argument(whole=True), index))
 
     def _over_index(self, operation: str) -> Expression:
-        """Parse a sum or product over an index, with its first and last value and the product that follows."""
+        """Parse a sum or product over an index: its range, and the product after it as the body."""
         self._expect("_")
         self._expect("{")
         indices, self._indices = self._indices, self._indices | {self._peek().text}
@@ -505,7 +505,7 @@ class _Parser:
         return value if exponent is None else Apply("power", (value, exponent))
 
     def _at_degrees(self) -> bool:
-        """Return whether degrees, `^\\circ`, follow: they belong to the argument, other powers to the function."""
+        """Return whether `^\\circ` follows: it belongs to a function's argument, another exponent to the function."""
         return "degree" in (self._peek(1).text, self._peek(1).text == "{" and self._peek(2).text)
 
     def _power(self) -> Node:
@@ -574,7 +574,7 @@ class _Parser:
         return Matrix(tuple(tuple(row) for row in rows if row))
 
     def _argument(self, whole: bool = False) -> Expression:
-        """Parse the argument of a command: a group or one token, of which only one digit or letter unless `whole`."""
+        """Parse the argument of a command: a group or one token; without `whole`, only its first digit or letter."""
         token = self._peek()
         if token.kind == NUMBER and not whole and token.text.isdecimal() and len(token.text) > 1:
             self._leave(token, token.text[1:])
@@ -616,7 +616,7 @@ class _Parser:
         return periodic
 
     def _repeating(self, digits: str) -> Number:
-        """Parse a decimal whose last digits, under a bar, repeat."""
+        """Parse a decimal whose last digits are under a bar, and so repeat."""
         self._next()
         group, repeated, closed = self._next(), self._next(), self._next()
         whole, point, fixed = digits.partition(".")
@@ -650,7 +650,7 @@ class _Parser:
         return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
 
     def _are_factors(self, token: Token) -> bool:
-        """Return whether three or more letters are not a word: consecutive in the alphabet or without vowels: `zyx`."""
+        """Return whether three or more letters are factors, not a word: alphabet neighbors (`zyx`) or without vowels."""
         name = token.text
         if _are_neighbors(name):
             return True
@@ -660,7 +660,7 @@ class _Parser:
         return before is None or before.kind != NUMBER or not token.spaced  # `12 pcs`
 
     def _named(self, name: str) -> Expression:
-        """Parse a letter's subscript and primes, and the arguments if it names a function."""
+        """Parse what belongs to a letter: subscript, superscript, primes, and the arguments if it names a function."""
         if [self._peek(at).text for at in range(6)] == ["_", "{", "1", ",", "2", "}"]:
             self._at += 6  # both values: `x_{1,2} = 2 \pm 1`
             return Symbol(name)
@@ -680,7 +680,7 @@ class _Parser:
         return Symbol(marked)
 
     def _marked(self, name: str) -> str:
-        """Return a name with its subscript, superscript and primes in one form: `x_{\\max}`, `\\omega'_L`, `v^*`."""
+        """Return a name with its subscript, superscript and primes in this order: `x_{\\max}`, `\\omega'_L`, `v^*`."""
         below = above = primes = ""
         while True:
             if not below and self._take("_"):
@@ -693,7 +693,7 @@ class _Parser:
                 return name + below + above + primes
 
     def _below(self) -> str:
-        """Parse a subscript as its letters, digits and signs, so that its font does not count."""
+        """Parse a subscript and return its letters, digits and signs without fonts."""
         token = self._peek()
         if token.text == "{":
             return self._group_below()
@@ -731,7 +731,7 @@ class _Parser:
     def _names_function(self) -> bool:
         """Return whether a letter names a function: parentheses with letters and an equals sign follow, `y(x) =`.
 
-        A single argument must be a usual letter, or occur after the equals sign: `\\Phi(x, y) =`, `v(h) = \\sqrt{2gh}`.
+        A single argument must be a usual argument letter, or occur after the equals sign: `v(h) = \\sqrt{2gh}`.
         """
         if self._peek().text != "(":
             return False
@@ -746,7 +746,7 @@ class _Parser:
         return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in behind)
 
     def _chosen(self) -> Expression | None:
-        """Parse a binomial coefficient as `C(5, 2)`; None if it is not one."""
+        """Parse the arguments of a binomial coefficient `C(5, 2)`; if the tokens differ, return None."""
         opened, n, comma, k, closed = (self._peek(at) for at in range(5))
         numbers = n.text.isdecimal() and k.text.isdecimal()
         if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):
@@ -785,7 +785,7 @@ class _Parser:
         return found
 
     def _inside(self, read: Callable[[], T]) -> T:
-        """Return what `read` returns inside brackets, where bars are opening again."""
+        """Return what `read` returns inside brackets, where a bar opens an absolute value again."""
         bars, self._bars = self._bars, 0
         try:
             return self._nested(read)
@@ -793,7 +793,7 @@ class _Parser:
             self._bars = bars
 
     def _nested(self, read: Callable[[], T]) -> T:
-        """Return what `read` returns one level deeper."""
+        """Return what `read` returns one nesting level deeper."""
         if self._depth >= MAX_DEPTH:
             raise UnreadError("too deeply nested")
         self._depth += 1
@@ -803,12 +803,12 @@ class _Parser:
             self._depth -= 1
 
     def _leave(self, token: Token, text: str) -> None:
-        """Leave the rest of the next token's text to be read."""
+        """Replace the next token's text by the part that is still to be read."""
         self._tokens[self._at] = token._replace(text=text)
 
 
 def _matrix_rows(items: list[Node]) -> tuple[tuple[Node, ...], ...]:
-    """Return the rows of a matrix as programs write it, `[[1, 2], [3, 4]]`; empty if it is not a matrix."""
+    """Return the rows of a matrix written as nested lists, `[[1, 2], [3, 4]]`; empty if it is not a matrix."""
     rows = tuple(item.items for item in items if isinstance(item, Sequence) and item.opening + item.closing == "[]")
     return rows if len(rows) == len(items) > 1 and len(set(map(len, rows))) == 1 else ()
 
@@ -817,7 +817,7 @@ def multiplied(matrix: Matrix, by: Node) -> Matrix:
     """Multiply two small matrices.
 
     Raises:
-        UnreadError: their shapes do not match, or one is large.
+        UnreadError: the shapes do not match, or a matrix exceeds `MOST_ROWS`.
     """
     rows = matrix.rows
     columns = tuple(zip(*by.rows, strict=True)) if isinstance(by, Matrix) and len(set(map(len, by.rows))) == 1 else ()
@@ -837,7 +837,7 @@ def _shape(matrix: Matrix) -> list[int]:
 
 
 def _is_letter(token: Token) -> bool:
-    """Return whether it is a single letter, Latin or Greek."""
+    """Return whether a token is a single letter, Latin or Greek."""
     return token.text in GREEK or (token.kind == LETTERS and len(token.text) == 1)
 
 

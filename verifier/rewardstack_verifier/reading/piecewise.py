@@ -1,4 +1,4 @@
-"""Functions by cases: values with the conditions under which they hold."""
+"""Parse functions defined by cases: values with the conditions under which they apply."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from rewardstack_verifier.reading.terms import (
 _CONDITIONS, _OTHERWISE = frozenset(CONDITIONS.split()), frozenset(OTHERWISE.split())
 _SIGNS = frozenset((",", ".", ";", ":"))
 MOST_CASES = 12
+"""Maximum number of cases."""
 
 
 def piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> Apply:
@@ -67,7 +68,7 @@ def _trimmed(tokens: list[Token]) -> list[Token]:
 
 
 def _condition(tokens: list[Token], read: Callable[[list[Token]], Node]) -> Expression:
-    """Return an expression that is one if the condition holds, else zero."""
+    """Return an expression that is 1 if the condition holds, else 0."""
     if tokens and all(token.text in _OTHERWISE for token in tokens):
         return ONE
     return _holds(read(tokens))
@@ -85,7 +86,7 @@ def _holds(node: Node) -> Expression:
 
 
 def _compared(sign: str, one: Expression, other: Expression) -> Apply:
-    """Return an expression that is one if the relation between two expressions holds, else zero."""
+    """Return an expression that is 1 if the relation between two expressions holds, else 0."""
     if sign in (">", ">="):
         one, other, sign = other, one, {">": "<", ">=": "<="}[sign]
     kind = {"<": "positive", "<=": "nonnegative", "=": "zero", "!=": "nonzero"}.get(sign)

@@ -1,4 +1,4 @@
-"""Quantities: a value with a unit, a currency or a noun, after or before it."""
+"""Parse quantities: a value with a unit or noun after it, or a currency sign before it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from rewardstack_verifier.reading.terms import expression, is_proper, number
 from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit
 
 MOST_WORDS = 8
-"""Maximum words of a unit and a noun after a value; more are a sentence."""
+"""Maximum words of a noun after a value; more words are a sentence."""
 MOST_TOKENS = 60
 """Maximum tokens of a quantity."""
 MOST_QUANTITIES = 4
+"""Maximum number of quantities in a row."""
 _CHANGING = frozenset(phrases.CHANGING.split())
 _WITHIN = frozenset(phrases.WITHIN.split())
 _SHORT = frozenset(phrases.SHORT.split())
@@ -33,7 +34,7 @@ _SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "
 SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
 """Currency signs of one character."""
 UNIT_SIGNS = SIGNS | {"Omega"}
-"""Tokens other than letters that may be a unit."""
+"""Tokens that may be a unit although they are not letters."""
 _NOUN_MARKS = frozenset("'-.,")
 
 
@@ -41,7 +42,7 @@ def quantity(tokens: list[Token]) -> Quantity | Apply:
     """Parse a value with its unit, or a percentage in words.
 
     Raises:
-        UnreadError: there is no unit, or the text in its place is not one.
+        UnreadError: the tokens are not a value with a unit, a currency or a noun.
     """
     tokens = _merged(tokens)
     if len(tokens) > MOST_TOKENS:
@@ -58,10 +59,10 @@ def quantity(tokens: list[Token]) -> Quantity | Apply:
 
 
 def total(tokens: list[Token]) -> Total | Sequence:
-    """Parse several quantities, side by side or joined by commas and "and".
+    """Parse several quantities, side by side or joined by commas and "and": a sum, or a list if one has a noun.
 
     Raises:
-        UnreadError: there is at most one, or one cannot be parsed.
+        UnreadError: there are fewer than two or too many quantities, or one cannot be parsed.
     """
     groups: list[list[Token]] = [[]]
     for token in tokens[:MOST_TOKENS]:
@@ -82,10 +83,10 @@ def total(tokens: list[Token]) -> Total | Sequence:
 
 
 def mixed_number(tokens: list[Token]) -> Expression:
-    """Parse a mixed number in words: `2 and 1/3`.
+    """Parse a mixed number with "and": `2 and 1/3`.
 
     Raises:
-        UnreadError: it is not a mixed number.
+        UnreadError: the tokens are not a mixed number.
     """
     if tokens and tokens[0].text == "-" and len(tokens) > 1 and tokens[1].text != "-":
         return negative(mixed_number(tokens[1:]))
@@ -98,10 +99,10 @@ def mixed_number(tokens: list[Token]) -> Expression:
 
 
 def worded_value(tokens: list[Token]) -> Expression:
-    """Parse an expression in symbols, or a number in words or with a word for a large number.
+    """Parse an expression in symbols, a mixed number, or a number in words such as "2.5 million".
 
     Raises:
-        UnreadError: it is neither.
+        UnreadError: the tokens are none of these.
     """
     if not any(token.kind == LETTERS and _is_in_words(token) for token in tokens):
         with suppress(UnreadError):
@@ -122,7 +123,7 @@ def _is_in_words(token: Token) -> bool:
 
 
 def _money(tokens: list[Token]) -> Quantity:
-    """Parse an amount after its currency sign, and what it is for."""
+    """Parse an amount of money after its currency sign, with the unit or noun that it is paid for."""
     minus = tokens[0].text == "-" if tokens else False
     rest = tokens[1:] if minus else tokens
     for length in (3, 2, 1):
@@ -151,7 +152,7 @@ def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
 
 
 def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
-    """Return a currency with the text after its amount: its own name, what it is paid for, or a noun."""
+    """Return the unit of an amount of money: the currency, divided by a unit after "/" or "per" (`$5 per kg`)."""
     per = tokens[0].text == "/" or tokens[0].text in _PER
     known, taken = unit(tokens[1:] if per else tokens)
     if per and known:
@@ -164,7 +165,7 @@ def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
 
 
 def _split(tokens: list[Token], at: int) -> Quantity | Apply:
-    """Split tokens at a position into a value and its unit."""
+    """Parse the tokens before a position as a value, and those after it as its unit or noun."""
     behind = tokens[at:]
     text = " ".join(token.text.lower() for token in behind)
     if text in _PERCENT:
@@ -193,7 +194,7 @@ def _measured(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
 
 
 def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
-    """Return whether letters are a unit: upright, a word, or after a space; `6m` and `3ab` may be products."""
+    """Return whether letters are a unit: upright, long, or after a space; `6m` and `3ab` may be products."""
     first = tokens[at]
     if first.kind != LETTERS or first.word or len(first.text) > MOST_FACTORS or not first.text.isascii():
         return True
@@ -208,7 +209,7 @@ def _noun(tokens: list[Token]) -> None:
     """Check that tokens are words that may follow a value.
 
     Raises:
-        UnreadError: they are not words, or change the value.
+        UnreadError: the tokens are not words, or change the value.
     """
     words = [token for token in tokens if token.kind == LETTERS]
     marks = {token.text for token in tokens if token.kind != LETTERS}
@@ -230,13 +231,13 @@ def _noun(tokens: list[Token]) -> None:
 
 
 def _is_number(word: str) -> bool:
-    """Return whether a word within a noun is a number other than one, which may be an article."""
+    """Return whether a word is a number above one; "one" may be an article in other languages."""
     value = numerals.number([word.lower()])
     return value is not None and value > 1
 
 
 def _is_long(word: Token) -> bool:
-    """Return whether letters are a word: longer than adjacent factors, upright, or a short word such as an article."""
+    """Return whether letters are a word: more than `MOST_FACTORS`, upright, or a short word such as an article."""
     if len(word.text) > MOST_FACTORS or not word.text.isascii() or word.text in _SHORT:
         return True
     return word.word and len(word.text) > 1
@@ -256,7 +257,7 @@ def _value(tokens: list[Token]) -> Expression:
 
 
 def _merged(tokens: list[Token]) -> list[Token]:
-    """Merge signs that are part of a unit's name into it, and split numerals from what is counted."""
+    """Merge the tokens of a unit such as `°C` or `µm` into one, and split Chinese numerals from what is counted."""
     merged: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -291,7 +292,7 @@ def _merged(tokens: list[Token]) -> list[Token]:
 
 
 def _is_upright_group(tokens: list[Token], at: int) -> bool:
-    """Return whether a group of letters follows a space, as in `42\\,{\\rm m}`."""
+    """Return whether letters in braces follow a space, as in `42\\,{\\rm m}`."""
     group = tokens[at : at + 3]
     return (
         len(group) == 3
@@ -302,7 +303,7 @@ def _is_upright_group(tokens: list[Token], at: int) -> bool:
 
 
 def _degrees(tokens: list[Token], at: int) -> int:
-    """Return how many tokens a temperature scale takes with its degree sign and braces; 0 if there is none."""
+    """Return the number of tokens of a temperature unit, including degree sign and braces; 0 if there is none."""
     end, start = at, at
     while end < len(tokens) and tokens[end].text in ("{", "}", "^") and end - at < 4:
         end += 1

@@ -1,4 +1,4 @@
-"""Return every possible meaning of an answer's text, as a tree each."""
+"""Parse an answer with all readers: each possible meaning of the text, a reading, is a tree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ READERS: tuple[Read, ...] = (
     *(remainder, choice, time_of_day, date, family, named, formula, result),
     *(sexagesimal, bracketed_period),
 )
-"""Readers of any text, in order; an ambiguous text has several readings."""
+"""Readers that are tried for any text, in order. Each may add a reading."""
 LETTERED: tuple[Read, ...] = (
     *(lettered_digits, quantity, stated, total),
     *(several_quantities, several_phrases, labeled),
@@ -55,11 +55,11 @@ WORDED: tuple[Read, ...] = (numeral, mixed_number, spoken, verdict, choices, phr
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-"""A comma between thousands, which in brackets may separate two numbers: `[45,103)`."""
+"""A comma before three digits, which in brackets may separate two numbers: `[45,103)`."""
 CACHED_TEXTS = 1024
-"""Texts whose readings are cached: several responses are compared with one reference."""
+"""Number of texts whose readings are cached, because several responses share a reference."""
 UNNAMED = Symbol("")
-"""The missing value of an approximation without one: `\\approx 3.5`."""
+"""The left side of an approximation that has none: `\\approx 3.5`."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -84,18 +84,18 @@ def readings(text: str) -> tuple[Node, ...]:
 
 
 def is_readable(reference: str) -> bool:
-    """Return whether a reference, within the limits, can be parsed so that an answer could equal it."""
+    """Return whether a reference can be parsed, so that an answer can equal it; `bounds.refusal` must accept it."""
     return any(not isinstance(reading, Remark) for reading in readings(reference))
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
 @on_any_stack
 def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
-    """Return all readings of a text with its comma as a decimal comma; empty if it has none.
+    """Return all readings of a text with its comma as a decimal comma; empty if it has no such comma.
 
     Args:
-        text: text of an answer to a question for one number; `3,5` in a reference is two numbers.
-        certain: whether to require that the comma can be nothing else.
+        text: text of an answer or a reference.
+        certain: whether the comma must certainly be decimal: set it for references, in which `3,5` is two numbers.
     """
     if "," not in text and "\uff0c" not in text and "\u066b" not in text:
         return ()

@@ -18,7 +18,7 @@ _RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
 _APPLIED = frozenset((*FUNCTIONS, *SEVERAL, "sqrt"))
-"""Functions, after which text in parentheses is not a remark."""
+"""Functions; text in parentheses after a function is its argument, not a remark."""
 _LEADING = names("= approx : Rightarrow implies to therefore")
 """Signs before an answer that do not change it."""
 MOST_WORDS = 8
@@ -29,7 +29,7 @@ def without_remarks(tokens: list[Token]) -> list[Token]:
     """Remove words, signs and parentheses that do not change an answer.
 
     Args:
-        tokens: from `lex`.
+        tokens: tokens from `lex`.
     """
     if len(tokens) > 2 and tokens[0].text == "^":  # bold text between double asterisks
         end = len(tokens) - (tokens[-1].text == ".")
@@ -54,14 +54,14 @@ def _lowered(tokens: list[Token]) -> tuple[str, ...]:
 
 
 def _holds_value(tokens: list[Token]) -> bool:
-    """Return whether tokens have a number that words such as "about" or "exactly" can describe."""
+    """Return whether tokens contain a number, which words such as "about" or "exactly" can describe."""
     return any(token.kind == NUMBER or token.text == "frac" for token in tokens) or (
         bool(tokens) and numerals.number([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None
     )
 
 
 def _without_parentheses(tokens: list[Token]) -> list[Token]:
-    """Remove words in parentheses after a value; of a unit remove only the parentheses."""
+    """Remove words in parentheses after a value; if the words are a unit, remove only the parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
         if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:

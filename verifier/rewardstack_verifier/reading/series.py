@@ -1,4 +1,4 @@
-"""Several answers in a row that are not formulas: names, letters of choices, quantities."""
+"""Parse lists of answers that are not formulas: names, letters of choices, quantities."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rewardstack_verifier.reading.syntax import Node, Quantity, Sequence
 from rewardstack_verifier.reading.wording import choice, phrase
 
 MOST_ITEMS = 20
+"""Maximum number of answers in a list."""
 LABELS = "abcdefgh"
 """Labels of the parts of a question."""
 
@@ -20,7 +21,7 @@ def several_phrases(tokens: list[Token]) -> Sequence:
     """Parse names, verdicts or letters that are joined by commas and words such as "and".
 
     Raises:
-        UnreadError: there is only one, or one is not a phrase.
+        UnreadError: there are fewer than two, or an item is neither a phrase nor a choice.
     """
     return _several(tokens, (choice, phrase))
 
@@ -29,7 +30,7 @@ def several_quantities(tokens: list[Token]) -> Sequence:
     """Parse quantities that are joined by commas and words such as "and"; some units may be omitted.
 
     Raises:
-        UnreadError: there is only one, one cannot be parsed, or none has a unit.
+        UnreadError: there are fewer than two, an item cannot be parsed, or no item has a unit.
     """
     found = _several(tokens, (worded_value, quantity))
     if not any(isinstance(item, Quantity) for item in found.items):
@@ -41,7 +42,7 @@ def labeled(tokens: list[Token]) -> Sequence:
     """Parse the answers to the parts of a question: `(a) 3 (b) 4`.
 
     Raises:
-        UnreadError: the text does not begin with a label, has no second one, or an answer cannot be parsed.
+        UnreadError: the text does not begin with a label, has no second label, or an answer cannot be parsed.
     """
     parts: list[list[Token]] = []
     at = 0
@@ -62,7 +63,7 @@ def labeled(tokens: list[Token]) -> Sequence:
 
 
 def _without_joint(tokens: list[Token]) -> list[Token]:
-    """Remove what joins a part to the next one."""
+    """Remove the commas and words that join the answer to a part to the next answer."""
     end = len(tokens)
     while end and (tokens[end - 1].text in (",", ";") or JOINING.get(tokens[end - 1].text) == "and"):
         end -= 1

@@ -1,4 +1,4 @@
-"""Values and quantities after what they are equal to: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`."""
+"""Parse statements: a name or computation, an equals sign, and a value with a unit or a name in words."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _STATING = ("=", "approx")
 _CHANGING_ALL = frozenset(phrases.CHANGING.split())
 _CHANGING = _CHANGING_ALL - frozenset(phrases.WITHIN.split())
 _PARTING = frozenset((",", ";", ":", "?", "&", "\\\\", "land", "lor", *RELATIONS))
-"""Signs between two statements, or between parts of one."""
+"""Signs that separate statements, or parts of a statement."""
 
 
 def stated(tokens: list[Token]) -> Relation:
-    """Parse a value or quantity after what it is equal to: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`.
+    """Parse a statement: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`.
 
     Raises:
-        UnreadError: there is no equals sign, or neither words nor a unit, so that it is an equation in letters.
+        UnreadError: there is no equals sign, a side cannot be parsed, or no side has a unit or words, so that the
+            tokens are a plain equation.
     """
     sides: list[list[Token]] = [[]]
     operators: list[str] = []
@@ -69,7 +70,7 @@ def _added(tokens: list[Token]) -> Quantity:
 
 
 def _side_or_text(tokens: list[Token]) -> Node:
-    """Parse a step of a chain; a formula that cannot be parsed becomes words, which have no value."""
+    """Parse a step of a chain; a formula that cannot be parsed becomes `Words`, which are not compared."""
     with suppress(UnreadError):
         return _side(tokens)
     if not all(map(_is_of_formula, tokens)):
@@ -78,7 +79,7 @@ def _side_or_text(tokens: list[Token]) -> Node:
 
 
 def _is_of_formula(token: Token) -> bool:
-    """Return whether a token can be in a formula and neither joins nor changes values."""
+    """Return whether a token can be part of a formula, and neither joins nor changes values."""
     if token.kind != LETTERS:
         return token.text not in _PARTING
     if token.text in _CHANGING_ALL or token.text in JOINING:
@@ -87,7 +88,7 @@ def _is_of_formula(token: Token) -> bool:
 
 
 def _name_or_value(tokens: list[Token]) -> Node:
-    """Parse the name of a value: an expression, a quantity, or words."""
+    """Parse the first side of a statement: a name in words, an expression, or a quantity."""
     if any(token.text == "_" for token in tokens[:MOST_WORDS]):
         with suppress(UnreadError):
             return formula(tokens)  # a name with a subscript in words

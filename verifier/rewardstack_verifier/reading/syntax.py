@@ -1,4 +1,4 @@
-"""Nodes of an answer other than expressions: relations, sequences, sets, matrices, words."""
+"""Define the nodes of a parsed answer that are not expressions: relations, sequences, sets, matrices, words."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rewardstack_verifier.numbers.tree import Expression
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Expressions with relations between them: `x = 2`, `1 < x <= 3`.
+    """Nodes with relations between them: `x = 2`, `1 < x <= 3`.
 
     Args:
-        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (approximately), `in`, `notin`, `equiv`, `->`; one fewer than
-            sides, none for a number with only its modulus: `2 \\pmod 5`.
+        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (approximately), `in`, `notin`, `equiv` or `->`, each between
+            two sides; empty for a number with a modulus, `2 \\pmod 5`.
         sides: nodes between the operators.
-        modulus: modulus of a congruence, else None.
+        modulus: modulus of a congruence; None for other relations.
     """
 
     operators: tuple[str, ...]
@@ -27,13 +27,13 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Items in brackets, or without any.
+    """A list of items with or without brackets.
 
     Args:
-        opening: `(`, `[`, `{` (a set), `<`, or empty.
+        opening: opening bracket: `(`, `[`, `{` (a set), `<`, or empty.
         items: items in order.
-        closing: the closing bracket, which may be of another kind, or empty.
-        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`.
+        closing: closing bracket, which may differ in kind from `opening`; empty without brackets.
+        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`, or `remainder`.
     """
 
     opening: str
@@ -53,7 +53,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class SetBuilder:
-    """The members of a form for which conditions hold: `{x | x > 3}`."""
+    """A set in set-builder notation, `{x | x > 3}`: the form of its members, and the conditions on them."""
 
     member: Node
     conditions: tuple[Node, ...]
@@ -85,9 +85,9 @@ class Unit:
     """A unit, or a product of powers of units.
 
     Args:
-        size: its size in the base units.
+        size: size of the unit in base units.
         dimensions: names of the base units and their nonzero exponents, sorted.
-        zero: origin of its scale in base units: 273.15 for degrees Celsius.
+        zero: zero point of the scale in base units: 273.15 for degrees Celsius.
     """
 
     size: Fraction
@@ -97,12 +97,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A value and its unit.
+    """A value and its unit or noun.
 
     Args:
         value: number of units.
-        unit: unit as written, without fonts.
-        meanings: the units that it may be; empty for a noun.
+        unit: text of the unit or noun, without fonts.
+        meanings: units that the text may mean; empty for a noun.
     """
 
     value: Expression
@@ -119,7 +119,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A letter of multiple choice, and the text of its option if given."""
+    """The letter of a multiple-choice option, and the parsed text of the option if it is given."""
 
     letter: str
     value: Node | None = None
@@ -127,7 +127,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time of day; `half` is `a`, `p` or empty."""
+    """A time of day; `half` is `a` for a.m., `p` for p.m., or empty."""
 
     hour: int
     minute: int
@@ -136,7 +136,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day of a year; year is empty, and weekday 0 (Monday is 1), if they are not given."""
+    """A date. Monday is weekday 1. If they are not given, `year` is empty and `weekday` is 0."""
 
     month: int
     day: int
@@ -146,10 +146,10 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """An expression for each member of a set: `k\\pi, k \\in Z`.
+    """A family of values, one for each member of a set: `k\\pi, k \\in Z`.
 
     Args:
-        of: expression with the parameter.
+        of: node with the parameter.
         parameter: letter of the parameter.
         domain: letter of the set, as in `NamedSet`.
     """
@@ -161,13 +161,13 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """A set by its letter, `R`, `Z`, `N`, `Q`, `C`, or `empty`."""
+    """A set with a name: `R`, `Z`, `N`, `Q` or `C`, which `+`, `-` or `*` may follow, or `empty`."""
 
     name: str
 
 
 class Structure:
-    """Base class of node types that have their own modules."""
+    """Base class of node types that are defined in other modules."""
 
     __slots__ = ()
 

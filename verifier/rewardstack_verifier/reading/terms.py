@@ -1,4 +1,4 @@
-"""Build and inspect small parts of a tree."""
+"""Build and inspect expressions for the parser."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rewardstack_verifier.reading.names import CONSTANTS
 from rewardstack_verifier.reading.syntax import Node, is_expression
 
 _PERIODIC = re.compile(r"(\d{1,20})\.(\d{0,20}?)(?:(\d)\3{2,20}|(\d{2,9}?)\4{1,20})")
-"""One digit at least three times, or several digits at least twice."""
+"""A decimal that ends with one digit at least three times, or with several digits at least twice."""
 MAX_HEIGHT = 60
-"""Maximum nesting of operations, with or without brackets: `1/1/1`, `5!!!`."""
+"""Maximum nesting of operations, which also grows without brackets: `1/1/1`, `5!!!`."""
 SIGNS = {"+": "+", "-": "-", "pm": "plus or minus", "mp": "minus or plus"}
-"""Signs of a term in a sum, by their tokens."""
+"""Signs of a term in a sum, by token."""
 
 
 def expression(node: Node) -> Expression:
     """Return the node if it is an expression.
 
     Raises:
-        UnreadError: it is not an expression, or is nested too deeply to be part of one.
+        UnreadError: the node is not an expression, or is nested too deeply.
     """
     if is_expression(node):
         return _shallow(node)
@@ -35,7 +35,7 @@ def _shallow(found: Expression) -> Expression:
     """Return the expression if it is not nested too deeply.
 
     Raises:
-        UnreadError: it is deeper than `MAX_HEIGHT`, so that recursion over it would exhaust the stack.
+        UnreadError: the nesting reaches `MAX_HEIGHT`; recursion over deeper expressions could exhaust the stack.
     """
     level: tuple[Expression, ...] = (found,)
     height = 0
@@ -47,12 +47,12 @@ def _shallow(found: Expression) -> Expression:
 
 
 def product(factors: list[Expression]) -> Expression:
-    """Return factors as one expression."""
+    """Return the product of factors; a single factor unchanged."""
     return factors[0] if len(factors) == 1 else Apply("product", tuple(factors))
 
 
 def signed(sign: str, total: Expression | None, term: Expression) -> Expression:
-    """Return a total plus a term with its sign."""
+    """Return a total plus a term with a sign of `SIGNS`; without a total, the signed term."""
     if sign not in ("+", "-"):
         return Apply(SIGNS[sign], (_shallow(total or integer(0)), term))
     term = negative(term) if sign == "-" else term
@@ -70,13 +70,13 @@ def number(digits: str) -> Number:
 
 
 def periodic(whole: str, fixed: str, block: str) -> Number:
-    """Return a decimal from its digits before the point, those after it, and those that repeat."""
+    """Return a repeating decimal: digits before the point, `fixed` digits after the point, then a repeating block."""
     period = Fraction(int(block), 10 ** len(block) - 1)
     return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
 
 
 def repeating(digits: str) -> Number | None:
-    """Return a decimal before dots whose last digits show what repeats; None if they do not."""
+    """Return a repeating decimal from the digits before dots, `0.333...`; None if no digits repeat."""
     match = _PERIODIC.fullmatch(digits)
     return None if match is None else periodic(match[1], match[2], match[3] or match[4])
 
@@ -108,7 +108,7 @@ def bare(factor: Node) -> Expression:
 
 
 def with_sign_of(factor: Node, value: Expression) -> Expression:
-    """Return a mixed number with the percent or degree sign after its fraction."""
+    """Return a mixed number with the percent or degree sign that was parsed as part of its fraction."""
     found = expression(factor)
     if isinstance(found, Apply) and bare(found) is not found:
         return Apply(found.operation, (value,))
@@ -116,7 +116,7 @@ def with_sign_of(factor: Node, value: Expression) -> Expression:
 
 
 def subscript(expression: Expression) -> str:
-    """Return a subscript as part of a name."""
+    """Return the text of a subscript, as part of a name."""
     if isinstance(expression, Number):
         return str(expression.value)
     if isinstance(expression, (Symbol, Constant)):

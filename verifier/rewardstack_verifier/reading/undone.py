@@ -1,4 +1,4 @@
-"""Find operations that an answer leaves undone: integrals, derivatives, limits, and infinite sums and products."""
+"""Find operators that an answer leaves unevaluated: integrals, derivatives, limits, infinite sums and products."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _OPERATORS = {
 }
 _ENDLESS = frozenset(("sum", "prod"))
 CACHED_TEXTS = 1024
-"""Texts whose operators are cached: several responses are compared with one reference."""
+"""Number of texts whose operators are cached, because several responses share a reference."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def undone(text: str) -> frozenset[str]:
-    """Return the operators that are left to be evaluated after an answer's last equals sign.
+    """Return the operators that are not evaluated after the last equals sign of an answer.
 
-    Finite sums and products are arithmetic, which may be left undone.
+    Finite sums and products are not included: they are arithmetic, which is evaluated here.
 
     Args:
-        text: an answer within the limits.
+        text: text of an answer; `bounds.refusal` must accept it.
     """
     if "\\" not in text and text.isascii():
         return frozenset()
@@ -38,7 +38,7 @@ def result(tokens: list[Token]) -> Node:
     """Parse the result after the last equals sign of an answer that evaluates an operator.
 
     Raises:
-        UnreadError: there is no operator before it, or it cannot be parsed.
+        UnreadError: there is no operator before the last equals sign, or the result cannot be parsed.
     """
     last = _last_side(tokens)
     if not _operators(tokens[: len(tokens) - len(last)]):
@@ -47,7 +47,7 @@ def result(tokens: list[Token]) -> Node:
 
 
 def _last_side(tokens: list[Token]) -> list[Token]:
-    """Return the tokens after the last equals sign outside of indices; all of them if there is none."""
+    """Return the tokens after the last equals sign outside of braces; all tokens if there is none."""
     depth, start = 0, 0
     for at, token in enumerate(tokens):
         depth += {"{": 1, "}": -1}.get(token.text, 0)

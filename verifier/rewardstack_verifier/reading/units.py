@@ -22,10 +22,11 @@ from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token
 from rewardstack_verifier.reading.syntax import Unit
 
 Meanings = tuple[Unit, ...]
-"""The units that a name may mean."""
+"""The units that a name or symbol may mean; several if it is ambiguous."""
 
 ONE = Unit(Fraction(1), ())
 MOST_MEANINGS = 16
+"""Maximum number of meanings of a product of ambiguous units; further meanings are dropped."""
 MOST_WORDS = 3
 """Maximum words of a unit's name."""
 _BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
@@ -39,7 +40,7 @@ _SMALL_POWERS = frozenset("123")
 
 
 def times(one: Unit, other: Unit, power: int = 1) -> Unit:
-    """Return a unit times a power of another one, without the origins of their scales."""
+    """Return a unit times a power of another unit; zero points of scales are dropped."""
     dimensions = Counter(dict(one.dimensions))
     for name, exponent in other.dimensions:
         dimensions[name] += exponent * power
@@ -48,10 +49,10 @@ def times(one: Unit, other: Unit, power: int = 1) -> Unit:
 
 
 def named(name: str) -> Meanings:
-    """Return the units that a symbol or a name (singular or plural) may mean; empty if it is not a unit.
+    """Return the units that a symbol or name may mean; empty if it is not a unit.
 
     Args:
-        name: one word, or several joined by `_`.
+        name: a symbol, or a name in the singular or plural; `_` separates the words of a name.
     """
     symbols, names = _tables()
     small = name.lower()
@@ -72,7 +73,7 @@ def unit(tokens: list[Token]) -> tuple[Meanings, int]:
     """Parse the unit at the beginning of tokens.
 
     Returns:
-        Its meanings, and how many tokens it takes; empty and 0 if there is none.
+        The meanings of the unit, and its number of tokens; an empty tuple and 0 if there is no unit.
     """
     reader = _Reader(tokens)
     meanings = reader.product()
@@ -80,14 +81,14 @@ def unit(tokens: list[Token]) -> tuple[Meanings, int]:
 
 
 class _Reader:
-    """Reads a product of powers of units; `at` is the position of the first token that is not consumed."""
+    """Parses a product of powers of units; `at` is the position of the first token that is not consumed."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
         self.at = 0
 
     def product(self) -> Meanings:
-        """Parse factors that are adjacent, or separated by signs and words."""
+        """Parse units that are adjacent, or joined by signs and words such as "per"."""
         meanings = self._factor()
         while meanings:
             before, inverse = self.at, self._divides()
@@ -99,7 +100,7 @@ class _Reader:
         return meanings
 
     def _divides(self) -> bool:
-        """Consume a sign or word between two factors, and return whether it is a division."""
+        """Consume the sign or word between two units, if any, and return whether it is a division."""
         text = self._text()
         if text in ("/", "*", ".", "-") or text.lower() in _PER:
             self.at += 1
@@ -143,7 +144,7 @@ class _Reader:
         return _combined(over, under, -1)
 
     def _name(self) -> Meanings:
-        """Parse the longest unit name: several words or one, which may include a power."""
+        """Parse the longest unit name: several words, or one word, which may include a power (`Quadratmeter`)."""
         for length in range(MOST_WORDS, 0, -1):
             words = self.tokens[self.at : self.at + length]
             if length == 1 and self._is_preposition():
@@ -156,7 +157,7 @@ class _Reader:
         return ()
 
     def _is_preposition(self) -> bool:
-        """Return whether it is "in" before another word: `5 g in total`."""
+        """Return whether the next token is the word "in" before another word, not inches: `5 g in total`."""
         return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_letter(self.at + 1)
 
     def _power(self) -> int:
@@ -229,7 +230,7 @@ def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
 
 
 def _sized(row: Row, symbols: dict[str, Meanings]) -> Unit:
-    """Return the unit of a row, computed from earlier rows."""
+    """Return the unit of a row, with its size computed from earlier rows."""
     if row.size.startswith("="):
         return Unit(Fraction(1), ((row.size[1:], 1),))
     size, *factors = row.size.split()
@@ -255,5 +256,5 @@ def _name(prefix: str, name: str) -> str:
 
 
 def is_currency(meanings: Meanings) -> bool:
-    """Return whether a unit may be a currency."""
+    """Return whether a meaning of a unit is or contains a currency."""
     return any(name.isupper() for one in meanings for name, _ in one.dimensions)

@@ -1,4 +1,4 @@
-"""Answers in words: letters of a choice, numbers, names and verdicts."""
+"""Parse answers in words: letters of a choice, numbers, remainders, verdicts ("yes"), names and remarks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SAME = {phrase: one for one, several in phrases.SAME.items() for phrase in seve
 }
 _SPOKEN = {tuple(words.split()): tuple(lex(signs)) for words, signs in phrases.SPOKEN.items()}
 MOST_OPERATION = 4
-"""Maximum words of an operation."""
+"""Maximum words of an operation in words."""
 _HAS = re.compile(
     r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
 )
@@ -47,10 +47,10 @@ _WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$|[^\W\d_a-
 
 
 def choice(tokens: list[Token]) -> Choice:
-    """Parse a letter of multiple choice, with the text of its option if given.
+    """Parse the letter of a multiple-choice option, with the text of the option if it is given.
 
     Raises:
-        UnreadError: it is not a choice.
+        UnreadError: the tokens are not a choice.
     """
     alone = _CHOICE.fullmatch(as_text(tokens))
     if alone:
@@ -68,7 +68,7 @@ def choices(tokens: list[Token]) -> Sequence:
     """Parse the adjacent letters of several choices: `ABD`.
 
     Raises:
-        UnreadError: there is only one, or they are not in order.
+        UnreadError: there are fewer than two letters, or they are not in alphabetical order.
     """
     letters = "".join(token.text for token in tokens)
     if not _CHOICES.fullmatch(letters) or sorted({*letters}) != [*letters]:
@@ -77,10 +77,10 @@ def choices(tokens: list[Token]) -> Sequence:
 
 
 def verdict(tokens: list[Token]) -> Words:
-    """Parse a verdict that is followed by its reason: "No, it is not".
+    """Parse a verdict (yes, no, true or false) that is followed by its reason: "No, it is not".
 
     Raises:
-        UnreadError: it does not begin with a verdict.
+        UnreadError: the tokens do not begin with a verdict, or the reason withdraws it.
     """
     first = _SAME.get(tokens[0].text.lower()) if tokens else None
     if first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
@@ -93,7 +93,7 @@ def verdict(tokens: list[Token]) -> Words:
 
 
 def _is_withdrawn(verdict: str, reason: list[str]) -> bool:
-    """Return whether the words after a verdict withdraw it; after "no" and "false", negations do not."""
+    """Return whether the reason after a verdict withdraws it; after "no" and "false", negations do not."""
     if verdict in ("no", "false"):
         return not _DOUBTING.isdisjoint(reason)
     return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))
@@ -103,7 +103,7 @@ def numeral(tokens: list[Token]) -> Number:
     """Parse a number in words, which digits in parentheses may repeat: `forty-two (42)`.
 
     Raises:
-        UnreadError: it is not a number in words.
+        UnreadError: the tokens are not a number in words.
     """
     *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
     repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
@@ -121,7 +121,7 @@ def remainder(tokens: list[Token]) -> Sequence:
     """Parse a quotient and its remainder: `5 R 2`, "5 remainder 2".
 
     Raises:
-        UnreadError: it is not a quotient with a remainder.
+        UnreadError: the tokens are not a quotient with a remainder.
     """
     texts = [token.text for token in tokens if token.text not in ("{", "}", ",", ".", "with", "a", "of")]
     if len(texts) != 3 or texts[1] not in phrases.REMAINDER.split() or not (texts[0] + texts[2]).isdecimal():
@@ -130,10 +130,10 @@ def remainder(tokens: list[Token]) -> Sequence:
 
 
 def phrase(tokens: list[Token]) -> Words | NamedSet:
-    """Parse words, without articles and plurals; return a set if they name one.
+    """Parse words into their normal form, without articles and plurals; return a `NamedSet` if they name a set.
 
     Raises:
-        UnreadError: it is mathematics; two letters can be a product, so only longer or upright ones are words.
+        UnreadError: the tokens are mathematics: one or two letters that are not upright can be a product.
     """
     common = in_common_form(_words(tokens))
     if common in _SETS:
@@ -147,7 +147,7 @@ def spoken(tokens: list[Token]) -> Node:
     """Parse a formula with operations in words: "the square root of 2".
 
     Raises:
-        UnreadError: it has no such words, or is not a formula.
+        UnreadError: the tokens contain no operation in words, or are not a formula.
     """
     found: list[Token] = []
     at = 0
@@ -162,10 +162,10 @@ def spoken(tokens: list[Token]) -> Node:
 
 
 def remark(tokens: list[Token]) -> Remark:
-    """Return a line with words that no other reader can read as a remark.
+    """Return a line with words that no other reader can parse as a `Remark`.
 
     Raises:
-        UnreadError: it has no words.
+        UnreadError: the line has no words, has a subscript, or is too long.
     """
     if len(tokens) > MOST_LETTERS or not any(_is_word(token) for token in tokens):
         raise UnreadError("no words")
@@ -175,10 +175,10 @@ def remark(tokens: list[Token]) -> Remark:
 
 
 def in_common_form(text: str) -> str:
-    """Return the normal form of a phrase: the same one for all phrases with this meaning.
+    """Return the normal form of a phrase, which synonyms share.
 
     Args:
-        text: words in lower case.
+        text: the phrase in lower case.
     """
     text = " ".join(text.replace("-", " ").split())
     if text in _SAME:
@@ -206,7 +206,7 @@ def _words(tokens: list[Token]) -> str:
 
 
 def _meant(tokens: list[Token]) -> Node:
-    """Parse the text of a choice's option."""
+    """Parse the text of a multiple-choice option."""
     return first_read((formula, quantity, phrase), tokens)
 
 

@@ -1,4 +1,4 @@
-"""Lets a test of one runner run while those of the other runners of its pool wait."""
+"""Locks by which a runner can run one test while the other runners of its pool wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 _GATE, _RUNNING = os.memfd_create("gate"), os.memfd_create("running")
 _MAKER = os.getpid()
-"""The zygote creates the files on import; each runner opens them again, because a lock belongs to an open file."""
+"""The zygote, which forks the runners, creates the lock files when it imports this module. Each runner opens them
+again, because a `flock` belongs to an open file description, which forked processes share."""
 
 
 class Turns:
@@ -20,7 +21,7 @@ class Turns:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Run tests while other runners of the pool may run theirs."""
+        """Hold the shared lock: run tests while other runners of the pool may run theirs."""
         self._enter()
         try:
             yield
@@ -29,7 +30,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Run a test while no other runner runs one; call it within `together`."""
+        """Hold the exclusive lock: run a test while no other runner runs one. Call this within `together`."""
         fcntl.flock(self._running, fcntl.LOCK_UN)
         fcntl.flock(self._gate, fcntl.LOCK_EX)
         try:

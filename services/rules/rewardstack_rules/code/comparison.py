@@ -1,4 +1,4 @@
-"""Compares what a program printed or returned with what was expected. No code of the program runs here."""
+"""Compares what a program printed or returned with the expected result. No code of the program runs here."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 MOST_DEEP = 100
 MOST_TIMES, MORE = 8, 1 << 20
-"""An output is not read if it is longer than `MOST_TIMES` the expected one plus `MORE` characters."""
+"""An output longer than `MOST_TIMES` times the expected output plus `MORE` characters is wrong without a comparison."""
 WAYS = ("lines", "tokens", "exact")
-"""How printed text is compared; the first is the default."""
+"""The ways to compare printed text (see `same_output`); the first is the default."""
 
 
 def same_output(printed: str, expected: str, way: str, tolerance: float | None = None) -> bool:
     """Return whether a program printed what was expected.
 
     Args:
-        printed: output of the program.
-        expected: output in the test.
-        way: `lines` (without blanks around each line, and blank lines at both ends), `tokens` (any white space between
-            them), or `exact`. In the first two, numbers are compared by their value.
-        tolerance: of numbers, relative to the expected one, and absolute below 1; None to compare exactly.
+        printed: the program's output.
+        expected: the output that the test expects.
+        way: `lines` (ignore blanks around each line, and blank lines at both ends), `tokens` (compare the words between
+            white space), or `exact` (character by character). The first two compare numbers by value.
+        tolerance: maximum difference of two numbers, relative to the expected number, or absolute if that is below 1.
+            None if values must be equal.
     """
     if way == "exact":
         return printed == expected
@@ -41,7 +42,7 @@ def same_output(printed: str, expected: str, way: str, tolerance: float | None =
 
 
 def is_far_longer(ours: str | bytes, theirs: str | bytes) -> bool:
-    """Return whether `ours` is so much longer than `theirs` that they differ without a comparison."""
+    """Return whether `ours` is so much longer than `theirs` that no comparison is needed."""
     return len(ours) > MOST_TIMES * len(theirs) + MORE
 
 
@@ -66,7 +67,7 @@ def _is_close(value: float, expected: float, tolerance: float) -> bool:
 
 
 def same_value(value: Any, expected: Any, tolerance: float | None = None, depth: int = 0) -> bool:
-    """Return whether two JSON values are equal; numbers may differ by the tolerance."""
+    """Return whether two JSON values are equal; numbers may differ by `tolerance` (see `same_output`)."""
     if depth > MOST_DEEP:
         return False
     if isinstance(value, list) and isinstance(expected, list):

@@ -1,4 +1,4 @@
-"""Finds the program in a response: the last closed fence with the language's tag, else the last without a tag."""
+"""Finds the program in a response: the last closed code fence with the language's tag, else the last without a tag."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import textwrap
 from rewardstack_verifier.transcript import split_reasoning
 
 TAGS = {"python": frozenset({"python", "python3", "py", "py3", "pypy", "pypy3"})}
-"""Tags of fences, by language."""
+"""Tags that mark a fence (a fenced code block) as a program, by language."""
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)[^`]*\Z")
 
 
@@ -16,9 +16,9 @@ def extract_code(response: str, language: str, how: str) -> str:
     """Return the program of a response; empty if it has none.
 
     Args:
-        response: what the policy wrote.
+        response: the policy's text; reasoning before the answer is ignored.
         language: a key of `TAGS`.
-        how: `fence`, or `response` if the response is the program.
+        how: `fence` for the program in a fence, or `response` if the whole answer is the program.
     """
     answer = split_reasoning(response)[1]
     if how == "response":

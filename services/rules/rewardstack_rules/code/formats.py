@@ -1,6 +1,6 @@
-"""Reads the tests in a ground truth: the formats of trainers and data sets, recognized by their fields.
+"""Reads the tests in a ground truth, in the formats of trainers and data sets, which are recognized by their fields.
 
-`docs/code.md` has the table. A ground truth is one set of tests, whatever its shape; nothing in it is executed here.
+`docs/code.md` has a table of the formats. A ground truth is one set of tests. Nothing in it is executed here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_BYTES = 16 << 20
-"""Maximum size of a problem's tests."""
+"""Maximum size of a problem's tests, in characters, and in bytes after decompression."""
 MOST_TESTS = 10_000
 STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
-"""Fields that hold the tests of an object that has none itself."""
+"""Fields in which to look for the tests of an object that no reader recognizes by its own fields."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "interactor")
 EMPTY: tuple[Any, ...] = (None, "", [])
 PYTHON = ("python", "python3", "py", "")
@@ -38,8 +38,8 @@ class Case:
     """One test.
 
     Args:
-        given: standard input, or the arguments of a call as a JSON list.
-        expected: standard output, or the return value.
+        given: text for standard input, or the arguments of a call as a JSON list.
+        expected: the expected standard output, or the expected return value.
     """
 
     given: str
@@ -48,15 +48,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The tests of one sample: cases, or programs.
+    """The tests of one sample: either test cases or test programs.
 
     Args:
-        cases: pairs of standard input and output, or of arguments and return value.
-        function: called by the cases; empty for standard input.
+        cases: test cases: pairs of standard input and output, or of arguments and return value.
+        function: name of the function that the cases call; empty if they use standard input.
         is_wrapped: whether an expected value may be wrapped in a list of one element (APPS, TACO).
         setup: code that runs before the test programs.
-        tests: test programs.
-        entry: the function that they test; empty if they name it themselves.
+        tests: sources of the test programs.
+        entry: name of the function that the test programs test; empty if they name it themselves.
     """
 
     cases: list[Case] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """`stdin`, `calls` or `programs`."""
+        """The kind of tests: `stdin`, `calls` or `programs`."""
         return "programs" if self.tests else "calls" if self.function else "stdin"
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ def read_tests(text: str) -> Problem:
 
 
 def _load(text: str) -> Any:
-    """Return the parsed JSON or LiveCodeBench's compressed tests; the text itself if it is neither."""
+    """Parse JSON, or LiveCodeBench's compressed tests; return the text itself if it is neither."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -115,7 +115,7 @@ def _load(text: str) -> Any:
 
 
 def _decompress(text: str) -> str:
-    """Return the string within base64, zlib and pickle; limit its size and never unpickle it."""
+    """Return the string within base64, zlib and pickle; limit its size, and never run the pickle."""
     try:
         packed = base64.b64decode(text, validate=False)
         unpacker = zlib.decompressobj()
@@ -185,7 +185,12 @@ def _of_list(value: Sequence[Any]) -> Problem:
 
 
 def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
-    """Return the problem for objects with an input and an output, all of one kind."""
+    """Return the problem for a list of objects with an input and an output; all must be of one kind.
+
+    Args:
+        cases: the list, or its JSON.
+        about: the object around the list, which may name the function to call.
+    """
     cases = _decoded(cases, "test cases")
     if not isinstance(cases, list) or not all(isinstance(one, dict) for one in cases):
         raise TestsError("the tests are in no known format: the test cases are no list of objects")
@@ -258,7 +263,7 @@ def _arguments(value: Any) -> str:
 
 
 def _with_whole_keys(value: Any) -> Any:
-    """Mark an object whose keys are all integers, so that they become integers again (as in prime_code)."""
+    """Mark an object whose keys are all integers: the candidate's process makes them `int` again (as in prime_code)."""
     if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
         return {"__whole_keys__": value}
     return value
@@ -274,13 +279,13 @@ def _expected(value: Any) -> Any:
 
 
 def _of_pairs(value: Mapping[str, Any]) -> Problem:
-    """Return the problem for the lists `inputs` and `outputs`; they test a function if one is named."""
+    """Return the problem for the lists `inputs` and `outputs`; they test a function if the object names one."""
     inputs, outputs = (_decoded(value.get(name), name) for name in ("inputs", "outputs"))
     return _paired(inputs, outputs, _function_of(value))
 
 
 def _of_asserts(value: Mapping[str, Any]) -> Problem:
-    """Return the problem for a list of asserts, with the code that runs before them."""
+    """Return the problem for a list of `assert` statements, with the code that runs before them."""
     tests = next(value[name] for name in ("assert_case", "test_list", "asserts") if value.get(name) not in EMPTY)
     tests = [tests] if isinstance(tests, str) else tests
     if not isinstance(tests, list) or not all(isinstance(one, str) for one in tests):
@@ -290,7 +295,7 @@ def _of_asserts(value: Mapping[str, Any]) -> Problem:
 
 
 def _of_test(value: Mapping[str, Any]) -> Problem:
-    """Return the problem for a test program; `entry_point` names the function that its `check` gets."""
+    """Return the problem for a test program; `entry_point` names the function to pass to the program's `check`."""
     test = value.get("test") or value.get("functional")
     entry = value.get("entry_point") or ""
     if isinstance(test, list):

@@ -1,4 +1,4 @@
-"""The runner's end of a launcher: starts it, sends it programs and watches the processes that run them."""
+"""The runner's client of a launcher: starts it, sends it programs and watches the processes that run them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MESSAGE_BYTES = 4096
 START_SECONDS = 60
 OUTPUT_BYTES = 16 << 20
 MORE_TASKS = 1024
-"""Processes and threads that are allowed beyond those on the machine when a program starts."""
+"""Number of processes and threads that are allowed in addition to those on the machine when a program starts."""
 TICK = 0.1
 STARVED = 10.0
-"""Multiple of the CPU limit plus `START` after which a program that gets too little CPU time is killed."""
+"""A program that gets too little CPU time is killed after this many times (its CPU limit + `START`) seconds."""
 START = 1.0
-"""Seconds allowed for startup."""
+"""Seconds that a program may take to start."""
 INHERITED = ("LD_LIBRARY_PATH",)
 FIXED = {
     "PYTHONHASHSEED": "0",
@@ -55,15 +55,17 @@ class Process:
     """A program to run, and its result.
 
     Args:
-        program: the launcher's name for it: `script`, `call`, `serve` or `test`.
-        fds: descriptors of its memory files; the caller closes them.
+        program: what the launcher runs: `script`, `call`, `serve` or `test`.
+        fds: descriptors of the program's memory files; the caller closes them.
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.
-        options: passed to it.
-        ends: sockets that it gets after the files; closed here after sending, so that the peer notices its exit.
-
-    The result: `status` (exit status, negative for a signal), `used` (CPU seconds), `peak` (bytes), and `killed`:
-    `asleep` or `starved` if it was killed for that, `ended` if it exceeded its CPU limit or another process ended.
+        options: options of the program, such as the name of the function to call.
+        ends: sockets that are passed after `fds`; this process then closes them, so that the peer notices the exit.
+        status: exit status; negative for a signal, None while it runs.
+        used: CPU seconds that were used.
+        peak: peak memory, in bytes.
+        killed: why it was killed: `asleep` or `starved` (see `_Watch`), or `ended` if it exceeded its CPU limit or the
+            main process ended; empty if it was not killed.
     """
 
     program: str
@@ -79,7 +81,7 @@ class Process:
 
 
 class Launcher:
-    """One launcher; restarted after it dies.
+    """A launcher process; `start` starts it again after it has died.
 
     Args:
         python: the interpreter of candidates.
@@ -98,7 +100,7 @@ class Launcher:
 
         Raises:
             ConfigError: programs cannot be confined here, or the interpreter cannot be used.
-            LauncherDiedError: it ended without a message.
+            LauncherDiedError: the launcher ended or timed out without a message.
         """
         if self._control is not None:
             return
@@ -146,11 +148,11 @@ class Launcher:
             self._process = None
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
-        """Run processes together until the last in the list ends, and set the result of each.
+        """Run processes together until all have ended, and set the result of each.
 
         Args:
-            processes: the others are killed when the last one ends.
-            wall: seconds that all of them may sleep at the same time.
+            processes: the processes to run. The last one is the main process: when it ends, the others are killed.
+            wall: total seconds during which all processes may be asleep at the same time.
 
         Raises:
             LauncherDiedError: the launcher died.
@@ -175,10 +177,13 @@ class Launcher:
 class _Watch:
     """Runs and watches the processes of one test.
 
+    Processes are killed as `asleep` if none of them uses the CPU for more than `wall` seconds in total, and as
+    `starved` if they do not end within about `STARVED` times their CPU limit because the machine is busy.
+
     Args:
         control: the socket to the launcher.
-        processes: by number.
-        wall: seconds that all of them may sleep at the same time.
+        processes: the processes by id; the one with the highest id is the main process.
+        wall: total seconds during which all processes may be asleep at the same time.
     """
 
     def __init__(self, control: socket.socket, processes: dict[int, Process], wall: float) -> None:
@@ -259,7 +264,7 @@ def _tasks() -> int:
 
 
 def _is_runnable(pid: int) -> bool:
-    """Return whether a thread of a process runs, or waits for a core or a disk."""
+    """Return whether any thread of a process is running, or waits for a core or a disk."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
@@ -269,7 +274,7 @@ def _is_runnable(pid: int) -> bool:
 
 
 def memory_file(data: bytes) -> int:
-    """Return the descriptor of a sealed memory file, which no process can change."""
+    """Return the descriptor of a memory file with this content; it is sealed, so no process can change it."""
     fd = os.memfd_create("rewardstack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     rest = memoryview(data)
     while rest:

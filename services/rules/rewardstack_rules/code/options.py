@@ -1,4 +1,4 @@
-"""Test options of a sample: fields of its `extra_info`."""
+"""Reads the test options of a sample from its `extra_info`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Options(NamedTuple):
     """Test options of a sample.
 
     Args:
-        score: `all` (1 if all tests pass), `share` (of the tests that pass) or `weighted` (0.9 of `all`,
-            0.1 of `share`).
-        time_limit: CPU seconds of a test.
-        memory: peak memory of a test, in bytes.
-        compare: one of `comparison.WAYS`.
-        tolerance: of numbers; None to compare exactly.
-        max_tests: most tests to run.
-        language: a key of `extraction.TAGS`.
-        extract: `fence` or `response`.
+        score: how the reward is computed: `all` (1 if all tests pass, else 0), `share` (the share of tests that pass)
+            or `weighted` (0.9 times `all` plus 0.1 times `share`).
+        time_limit: CPU seconds that a test may take.
+        memory: peak memory that a test may use, in bytes.
+        compare: how printed text is compared, one of `comparison.WAYS`.
+        tolerance: maximum difference of numbers (see `comparison.same_output`); None if values must be equal.
+        max_tests: maximum number of test cases to run.
+        language: language of the program, a key of `extraction.TAGS`.
+        extract: where the program is: `fence` or `response` (see `extraction.extract_code`).
     """
 
     score: str

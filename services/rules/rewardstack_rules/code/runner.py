@@ -1,6 +1,7 @@
-"""Scores one sample: finds its program and tests, and runs them. The entry point of the code pool.
+"""Scores one sample of `code`: finds its program and its tests, runs them, and compares the results.
 
-It is trusted: it holds the expected outputs and compares. Programs run below its launcher (`launcher`).
+The code pool calls `execute` in its isolated processes, the runners. A runner is trusted: it knows the expected
+outputs. Programs run in confined processes that its launcher (`launcher`) forks.
 """
 
 from __future__ import annotations
@@ -38,23 +39,24 @@ from rewardstack_rules.code.options import Options
 from rewardstack_rules.settings_table import TABLE
 
 SLACK_BYTES = 64 << 20
-"""Memory of the interpreter itself."""
+"""Bytes of memory for the interpreter itself, in addition to the program's limit."""
 TESTER_SHARE = 3
 """CPU limit of a tester, as a multiple of the program's."""
 PR_SET_DUMPABLE = 4
 EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
 PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
 LIMITS = ("time limit", "memory limit", "output limit")
-"""Verdicts that are not cached."""
+"""Verdicts that may differ in another run; a result with one of them is not cached."""
 
 
 class Verdict(NamedTuple):
     """The outcome of a test.
 
     Args:
-        name: `PASSED`, `WRONG`, one of `LIMITS`, another cause in words; `FAULT` if the program is not the cause.
-        seconds: CPU time, or time asleep.
-        detail: the cause of a fault.
+        name: `PASSED`, `WRONG`, one of `LIMITS`, or another failure in words; `FAULT` if the program is not the cause,
+            `AGAIN` if a second run may succeed, or `UNSCORED` if the tests are invalid.
+        seconds: CPU time, or at least the allowed time if the program was asleep too long.
+        detail: the cause in words, for `FAULT`, `AGAIN` and `UNSCORED`.
     """
 
     name: str
@@ -66,10 +68,11 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """Score one sample.
 
     Args:
-        task: as `scoring.task.make_task` makes it; its only reference is the whole ground truth.
+        task: a task of `scoring.task.make_task`; its only reference is the whole ground truth.
 
     Returns:
-        As `scoring.task.execute`, with `volatile` (another run may end differently) and `code` (counts of tests).
+        The fields that `scoring.task.execute` returns, with `volatile` (whether another run may end differently) and
+        `code` (numbers of tests by verdict, and `cpu_ms`).
     """
     runner = _runner()
     runner.counts.clear()
@@ -103,7 +106,7 @@ def _runner() -> Runner:
 
 
 def check() -> None:
-    """Raise ConfigError if programs cannot be run here; called once before runners are forked."""
+    """Raise ConfigError if programs cannot be run here; called once, before runners are forked."""
     launcher = Launcher(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
     launcher.start()
     launcher.stop()
@@ -114,7 +117,7 @@ class Runner:
 
     Args:
         python: the interpreter of candidates.
-        boundary: as that of `Launcher`.
+        boundary: `container` if the operator relies on the container for isolation, else empty.
     """
 
     def __init__(self, python: str, boundary: str) -> None:
@@ -149,7 +152,7 @@ class Runner:
         return {"status": "ok", "value": value, "reason": first, "parts": parts, "volatile": volatile}
 
     def _verdicts(self, code: bytes, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Yield a verdict for each test, in order; all test programs run in one process."""
+        """Yield a verdict for each test, in order. Each case runs in its own process, all test programs in one."""
         with _closing(memory_file(code)) as source:
             if problem.kind == "programs":
                 yield from self._suite(source, problem, options)
@@ -158,7 +161,7 @@ class Runner:
                 yield self._settled(lambda case=case: self._case(source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
-        """Run a test; run it again, alone, if it failed and the program may not be the cause."""
+        """Run a test. If its verdict is `AGAIN`, run it once more while no other runner runs a test."""
         for attempt in range(2):
             try:
                 self._launcher.start()
@@ -194,7 +197,7 @@ class Runner:
         return verdict if right else verdict._replace(name=WRONG)
 
     def _suite(self, source: int, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Run test programs in one process and the candidate in another."""
+        """Yield a verdict for each test program; they run in one process, and the candidate in another."""
         suite = {"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}
         found = self._settled(lambda: self._pair(source, json.dumps(suite).encode(), options))
         if isinstance(found, Verdict):
@@ -210,7 +213,11 @@ class Runner:
                 yield Verdict(ended.name if cut_off else "the test does not hold", seconds)
 
     def _pair(self, source: int, suite: bytes, options: Options) -> Verdict | tuple[bytes, Verdict]:
-        """Return the results of the tests, a byte each, and how the candidate ended; or one verdict for all."""
+        """Run the tester and the candidate.
+
+        Returns:
+            The result of each test as a byte, and the verdict on how the processes ended; or one verdict for all tests.
+        """
         ours, theirs = socket.socketpair()
         with ours, theirs, _closing(memory_file(suite)) as tests, _closing(empty_file()) as report:
             candidate = Process("serve", [source], options.time_limit, options.memory, ends=[ours])
@@ -237,12 +244,12 @@ class Runner:
 
 
 def _wall(options: Options) -> float:
-    """Return the seconds that the processes of a test may sleep."""
+    """Return the total seconds during which the processes of a test may be asleep."""
     return 2 * options.time_limit + 1
 
 
 def _ended(process: Process, written: int) -> Verdict:
-    """Return the verdict on the end of a process; `PASSED` if it ended normally."""
+    """Return the verdict on how a process ended; `PASSED` if normally. `written` is the size of its output."""
     seconds, limit = process.used, process.cpu
     if process.killed == "asleep":
         return Verdict("time limit", max(seconds, 2 * limit + 1))
@@ -255,7 +262,7 @@ def _ended(process: Process, written: int) -> Verdict:
     if process.peak > process.memory + SLACK_BYTES:
         return Verdict("memory limit", seconds)
     if process.killed == "ended":
-        return Verdict(PASSED, seconds)  # killed because the other process ended, whose verdict counts
+        return Verdict(PASSED, seconds)  # killed because the tester ended, whose verdict counts
     if process.status == KILLED:
         if process.peak > process.memory / 2:
             return Verdict("memory limit", seconds)

@@ -20,26 +20,26 @@ SYSTEM = (
     *("/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls"),
     *("/etc/pki/ca-trust", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
 )
-"""Files that programs and libraries of the system read; none of them holds a private key."""
+"""Files and folders that programs and libraries of the system read; none of them holds a private key."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 OWN = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
-"""Every right to files except executing them and device ioctls."""
+"""All file rights except executing files and device ioctls."""
 
 logger = logging.getLogger(__name__)
 
 
 class Confinement:
-    """Limits a process to reading code, computing and threads, and to what is added by name.
+    """Limits a process to reading code, computing and threads, and to what the arguments add.
 
-    Create it in the parent process, and call `enter` in the process to confine.
+    Create a confinement in the parent process, and call `enter` in the process to confine.
 
     Args:
-        allow: groups of system calls, or single ones, to add (`syscalls.ADDABLE`).
-        files: further files and folders that it can read, and write if `write` is allowed.
-        only: the files and folders that it can read, in place of the system's and those of code. This also allows
-            pairs of stream sockets, which asyncio needs.
+        allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
+        files: additional files and folders that the process can read, and write if `write` is allowed.
+        only: the only files and folders that the process can read: those of the system, of installed code and of
+            `files` are then excluded. This also allows pairs of stream sockets, which asyncio needs.
 
     Raises:
         OSError: there is no table of system calls for this machine.
@@ -61,29 +61,29 @@ class Confinement:
         self.has_landlock = landlock.version() > 0
 
     def enter(self) -> None:
-        """Confine this process permanently; it must have one thread.
+        """Confine this process permanently; it must have only one thread.
 
         Raises:
-            OSError: the kernel or the container refuses it.
+            OSError: the kernel or the container refuses the confinement.
         """
         self.limit_files()
         self.limit_calls()
 
     def limit_files(self) -> None:
-        """Drop privileges and file access of this process and its future children; raise as `enter` does."""
+        """Drop privileges and limit the files of this process and its future children; raise what `enter` raises."""
         give_up_privileges()
         if self.has_landlock:
             landlock.restrict(self._rules, has_network=self._has_network)
 
     def limit_calls(self) -> None:
-        """Limit the system calls of this process, which must have no privileges; raise as `enter` does."""
+        """Limit the system calls of this process, after `limit_files`; raise what `enter` raises."""
         self._filter.install()
 
     def check(self) -> None:
-        """Test the confinement in a child process; this process must have one thread.
+        """Test the confinement in a child process; this process must have only one thread.
 
         Raises:
-            OSError: the kernel or the container refuses it.
+            OSError: the kernel or the container refuses the confinement.
         """
         pid = os.fork()
         if pid == 0:
@@ -100,14 +100,14 @@ class Confinement:
 
 
 def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement | None:
-    """Return a confinement that works here; log what it allows in addition, and what it lacks.
+    """Return a confinement that works here; warn of what it allows in addition, and if the kernel has no Landlock.
 
     Args:
-        allow: as that of `Confinement`.
-        files: as that of `Confinement`.
+        allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
+        files: additional files and folders that the process can read, and write if `write` is allowed.
 
     Returns:
-        None, after a warning, if the kernel has no seccomp.
+        The confinement; None, after a warning, if no seccomp filter can be loaded here.
     """
     try:
         confinement = Confinement(allow, files)
@@ -136,7 +136,7 @@ def _rules(files: Sequence[str], *, has_programs: bool, can_write: bool) -> Iter
 
 
 def _code_in(folder: Path) -> Iterator[str]:
-    """Yield the modules and packages in a folder of code, but nothing else in it, such as keys and data."""
+    """Yield the modules and packages in a folder of code, but no other files in it, such as keys and data."""
     for path in _entries(folder):
         is_package = path.name.isidentifier() and path.is_dir() and any(_modules_in(path))
         if path.suffix in CODE or is_package:
@@ -144,7 +144,7 @@ def _code_in(folder: Path) -> Iterator[str]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError):  # not this user's
+    with contextlib.suppress(OSError):  # the folder may not be readable
         return list(folder.iterdir())
     return []
 

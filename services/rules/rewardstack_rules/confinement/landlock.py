@@ -19,7 +19,7 @@ TRUNCATE, DEVICE_IOCTL = 1 << 14, 1 << 15
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL
 READ = READ_FILE | READ_FOLDER
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All file rights that the kernel knows, by the first version that has them."""
+"""All file rights that Landlock knows, by the first Landlock version that has them."""
 NETWORK_VERSION, ALL_TCP = 4, 0b11
 SCOPE_VERSION, ABSTRACT_SOCKETS, SIGNALS = 6, 0b01, 0b10
 
@@ -39,14 +39,14 @@ def version() -> int:
 
 
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
-    """Limit this process permanently to these file rights, and forbid signals to processes that have more.
+    """Limit this process permanently to these file rights, and forbid signals to processes outside this limit.
 
     Args:
-        rules: paths, each with the rights to it and to everything below; missing ones are skipped.
-        has_network: whether it keeps TCP and abstract Unix sockets.
+        rules: paths, each with the rights to the path and to everything below it; missing paths are skipped.
+        has_network: whether the process can still use TCP and abstract Unix sockets.
 
     Raises:
-        OSError: the kernel has no Landlock, or refuses it.
+        OSError: the kernel has no Landlock, or refuses the rules.
     """
     known = version()
     handled = next((rights for least, rights in sorted(FILE_RIGHTS.items(), reverse=True) if known >= least), 0)

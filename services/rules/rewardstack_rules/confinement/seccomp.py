@@ -1,7 +1,7 @@
-"""A seccomp filter that allows a list of system calls: `compile_filter` writes it, `Filter` loads it.
+"""A seccomp filter that allows only listed system calls: `compile_filter` compiles it, `Filter` loads it.
 
-It does not use libseccomp: that system library may be missing, or too old to know every call, and an allow list does
-not need its features.
+This module does not use libseccomp: that system library may be missing, or too old to know every call, and an allow
+list does not need its features.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from rewardstack_rules.confinement.syscalls import ABSENT, NEEDED, NEWEST, NUMBE
 LOAD, JUMP_IF_EQUAL, JUMP_IF_ABOVE, AND, RETURN = 0x20, 0x15, 0x25, 0x54, 0x06
 """Instructions of classic BPF (linux/bpf_common.h): load a word, compare it with a constant, mask it, end."""
 AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, 16
-"""Offsets in `struct seccomp_data`; little-endian, so the low half of an argument comes first."""
+"""Byte offsets in `struct seccomp_data`; on little-endian machines the low half of an argument comes first."""
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""Numbers in `seccomp_data` (linux/audit.h), by the name in `platform.machine`."""
+"""Number of each architecture in `seccomp_data` (linux/audit.h), by the name that `platform.machine` returns."""
 
 SET_MODE_FILTER, SYNC_THREADS = 1, 1
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 
 CLONE_THREAD = 0x00010000
 CLONE_NEW = 0x7E020080
-"""All flags of clone(2) that make a namespace."""
+"""All flags of clone(2) that create a namespace."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 PR_NAMES = (15, 16)
 PR_READING = (3, 21, 23, 39)
 PR_SET_VMA = 0x53564D41
 DESCRIPTORS = (fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_DUPFD_CLOEXEC)
 TERMINAL = (0x5401, 0x802C542A, 0x5413)
-"""Requests of isatty(3), and the size of the window."""
+"""ioctl(2) requests of isatty(3) and for the window size."""
 OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
-"""FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
+"""ioctl(2) requests on open files: FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
 AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
 
 
 class Argument(NamedTuple):
-    """A condition on one argument: its low half, masked, must be one of some values.
+    """A condition on one argument of a system call: its low half AND `mask` must be one of `values`.
 
-    The kernel reads only the low half of every argument that is restricted here.
+    The low half suffices: it is all that the kernel reads of the arguments that are restricted here.
     """
 
     position: int
@@ -75,12 +75,12 @@ WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""Conditions that replace those of `ARGUMENTS` if a group is added; None for no condition. `stream_pairs` is for
-asyncio. 36 to 38 are locks of an open file."""
+"""Conditions that replace those of `ARGUMENTS`, by the group that is added; None for no condition. asyncio needs
+`stream_pairs`. 36 to 38 are fcntl(2) commands that lock an open file description."""
 
 
 class Instruction(NamedTuple):
-    """One instruction: a code, how far to jump if it holds and if not, and a constant."""
+    """One BPF instruction: operation code, jump offsets if its comparison is true and if it is false, and constant."""
 
     code: int
     if_true: int
@@ -89,15 +89,15 @@ class Instruction(NamedTuple):
 
 
 def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection[str] = ()) -> list[Instruction]:
-    """Return the filter that allows the calls of the interpreter, of `groups` and of `calls`.
+    """Return a filter that allows the calls that the interpreter needs, and `calls`.
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
-        groups: names of groups to add.
-        calls: system calls to add.
+        groups: names of allowed groups, whose conditions in `WIDER` apply; their calls must be in `calls`.
+        calls: names of additional system calls to allow.
 
     Raises:
-        OSError: there is no table for this architecture.
+        OSError: there is no table of system calls for this architecture.
     """
     if machine not in ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
@@ -158,7 +158,7 @@ class Filter:
     """A compiled filter in the kernel's format.
 
     Args:
-        instructions: what `compile_filter` returned for this machine.
+        instructions: what `compile_filter` returned for this machine's architecture.
     """
 
     def __init__(self, instructions: Sequence[Instruction]) -> None:
@@ -170,6 +170,6 @@ class Filter:
         """Load the filter permanently into all threads of this process, which must have set `no_new_privs`.
 
         Raises:
-            OSError: the kernel has no seccomp, or refuses it.
+            OSError: the kernel has no seccomp, or refuses the filter.
         """
         checked("seccomp", call(self._call, SET_MODE_FILTER, SYNC_THREADS, ctypes.byref(self._program)))

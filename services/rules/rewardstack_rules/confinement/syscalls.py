@@ -1,8 +1,9 @@
 """System calls by name: their numbers on x86-64 and arm64, what confined code may use, and what a setting may add.
 
-A table has `name:x86-64:arm64` for each call, with `-` where an architecture has none. The numbers are those of the
-kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. What is in no table can never be allowed: mounts, modules,
-keyrings, System V and POSIX queues, `ptrace`, `process_vm_*`, `io_uring`, namespaces, BPF, extended attributes.
+A table has an entry `name:x86-64:arm64` for each call, with `-` where an architecture does not have the call. The
+numbers are those of the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. Calls that are in no table can never be
+allowed: mounts, kernel modules, keyrings, System V and POSIX queues, `ptrace`, `process_vm_*`, `io_uring`, namespaces,
+BPF, extended attributes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ NEEDED = _numbers("""
     getsid:124:156 getpriority:140:141 getrusage:98:165 getrlimit:97:163 setrlimit:160:164 prlimit64:302:261
     prctl:157:167 uname:63:160 sysinfo:99:179 getrandom:318:278 capget:125:90
 """)
-"""Calls that the interpreter and the shipped functions need: open files, reading, memory, threads, time.
+"""Calls that the interpreter and the built-in reward functions need: open files, reading, memory, threads, time.
 `seccomp.ARGUMENTS` restricts some of them by an argument."""
 
 ABSENT = _numbers("clone3:435:435 openat2:437:437")
@@ -78,11 +79,12 @@ SINGLE = _numbers("""
     pkey_mprotect:329:288 seccomp:317:277 ioprio_get:252:31 chmod:90:- fchmod:91:52 fchmodat:268:53
     fchmodat2:452:452 utime:132:- utimes:235:- utimensat:280:88
 """)
-"""Calls that a setting can add only by their own name. Landlock does not limit modes and times to folders, so they are
-in no group."""
+"""Calls that a setting can add only by their own name. Those that change modes and times of files are in no group,
+because Landlock cannot limit them to folders."""
 
 NEWEST = 470
-"""The newest number that this table was checked against (Linux 6.17); later ones, and x32's, fail with ENOSYS."""
+"""The highest call number that these tables cover (Linux 6.17); calls with higher numbers, and x32's, fail with
+ENOSYS."""
 
 NUMBERS = {**NEEDED, **ABSENT, **SINGLE, **{name: one for group in GROUPS.values() for name, one in group.items()}}
 
@@ -91,5 +93,5 @@ ADDABLE = frozenset(GROUPS) | {name for group in (SINGLE, *GROUPS.values()) for 
 
 
 def added(names: tuple[str, ...]) -> frozenset[str]:
-    """Return the system calls that these names of groups or calls add."""
+    """Return the system calls that these names, of groups or of calls, stand for."""
     return frozenset(call for name in names for call in GROUPS.get(name, (name,)))

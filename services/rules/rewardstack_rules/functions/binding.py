@@ -1,7 +1,7 @@
-"""Bind the parameters of a reward function by name.
+"""Binds the parameters of a reward function by name.
 
-Trainers pass arguments in different orders and with different names. Here only the name of a parameter decides what it
-gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` has the table.
+Trainers pass arguments in different orders and with different names. Here only the name of a parameter decides which
+value it gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` lists the names.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.unavailable import Unavailable, slime_sample
 
 RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
-"""A bound reward function: (response, references, extra_info) to an outcome."""
+"""A bound reward function: takes response, references and `extra_info`, and returns an outcome."""
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSES = frozenset({"responses", "solution_strs", "completions", "queries"})
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCES = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
-"""Fields of `extra_info` that hold the prompt; the first that is there counts."""
+"""Fields of `extra_info` that may hold the prompt; the first one present counts."""
 SLIME = frozenset({"sample", "samples", "sample_or_samples"})
 UNKNOWN = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
-"""Arguments of TRL and AReaL that a server does not have, unless `extra_info` has such a field."""
+"""Arguments of TRL and AReaL that a reward server does not have, unless `extra_info` has a field of that name."""
 LOGGERS = frozenset({"log_extra", "log_metric"})
-"""Functions that TRL passes; a call of one has no effect."""
+"""Parameters to which TRL passes logging functions; here these functions do nothing."""
 PLURAL = frozenset({*RESPONSES, *REFERENCES, "prompts", "data_sources", "extra_infos", "samples"})
-"""Names that get a list of one."""
+"""Parameters that get a list with one value."""
 MEANINGS = (
     RESPONSE | RESPONSES,
     frozenset({*REFERENCE, *REFERENCES}),
@@ -44,9 +44,12 @@ MEANINGS = (
     frozenset({"data_source", "data_sources"}),
     frozenset({"extra_info", "extra_infos"}),
 )
-"""Names of parameters, by what they get."""
+"""Names of parameters, in groups that get the same value."""
 MOST_OTHER_LETTERS = 2
-"""Limit for a typo: one letter differs, or up to two are missing or extra. `collection` is no typo of `completion`."""
+"""Maximum difference of a typo: one letter is replaced, or up to two are missing or extra.
+
+`collection` is no typo of `completion`.
+"""
 KINDS = inspect.Parameter
 VARIADIC = (KINDS.VAR_POSITIONAL, KINDS.VAR_KEYWORD)
 
@@ -56,10 +59,10 @@ class BoundFunction:
     """A reward function whose parameters are bound.
 
     Args:
-        evaluate: scores a response.
+        evaluate: the function, which scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that it reads; `("*",)` for all.
-        named: the fields of `extra_info` that are parameters.
+        fields: the fields of `extra_info` that the function reads; `("*",)` for all.
+        named: the fields of `extra_info` that are parameters of the function.
     """
 
     evaluate: RewardFunction
@@ -73,16 +76,16 @@ def bind(function: Callable[..., Any], title: str = "") -> BoundFunction:
 
     Args:
         function: any callable with a signature, `async` ones included.
-        title: what a reason about a missing field calls it; empty for a built-in function.
+        title: name of the function in reasons about a missing field; empty for a built-in function.
 
     Raises:
-        RouteError: a parameter cannot be bound, or none gets the response; names the parameter and the remedy.
+        RouteError: a parameter cannot be bound, or no parameter gets the response; the message has a remedy.
     """
     return _Binder(function).bind(title)
 
 
 class _Binder:
-    """Bind one reward function."""
+    """Binds one reward function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -96,12 +99,12 @@ class _Binder:
         self._is_batch = bool(names & RESPONSES) and not self._is_areal
         # TRL and ms-swift pass every column of the data set as a list.
         self._is_trl = "completions" in names and self._is_batch
-        # verl passes all by keyword, so what has no parameter is in **kwargs.
+        # verl passes everything by keyword, so **kwargs gets the arguments without a parameter of their own.
         self._is_verl = "solution_str" in names and self._takes_all
         self._reads_source = bool(names & {"data_source", "data_sources"}) or self._is_verl
 
     def bind(self, title: str) -> BoundFunction:
-        """Return the bound function; arguments and errors as those of the function `bind`."""
+        """Return the bound function; for the argument and errors, see the function `bind`."""
         self._reject_typos()
         self._require_response()
         named = [one for one in self._signature if one.kind not in VARIADIC]
@@ -126,7 +129,7 @@ class _Binder:
         )
 
     def _parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters, without those that a `functools.partial` sets by keyword."""
+        """Return the parameters, except those that a `functools.partial` sets by keyword."""
         try:
             parameters = inspect.signature(self._function).parameters.values()
         except (TypeError, ValueError):
@@ -134,7 +137,7 @@ class _Binder:
         return [one for one in parameters if one.name not in self._fixed]
 
     def _reject_typos(self) -> None:
-        """Raise RouteError if a parameter's name is most likely a typo: as a field it would never have a value."""
+        """Raise RouteError if a parameter's name is most likely a typo, not the name of a field of `extra_info`."""
         bound = [name for meaning in MEANINGS if self._names & meaning for name in meaning]
         for name in sorted(self._names):
             meant = _typo_of(name, bound) if self._is_field(name) else ""
@@ -170,7 +173,7 @@ class _Binder:
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
 
     def _is_field(self, name: str) -> bool:
-        """Return whether a parameter is a field of `extra_info`."""
+        """Return whether a parameter gets the field of `extra_info` with its name."""
         if name in SLIME or name == "args":
             return not self._is_slime
         return name not in GETTERS and name not in UNKNOWN
@@ -211,7 +214,7 @@ class _Binder:
         return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNKNOWN))))
 
     def _trainer_keywords(self) -> dict[str, Get]:
-        """Return getters for what verl or TRL passes by keyword besides the fields; none for other trainers."""
+        """Return getters for what verl or TRL passes by keyword besides fields; empty for other trainers' functions."""
         if self._is_verl:
             keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")
         elif self._is_trl:
@@ -229,8 +232,8 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
     """Return the name that a parameter's name is most likely a typo of; empty if there is none.
 
     Args:
-        name: of the parameter.
-        bound: names of what other parameters get already.
+        name: the parameter's name.
+        bound: names that cannot be meant, because another parameter already gets their value.
     """
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
     if any(one in name.lower() for one in known):  # answer_id, preference, labeled
@@ -305,7 +308,7 @@ def _slime_args(sample: Sample) -> Namespace:
 
 
 def _slime_sample(sample: Sample) -> Any:
-    """Return slime's own `Sample` where the function's file has imported it, else an object with its attributes."""
+    """Return slime's own `Sample` if this process has imported it, else an object with the same attributes."""
     prompt = _prompt(sample)
     return slime_sample(
         {
@@ -318,7 +321,14 @@ def _slime_sample(sample: Sample) -> Any:
 
 
 def _rest_of(names: frozenset[str], keywords: Mapping[str, Get], as_lists: bool, sample: Sample) -> dict[str, Any]:
-    """Return the fields that are not parameters, and what a trainer passes in addition."""
+    """Return the values for `**kwargs`: fields without a parameter of their own, and what the trainer adds.
+
+    Args:
+        names: names of the parameters.
+        keywords: getters for what the trainer adds, by name.
+        as_lists: whether each value is passed as a list of one.
+        sample: the sample to score.
+    """
     rest = {name: get(sample) for name, get in keywords.items()}
     rest |= {name: value for name, value in sample.extra.items() if name not in names}
     return {name: [value] if as_lists else value for name, value in rest.items() if value is not ABSENT}

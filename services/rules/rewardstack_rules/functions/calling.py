@@ -1,4 +1,4 @@
-"""Call a reward function for one sample, with the values of its bound parameters."""
+"""Calls a reward function for one sample, with the values of its bound parameters."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_rules.functions.results import as_outcome
 
 ABSENT: Any = object()
-"""Marks a parameter for which the sample has no value."""
+"""Marks that a sample has no value for a parameter."""
 _OTHER_FORM = re.compile(
     r"string ind(?:ex|ices)|'(?:str|list)' object has no attribute|expected string or bytes"
     r'|not (?:"(?:str|list)"|list)'
 )
-"""Python's errors from a function that expects messages and gets text, or the reverse."""
+"""Matches errors that Python raises if a function expects messages and gets text, or the reverse."""
 
 
 class Sample(NamedTuple):
     """The input of one call of a reward function.
 
     Args:
-        response: what the policy wrote.
+        response: the policy's text.
         reference: one of the references; None if there are none.
         extra: the sample's `extra_info`.
         messages: whether completions and prompts are passed as chat messages.
@@ -50,11 +50,11 @@ class Parameter(NamedTuple):
     """A parameter of a reward function.
 
     Args:
-        name: its name.
-        get: returns its value for a sample.
-        default: its value if `get` returns `ABSENT`; `ABSENT` for the function's own default.
-        as_list: whether it gets a list of one value.
-        by_position: whether it is passed by position.
+        name: the parameter's name.
+        get: returns the parameter's value for a sample.
+        default: the value if `get` returns `ABSENT`; `ABSENT` to use the function's own default.
+        as_list: whether the value is passed as a list of one.
+        by_position: whether the value is passed by position.
     """
 
     name: str
@@ -66,16 +66,18 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A reward function with its parameters.
+    """A reward function with its bound parameters.
 
     Args:
-        function: the function.
-        parameters: in the order of its signature.
-        rest: returns the values of `**kwargs`.
-        required: parameters without which a sample is unscored, each with the fields of `extra_info` that provide it.
-        forms: whether completions are passed as chat messages: at first, and after the function failed to read them.
-        folder: of its code; empty if it has no Python code.
-        title: its name in reasons, with its file and line; empty for a built-in function.
+        function: the function to call.
+        parameters: the function's parameters, in the order of its signature.
+        rest: returns the values of `**kwargs`; None if the function has no `**kwargs`.
+        required: by name of a parameter, the fields of `extra_info` that provide it; a sample with none of them is
+            unscored.
+        forms: whether to pass completions as chat messages, for the first attempt and for a second one that follows if
+            the function cannot read them.
+        folder: folder of the function's code; empty if it has no Python code.
+        title: the function's name in reasons, with its file and line; empty for a built-in function.
     """
 
     function: Callable[..., Any]
@@ -99,7 +101,7 @@ class Call:
         return max(outcomes, key=lambda one: -math.inf if one.value is None else one.value)
 
     def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a function that reads no reference."""
+        """Return the outcome of a function that reads no reference: call it once, for any number of references."""
         return self.evaluate(response, (), extra)
 
     def _attempt(self, sample: Sample) -> Outcome:
@@ -111,7 +113,7 @@ class Call:
             return Outcome(None, str(error), field=error.field or "")
 
     def _in_either_form(self, sample: Sample) -> Any:
-        """Call the function with completions as text or as messages; try the other form if it fails to read one."""
+        """Call the function with completions in the first form; if it cannot read them, in the second."""
         first, second = self.forms
         try:
             return self._run(sample._replace(messages=first))
@@ -155,7 +157,7 @@ async def _finish(result: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the only event loop of this process: a client that a file keeps belongs to the loop that it first used."""
+    """Return the event loop for all calls: an HTTP client, say, that a file keeps works only in its first loop."""
     return asyncio.new_event_loop()
 
 
@@ -166,7 +168,7 @@ def code_of(function: Any) -> CodeType | None:
 
 
 def _python_function(function: Any) -> FunctionType | None:
-    """Return the function that a decorator wraps, that a method binds, or that an object's class has as `__call__`."""
+    """Return the Python function behind a callable: a decorated function, a bound method, or an object's `__call__`."""
     function = inspect.unwrap(without_partial(function))
     found = (getattr(one, "__func__", one) for one in (function, type(function).__call__))
     return next((one for one in found if isinstance(one, FunctionType)), None)
@@ -180,7 +182,7 @@ def without_partial(function: Any) -> Any:
 
 
 def reads_messages(function: Any) -> bool:
-    """Return whether a function, or one that it calls in its module, names `content`, the field of a chat message."""
+    """Return whether a function, or one of its module that it calls, has the constant "content", a message's field."""
     pending, seen = [_python_function(function)], set()
     while pending:
         one = pending.pop()
@@ -209,7 +211,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _note_location(error: BaseException, folder: str) -> None:
-    """Add the last line of the error's traceback that is in `folder` to the error's notes."""
+    """Add a note to an error: the file and line, within `folder`, where its traceback was last."""
     place, frame = "", error.__traceback__
     while folder and frame is not None:
         file = os.path.abspath(frame.tb_frame.f_code.co_filename)

@@ -1,4 +1,4 @@
-"""All the rules of a server: the built-in ones and the user's.
+"""Loads all rules of a server: the built-in reward functions and custom ones.
 
 `python -m rewardstack_rules.functions.catalogue FILE...` checks whether a server can load these files. If it cannot, it
 prints the reason as the last line on stderr and exits with status 1.
@@ -20,15 +20,15 @@ OWN_FILE = Path(__file__).parents[1] / "reward_functions.py"
 
 
 def load_registry(function_files: Iterable[Path], code: CodeSettings | None = None) -> Registry:
-    """Return the built-in rules, then those of `reward_functions.py`, then those of further files.
+    """Return the built-in rules, then those of `reward_functions.py`, then those of additional files.
 
     Args:
-        function_files: the further files.
-        code: how programs are run; None if they are not.
+        function_files: the additional files.
+        code: settings for running programs; None if programs are not run here.
 
     Raises:
-        SettingsError: a file cannot be loaded, or holds no reward function.
-        RouteError: two functions have one name, or a function's signature has no known shape.
+        SettingsError: a file cannot be loaded, or an additional file has no reward function.
+        RouteError: two functions have the same name, or a parameter of a function cannot be bound.
     """
     registry = Registry()
     for rule in (*built_in_rules(code), *load_file(OWN_FILE)):

@@ -1,7 +1,7 @@
-"""Hashes everything that a user's reward function depends on: its source, its local imports, its libraries' versions.
+"""Hashes what a custom reward function depends on: its source, its local imports and the versions of its libraries.
 
-The fingerprint is part of the cache key, so a changed function never gets scores of its old version. For this package
-and the client, `VERDICT_VERSION` is hashed instead of their sources.
+The hash, its fingerprint, is part of the cache key, so a changed function never gets cached scores of its old version.
+For rewardstack's own packages, `VERDICT_VERSION` is hashed instead of their sources.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 VERDICT_VERSION = "4"
-"""The version of what the built-in reward functions return. Raise it with every change of a value or reason, but not
-for comments: cached scores stay valid. `tests/rules/test_verdict_version.py` fails if it was forgotten."""
+"""Version of what the built-in reward functions return. Raise it when a value or a reason changes, but not for other
+changes, so that cached scores stay valid. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"
-"""The version of what users' functions get and of how their results are read. Raise it with every change of either."""
+"""Version of the arguments of custom functions and of how their results are read. Raise it when either changes."""
 OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rewardstack_verifier")
 
 
@@ -41,7 +41,7 @@ def fingerprint(path: Path) -> str:
 
 
 def _parts(path: Path) -> set[str]:
-    """Return `name==version` of each library, and the hash of each local source, that the file needs."""
+    """Return `name==version` of each library and the hash of each local source that the file imports, and its own."""
     parts = {f"python=={platform.python_version()}", f"verdicts=={VERDICT_VERSION}", f"binding=={BINDING_VERSION}"}
     pending, seen = [(path, "")], {path}
     while pending:
@@ -60,7 +60,7 @@ def _parts(path: Path) -> set[str]:
 
 
 def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Yield the dotted names of the modules that a source imports anywhere."""
+    """Yield the dotted names of the modules that a source imports, at any place, and of names imported from them."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -93,7 +93,7 @@ def _version(name: str) -> str:
 
 
 def _local(module: str) -> Iterator[tuple[Path, str]]:
-    """Yield the source of a local module and the package of its relative imports, without importing the module."""
+    """Yield the path of a local module's source, and the package for its relative imports; import no local module."""
     top, *inner = module.split(".")
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return

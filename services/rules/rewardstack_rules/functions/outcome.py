@@ -22,9 +22,9 @@ class Outcome:
 
     Args:
         value: the reward; None for a sample that cannot be scored.
-        reason: the reason in words; empty if the value needs none.
-        parts: the values of the reward's parts, by name.
-        field: the field of `extra_info` that causes a missing value; empty if none does.
+        reason: the reason for the value, or for its absence, in words; may be empty.
+        parts: the values of the reward's parts, by name; None if it has no parts.
+        field: the field of the sample because of which it cannot be scored; empty if no field is the cause.
     """
 
     value: float | None

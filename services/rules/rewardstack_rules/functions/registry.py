@@ -1,4 +1,4 @@
-"""The reward functions of a server, by name."""
+"""`Rule`, a reward function with its properties, and `Registry`, the rules of a server by name."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Rule:
     """One reward function.
 
     Args:
-        name: its name in `data_source` and `reward_type`.
-        evaluate: the function, as a `binding.RewardFunction`.
-        fingerprint: `VERDICT_VERSION` of a built-in function, else a hash of everything that its values depend on.
+        name: the function's name in `data_source` and `reward_type`.
+        evaluate: the function itself, with its parameters bound.
+        fingerprint: a version or hash of everything that the function's values depend on; part of cache keys.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that it reads; `("*",)` for all.
+        fields: the fields of `extra_info` that the function reads; `("*",)` for all.
         named: the fields of `extra_info` that are parameters of the function.
-        range: its lowest and its highest value.
-        isolated: whether it runs in a process that can be killed.
+        range: the lowest and the highest value that the function returns.
+        isolated: whether the function runs in a process that can be killed.
         confined: whether that process has no network, starts no program, writes no file and reads only code.
-        own: whether it is the user's, not a built-in one.
-        programs: whether it runs the policy's programs.
-        verifier: the rule as a `Verifier`, if its value depends only on a verdict about the answer.
-        read_out: returns what it reads in a response of limited length and in each reference, by name, for an
-            explanation; None if it cannot.
+        own: whether this is a custom function, not a built-in one.
+        programs: whether the function runs the policy's programs.
+        verifier: the rule as a `Verifier`, if its value depends only on whether the answer is correct; else None.
+        read_out: returns, by name, what the function reads from a response of limited length and from each reference,
+            for an explanation; None if there is no such function.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Registry:
         """Add a rule.
 
         Raises:
-            RouteError: the name is malformed or already used.
+            RouteError: the rule's name is malformed or already used.
         """
         if not NAME.match(rule.name):
             raise RouteError(f"{rule.name!r} cannot name a reward function; use up to 64 letters, digits, _ . -")
@@ -74,7 +74,7 @@ class Registry:
         """Return the rule of that name.
 
         Raises:
-            UnknownSourceError: there is none; the message lists the known names.
+            UnknownSourceError: no rule has this name; the message lists the known names.
         """
         rule = self._rules.get(name)
         if rule is None:

@@ -1,4 +1,4 @@
-"""Reads what a reward function returns."""
+"""Converts the return value of a reward function to an outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rewardstack_rules.functions.outcome import Outcome
 
 VALUES = ("score", "reward", "rewards")
-"""Keys of a dict that hold the value; the first one present counts. `rewards` is OpenRLHF's."""
+"""Keys under which a returned dict may hold the value; the first one present counts. OpenRLHF uses `rewards`."""
 LONGEST_REASON = 500
 EXPECTED = 'return a number, a dict with "score", or None'
 
@@ -25,11 +25,11 @@ def as_outcome(result: Any) -> Outcome:
 
     Args:
         result: an outcome; a number; a dict with `score` (or `reward`, `rewards`); None for a sample without a score;
-            or a list, tuple or array that holds one of these. The numbers beside a dict's score become parts, its text
-            `reason` the reason; other values are ignored.
+            or a list, tuple or array with one of these as its only element. Other numbers in a dict become the parts,
+            and the text `reason` becomes the reason; the rest is ignored.
 
     Raises:
-        ResultError: it is something else, or a number is not finite.
+        ResultError: the result is something else, or a number is not finite.
     """
     if isinstance(result, Outcome):
         return result
@@ -61,7 +61,10 @@ def _read_dict(result: Mapping[Any, Any]) -> Outcome:
 
 
 def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
-    """Return the numbers beside the value; of OpenRLHF's dict also those in lists of one and in `extra_logs`."""
+    """Return the numbers in a dict except the value. With the key `rewards` (OpenRLHF), read `extra_logs`, too.
+
+    Lists of one number also count there.
+    """
     beside = {str(name): value for name, value in result.items() if name != key}
     if key == "rewards":
         logs = beside.pop("extra_logs", None)
@@ -75,7 +78,7 @@ def _only(result: Any) -> Any:
     """Return the only element of a list, tuple or array; anything else unchanged.
 
     Raises:
-        ResultError: it does not have exactly one element.
+        ResultError: the list, tuple or array does not have exactly one element.
     """
     size = _size(result)
     if size is None:
@@ -97,7 +100,7 @@ def _number(value: Any, name: str = "") -> float | None:
     """Return a number as a float; None if the value is not a number.
 
     Raises:
-        ResultError: it is not finite.
+        ResultError: the number is not finite.
     """
     if callable(getattr(value, "item", None)):
         try:

@@ -1,4 +1,4 @@
-"""Values that a trainer has and a reward server does not: reading one raises instead of returning None or 0."""
+"""Placeholders for values that a trainer has and a reward server does not; reading one raises an error."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class UnavailableError(RewardstackError):
 
 
 class Unavailable:
-    """The argument for a parameter that has no value: it can be passed on, but not read.
+    """The argument for a parameter without a value: a function can pass it on, but not read it.
 
     Args:
-        name: of the parameter.
+        name: the parameter's name.
     """
 
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python and libraries look for protocols
+        if name.startswith("__"):  # Python and libraries probe for special methods
             raise AttributeError(name)
         self._refuse()
 
@@ -50,7 +50,7 @@ class Unavailable:
 
 
 class _UnavailableField:
-    """A field of slime's `Sample` that raises until the function itself sets it."""
+    """A field of slime's `Sample` that raises an error when it is read, unless the reward function has set it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -69,7 +69,7 @@ class _SampleWithoutSlime(Namespace):
 
 
 def slime_sample(values: Mapping[str, Any]) -> Any:
-    """Return a sample for a function with slime's signature; slime's own `Sample` if the function's file imports it.
+    """Return a sample for a function with slime's signature: slime's own `Sample` if this process has imported it.
 
     Args:
         values: the fields that the server has; reading any other field raises `UnavailableError`.

@@ -1,4 +1,4 @@
-"""Users' reward functions: the decorator that marks them, and the loading of their files."""
+"""Custom reward functions: the decorator that marks them, and the loading of their files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The options of the decorator, and the module that applied it."""
+    """The options of the decorator `reward_function`, and the name of the module that applied it."""
 
     name: str
     range: tuple[float, float]
@@ -51,16 +51,16 @@ def reward_function(
 ) -> F | Callable[[F], F]:
     """Mark a callable as a reward function of the server that loads its file.
 
-    Its parameters are bound by name: `response`, `reference`, `prompt`, the names that verl, TRL, OpenRLHF and slime
-    use for them, and fields of `extra_info`; `docs/rules.md` has the table. It returns a number, a dict with `score`
-    and further numbers, or None for a sample without a score.
+    The callable's parameters are bound by name: `response`, `reference`, `prompt`, the names that verl, TRL, OpenRLHF
+    and slime use for them, and fields of `extra_info`; `docs/rules.md` has a table. The callable returns a number, a
+    dict with `score` and other numbers, or None for a sample without a score.
 
     Args:
         function: a function, an `async` function, a callable object or its class, a bound method, or a
-            `functools.partial`; a variable of the module has to hold it.
-        name: its name in `data_source` and `reward_type`; by default the function's name, else the variable's.
-        range: its lowest and its highest value.
-        confined: run it without network, programs and writing files, as the built-in ones run.
+            `functools.partial`; a variable of the module must hold it.
+        name: the name in `data_source` and `reward_type`; by default the function's name, else the variable's.
+        range: the lowest and the highest value that the callable returns.
+        confined: whether to run the callable in a process that cannot use the network, start programs or write files.
     """
     mark = Mark(name, range, confined, sys._getframe(1).f_globals.get("__name__", ""))
 
@@ -80,7 +80,7 @@ def load_file(path: Path) -> Iterator[Rule]:
     """Yield the reward functions of a file as rules that run in a process that can be killed.
 
     Args:
-        path: a Python file; modules beside it can be imported.
+        path: a Python file, which can import modules in its folder.
 
     Raises:
         SettingsError: the file is missing, or importing it raises.
@@ -132,10 +132,10 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
 
 
 def _range(declared: Any) -> tuple[float, float]:
-    """Return the lowest and the highest value that a function declares.
+    """Return the range that a function declares, as its lowest and its highest value.
 
     Raises:
-        RouteError: they are not two numbers in order.
+        RouteError: the range is not two numbers in ascending order.
     """
     try:
         low, high = declared
@@ -156,7 +156,7 @@ def _instance(cls: type) -> Any:
     """Return an object of a class that is marked as a reward function.
 
     Raises:
-        RouteError: its objects cannot be called, or need arguments.
+        RouteError: objects of the class cannot be called, or cannot be created without arguments.
     """
     if "__call__" not in dir(cls):
         raise RouteError("its objects cannot be called; define `__call__`")
@@ -191,6 +191,6 @@ def _import(path: Path) -> ModuleType:
 
 
 def _place(path: Path, error: Exception) -> str:
-    """Return the last line of the file in the error's traceback; empty for a SyntaxError, whose message has it."""
+    """Return the last line number within the file in an error's traceback; empty if there is none (SyntaxError)."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f" (line {lines[-1]})" if lines else ""

@@ -18,12 +18,12 @@ FIELDS = Options._fields
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A rule in two steps, before and after the verdict; both are fast on any response.
+    """A rule as two fast steps, `read` and `value`; between them, the math verifier decides, which can be slow.
 
     Args:
-        read: returns the part of a response in which to look for the answer.
-        value: returns the outcome of a response from the verdict on that part.
-        marked: whether that part is marked as the answer, so that `strict` extraction needs no mark within it.
+        read: returns the part of a response in which the verifier looks for the answer.
+        value: returns the outcome for a response and the verdict on that part.
+        marked: whether the format already marks that part as the answer; the option `extraction` is then not used.
     """
 
     read: Callable[[str], str]
@@ -33,12 +33,12 @@ class Verifier:
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Return the outcome of a response; the run time is not bounded.
 
-        A server mostly runs the two steps separately; it uses this for long responses and after a fault.
+        A server mostly calls `read` and `value` itself; it uses this method for long responses and after a fault.
 
         Args:
-            response: what the policy wrote.
-            references: correct answers; the sample is unscored if none can be read.
-            extra: its `FIELDS` are read.
+            response: the policy's text.
+            references: correct answers; the sample is unscored if none of them can be read.
+            extra: the sample's `extra_info`, of which `FIELDS` are read.
         """
         try:
             options = self.options(extra)
@@ -47,10 +47,10 @@ class Verifier:
         return self.value(response, decide_response(self.read(response), references, options))
 
     def options(self, extra: Mapping[str, Any]) -> Options:
-        """Return the options of a sample.
+        """Return the verifier's options for a sample.
 
         Args:
-            extra: its `extra_info`.
+            extra: the sample's `extra_info`.
 
         Raises:
             RequestError: an option is malformed.

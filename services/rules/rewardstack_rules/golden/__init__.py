@@ -1,7 +1,7 @@
-"""Golden responses by prompt, for callers that send none.
+"""Looks up golden responses (reference answers) by prompt, for requests without references.
 
-`dataset` reads the file, `responses` finds the answer to a prompt, `nearest` the question most like a prompt.
-This package does not score: the answers replace references that a request lacks.
+`dataset` reads the file, `responses` finds the answer to a prompt, and `nearest` finds the questions most similar to a
+prompt.
 """
 
 from rewardstack_rules.golden.dataset import load_golden

@@ -1,4 +1,4 @@
-"""The file of golden responses: rows with `question` and `answer`, as a JSON list, or one per line (`.jsonl`)."""
+"""Reads the file of golden responses: rows with `question` and `answer`, as a JSON list, or one per line (`.jsonl`)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rewardstack_rules.golden.responses import Answer, GoldenResponses
 
 
 def load_golden(path: Path | None, threshold: float) -> GoldenResponses:
-    """Return the golden responses of a file; none if there is no file.
+    """Return the golden responses of a file.
 
     Args:
-        path: of the file.
-        threshold: minimum similarity of the nearest question to a prompt, from 0 to 1.
+        path: the file; None for no golden responses.
+        threshold: minimum similarity between a prompt and its nearest question, from 0 to 1.
 
     Raises:
-        SettingsError: the file cannot be read; the message names the row.
+        SettingsError: the file cannot be read, or a row is malformed; the message names the file and the row.
     """
     if path is None:
         return GoldenResponses((), threshold)

@@ -1,8 +1,8 @@
 """Finds the questions most similar to a prompt, among a hundred thousand in about a millisecond.
 
-Every question is sketched by the smallest hashes of its trigrams (bottom-k sketches: Broder 1997, "On the resemblance
-and containment of documents"): similar texts have many of them in common. An index from hashes to questions returns
-the few candidates that rapidfuzz then compares in full.
+Each question has a sketch: the smallest hashes of its trigrams (bottom-k sketches: Broder 1997, "On the resemblance
+and containment of documents"). Similar texts share many of these hashes. An index from hashes to questions yields a few
+candidates, which rapidfuzz then compares with the prompt in full.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 SKETCH = 64
-"""Hashes kept per question. Each takes 4 bytes, and 4 more for the question's number."""
+"""Maximum number of hashes per question. Each takes 4 bytes in the index, plus 4 for the question's number."""
 MAX_VISITS = 50_000
-"""Entries of the index that one search reads, rare hashes first."""
+"""Approximate maximum number of index entries (a hash of a question each) that one search reads, rare hashes first."""
 CANDIDATES = 32
-"""Questions that are compared in full."""
+"""Maximum number of questions that are compared with a prompt in full."""
 MAX_LENGTH = 10_000
-"""Maximum characters of a question and a prompt; longer ones match only exactly."""
+"""Maximum number of characters of a question or prompt; longer ones are not found by similarity."""
 EXACT = re.compile(r"<[/|]?[a-z_]+\|?>|(?<=[a-z])-(?=[a-z])|(\d+|[-+*/^=<>%])")
-"""What must be equal in similar texts: numbers and signs, in order. Tags and hyphens within words are not signs."""
+"""Captures numbers and operator signs, which must be the same, in order, in a prompt and its nearest question.
+
+Tags and hyphens within words match without a capture, because they are not signs.
+"""
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
 Hashes = NDArray[np.uint32]
@@ -33,9 +36,9 @@ class NearestQuestion:
     """An index of questions.
 
     Args:
-        questions: distinct ones.
-        threshold: minimum similarity, from 0 to 1: `rapidfuzz.fuzz.ratio`, 1 minus the share of characters that must
-            be inserted or deleted to turn one text into the other.
+        questions: the questions, without duplicates.
+        threshold: minimum similarity, from 0 to 1. Similarity is `rapidfuzz.fuzz.ratio` / 100: 1 minus the share of
+            characters that must be inserted or deleted to turn one text into the other.
     """
 
     def __init__(self, questions: Sequence[str], threshold: float) -> None:
@@ -54,10 +57,10 @@ class NearestQuestion:
         """Return the positions of the questions most similar to a prompt.
 
         Args:
-            prompt: with case and white space normalized as in the questions.
+            prompt: the prompt, with case and white space normalized as in the questions.
 
         Returns:
-            Several positions if they are equally similar, none if no question reaches the threshold.
+            Several positions if several questions are equally similar; none if no question reaches the threshold.
         """
         if len(prompt) > MAX_LENGTH:
             return []
@@ -68,7 +71,7 @@ class NearestQuestion:
         return [row for _, similarity, row in found if similarity == found[0][1]]
 
     def _candidates(self, prompt: str) -> list[int]:
-        """Return the questions of suitable length that share the most hashes with the prompt."""
+        """Return the positions of the questions of suitable length that share the most hashes with the prompt."""
         shared = np.bincount(self._visit(_sketch(prompt)))
         rows = np.flatnonzero(shared)
         lengths = self._lengths[rows]
@@ -79,7 +82,7 @@ class NearestQuestion:
         return [int(row) for row in rows]
 
     def _visit(self, sketch: Hashes) -> NDArray[np.int32]:
-        """Return the questions that contain hashes of the sketch, once per shared hash, the rarest hashes first."""
+        """Return the positions of questions that share hashes with a sketch, once per hash, the rarest hashes first."""
         places = np.searchsorted(self._hashes, sketch)
         places = places[places < len(self._hashes)]
         places = places[np.isin(self._hashes[places], sketch)]

@@ -1,4 +1,4 @@
-"""Answers by question: for the exact prompt, then with normalized white space, then for the most similar question."""
+"""Finds the answer to a prompt: by the same question, then with normalized white space, then by similarity."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Answer = tuple[str, ...]
 """The references of one row."""
 
 REMEMBERED = 50_000
-"""Prompts whose nearest question is cached."""
+"""Maximum number of prompts for which the answers of the most similar questions are cached."""
 
 
 class GoldenResponses:
     """Answers by question, looked up without a scan; thread-safe.
 
     Args:
-        rows: (question, answer).
-        threshold: minimum similarity of the nearest question to a prompt, from 0 to 1.
+        rows: pairs of a question and its answer.
+        threshold: minimum similarity between a prompt and its nearest question, from 0 to 1.
     """
 
     def __init__(self, rows: Iterable[tuple[str, Answer]], threshold: float) -> None:
@@ -42,10 +42,10 @@ class GoldenResponses:
         """Return the references for a prompt.
 
         Args:
-            prompt: looked up exactly, then with normalized white space, then by similarity.
+            prompt: text of the prompt.
 
         Returns:
-            The answer's references; None if no question is similar, or if similar ones have different answers.
+            The references; None if no question is similar enough, or if the most similar ones have different answers.
         """
         answer = self._exact.get(prompt)
         if answer is None:
@@ -67,10 +67,10 @@ class GoldenResponses:
 
 
 def _add(answers: dict[str, Answer | None], question: str, answer: Answer | None) -> None:
-    """Set the answer to a question, or None if rows contradict each other."""
+    """Set the answer to a question; set None if the question already has another answer."""
     answers[question] = answer if answers.get(question, answer) == answer else None
 
 
 def _normalize(text: str) -> str:
     normalized = " ".join(text.split())
-    return text if text == normalized else normalized  # one copy of it in memory
+    return text if text == normalized else normalized  # do not keep an equal copy in memory

@@ -1,5 +1,4 @@
 """The reward server over HTTP: authentication, admission, request bodies, protocols and replies.
 
-This package does not score: endpoints pass requests to `scoring` and jobs to `jobs`. Only this package uses Flask and
-gunicorn.
+This package does not score: endpoints pass samples to the package `scoring`, and jobs to the package `jobs`.
 """

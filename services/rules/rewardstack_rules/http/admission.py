@@ -1,11 +1,12 @@
-"""Admission control by bytes in flight: limits the bytes and values of request bodies that a process holds together.
+"""Admission control: limits the memory for request bodies, by their bytes and numbers of JSON values, in each process.
 
-What is read of a body is charged to the process until its request ends. If the budget is used up, the request is
-refused with 503 before its body is parsed. Small bodies are not charged, so that ordinary samples are scored during any
-flood of large ones. A request that is alone is never refused, so every body up to the size limit can be read.
+Each process has a budget of bytes. The bytes read from a body are charged to it until the request ends. If the budget
+is used up, the request is refused with 503 before its body is parsed. Small bodies are not charged, so that ordinary
+samples are scored during any flood of large ones. A request is never refused while no other holds bytes, so every body
+up to the size limit can be read.
 
-JSON values are counted before parsing. A regular expression that repeats a group keeps about 120 bytes for each
-repetition, 1 GB for 8 MiB of text; expressions on the result of `without_escapes` need no group.
+JSON values are counted before parsing, with a regular expression on the result of `without_escapes`. On the original
+text, the expression would have to repeat a group, which needs about 120 bytes for each repetition: 1 GB for 8 MiB.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.errors import ApiError
 
 FREE_BYTES = 2**16
-"""Bytes of each request that are not charged; the number of threads limits the number of requests."""
+"""Bytes of each request that are not charged; the number of threads limits how many requests hold them."""
 VALUE_BYTES = 32
-"""Bytes charged for each value of a body, if that is more than the bytes of the body.
+"""Bytes charged for each JSON value of a body, if their sum is more than the size of the body.
 
-Measured with Python 3.11, parsing takes 12 to 129 bytes of memory for a value (`1`; an entry of an object), and three
-or four for a byte of text (nine if one of its characters is beyond Unicode's first plane). So a charged byte means
-about four bytes of memory for any body.
+Measured with Python 3.11, parsing takes from 12 bytes of memory for a value (`1`) to 129 (an entry of an object), and
+three or four bytes for a byte of text (nine if a character is beyond Unicode's first plane). So a charged byte stands
+for about four bytes of memory, for any body.
 """
 MAX_VALUES = 500_000
-"""Maximum values of one body: a hundred thousand samples of four fields. Parsing them takes at most 65 MB, and blocks
-the process for half a second."""
+"""Maximum number of JSON values in one body: a hundred thousand samples of four fields. Parsing them takes at most
+65 MB, and blocks the process for half a second."""
 PIECE = 2**18
-"""Bytes of a body that are read at a time."""
+"""Number of bytes of a body that are read at a time."""
 JSON_TEXT = rb'"[^"]*"'
-"""A JSON string without escapes."""
+"""Regular expression for a JSON string without escapes."""
 
 _TOKEN = re.compile(JSON_TEXT + rb"|([\[{,])")
 
@@ -49,7 +50,7 @@ class Budget:
     """Limits the bytes that the requests of this process hold together.
 
     Args:
-        most: the limit.
+        most: the limit, in bytes.
     """
 
     def __init__(self, most: int) -> None:
@@ -61,8 +62,8 @@ class Budget:
         """Reserve bytes, or release them if `count` is negative.
 
         Args:
-            count: how many.
-            own: bytes that the same request holds already.
+            count: number of bytes.
+            own: bytes that the same request already holds.
 
         Raises:
             OverloadError: other requests hold too many bytes. The bytes in `own` are released in the same step, so
@@ -86,8 +87,8 @@ class Charge:
     """The share of the budget that one request holds.
 
     Args:
-        budget: of its process.
-        longest: maximum bytes of its body.
+        budget: the budget of the request's process.
+        longest: maximum size of the body, in bytes.
     """
 
     def __init__(self, budget: Budget, longest: int) -> None:
@@ -116,7 +117,7 @@ class Charge:
         """Move the charge to another budget.
 
         Raises:
-            OverloadError: that budget is used up.
+            OverloadError: the other budget is used up.
         """
         budget.take(self._charged, 0)
         self._budget.take(-self._charged, self._charged)
@@ -133,8 +134,8 @@ def install(app: Flask, most: int, longest: int) -> None:
 
     Args:
         app: the application of this process.
-        most: bytes that its requests may hold together.
-        longest: maximum bytes of one body.
+        most: bytes that all requests may hold together.
+        longest: maximum size of one body, in bytes.
     """
     budget = Budget(most)
 
@@ -150,12 +151,12 @@ def install(app: Flask, most: int, longest: int) -> None:
 
 
 def read_body() -> bytes:
-    """Return the request's JSON; charge its bytes, or its values if they count for more.
+    """Return the body of the request, which is JSON; charge its bytes, or its values if they count for more.
 
     Raises:
-        ApiError: 400, it cannot be read to its end; 413, it has too many values.
+        ApiError: 400 if the body cannot be read to its end; 413 if it has too many values.
         OverloadError: the budget of the process is used up.
-        RequestEntityTooLarge: it is longer than the limit.
+        RequestEntityTooLarge: the body is longer than the limit.
     """
     data = _read()
     count = require_few(data, MAX_VALUES, "body", "send fewer samples per request")
@@ -164,7 +165,7 @@ def read_body() -> bytes:
 
 
 def _read() -> bytes:
-    request.max_content_length = g.charge.longest + 1  # a body without a length is cut off there silently
+    request.max_content_length = g.charge.longest + 1  # Flask cuts off a body without a length there, silently
     data = bytearray()
     try:
         while piece := request.stream.read(PIECE):
@@ -178,7 +179,7 @@ def _read() -> bytes:
 
 
 def unreadable(error: Exception) -> ApiError:
-    """Return the refusal for a body whose reading raised one of `BROKEN_BODY`."""
+    """Return the error for a request whose body could not be read because of `error`, one of `BROKEN_BODY`."""
     return ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body")
 
 
@@ -188,11 +189,11 @@ def require_few(data: bytes, most: int, field: str, remedy: str) -> int:
     Args:
         data: the JSON.
         most: maximum number of values.
-        field: its name in the error.
-        remedy: what to do if there are more, for the error.
+        field: name of the JSON in the error.
+        remedy: what to do, for the error.
 
     Raises:
-        ApiError: 413; there are more.
+        ApiError: 413; the JSON has more than `most` values.
     """
     count = count_values(data, most)
     if count > most:
@@ -201,7 +202,7 @@ def require_few(data: bytes, most: int, field: str, remedy: str) -> int:
 
 
 def without_escapes(data: bytes) -> bytes:
-    """Return JSON of the same length in which every quotation mark begins or ends a string.
+    """Blank out escapes in JSON, so that every quotation mark that is left begins or ends a string.
 
     Args:
         data: JSON in UTF-8.
@@ -210,18 +211,18 @@ def without_escapes(data: bytes) -> bytes:
 
 
 def count_values(data: bytes, most: int) -> int:
-    """Return the number of values in JSON, including lists, objects and what is within them.
+    """Return the number of values in JSON: lists, objects and everything within them.
 
-    Each value except the outermost follows an opening bracket or a comma, so these are counted; if there are many,
-    those in strings are left out. Valid JSON of `most` values has at most twice as many strings; in any other, what
-    follows the first `3 * most` tokens is never parsed.
+    Each value except the outermost follows an opening bracket or a comma, so these characters are counted. Only if
+    there are many, those within strings are left out. Valid JSON of `most` values has at most twice as many strings,
+    so the first `3 * most` tokens suffice.
 
     Args:
         data: JSON in UTF-8.
         most: stop counting beyond this number.
 
     Returns:
-        The number, at most `most + 1`. Up to `most` it may be too high by the commas and brackets in strings.
+        The number, at most `most + 1`. A number up to `most` may be too high, by the commas and brackets in strings.
     """
     if (marks := sum(map(data.count, (b",", b"[", b"{")))) < most:
         return marks + 1

@@ -38,10 +38,10 @@ from rewardstack_rules.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """Create the application. Isolated processes start with the first sample that needs them, unless they run already.
+    """Create the application. Isolated processes start with the first sample that needs them, unless they are running.
 
     Args:
-        settings: by default those of the environment.
+        settings: settings of the server; by default read from the environment.
 
     Raises:
         SettingsError: a setting is invalid, or a file that it names cannot be used.

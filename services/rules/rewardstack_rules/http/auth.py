@@ -1,7 +1,8 @@
-"""API keys, compared in constant time. A tenant is a key's short hash; the key itself is not passed on.
+"""Authenticates requests by API keys, which are compared in constant time.
 
-Trainers that cannot set a header can send a key as the password of a URL (`http://any:KEY@host:6000/...`, which becomes
-HTTP's basic authentication). ROLL sends it in its own header.
+Other modules get only the tenant, a short hash of the key. Trainers that cannot set a header can send a key as the
+password of a URL (`http://any:KEY@host:6000/...`, which becomes HTTP's basic authentication). ROLL sends the key in a
+header of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ BEARERS = ("Authorization", "XRL-Authorization")
 
 
 def install(app: Flask, keys: Sequence[str]) -> None:
-    """Require one of `keys` for every request, unless there are none. `/health` and `/ready` are always open."""
+    """Require one of `keys` for every request to `app`, unless `keys` is empty; `/health` and `/ready` need no key."""
     tenants = {key.encode(): tenant_of(key) for key in keys}
 
     def check() -> None:

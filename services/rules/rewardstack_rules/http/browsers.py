@@ -1,9 +1,10 @@
-"""Stops web pages from using a server through the browser of a reader who can reach it.
+"""Stops web pages from using this server through the browser of a user who can reach it.
 
-A page of another site can send requests, even with a password that the browser has stored; the browser marks them
-(Fetch Metadata, `Origin`). A page can also point its own host name to this server (DNS rebinding): the browser then
-sees one site, so a server without keys answers only to names that no attacker can own. The gateway has the same rules
-for model servers (`helm/rewardstack/files/gateway/browsers.conf.template`).
+A page of another site can make the browser send requests here, even with a stored password. Browsers mark such requests
+(Fetch Metadata, `Origin`), and they are refused. A page can also point its own host name to this server (DNS
+rebinding), so that its requests are not marked. So a server without API keys answers only to host names that no
+attacker can own. The gateway has the same rules for model servers
+(`helm/rewardstack/files/gateway/browsers.conf.template`).
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from rewardstack_rules.http.errors import BROWSED, ApiError
 
 SETTING = "ALLOWED_HOSTS"
 LINKED = BROWSED | {"/health", "/ready"}
-"""Paths that any page may link to; they change nothing, and no other site can read the reply."""
+"""Paths that pages of any site may link to: requests to them change nothing, and other sites cannot read the reply."""
 OTHER_SITES = frozenset({"cross-site", "same-site"})
-"""`Sec-Fetch-Site` of requests for a page of another origin."""
+"""Values of `Sec-Fetch-Site` in requests from a page of another origin."""
 NEVER_DELEGATED = (".localhost", ".internal", ".svc", ".cluster.local")
-"""Domains in which names cannot be registered."""
+"""Domains in which nobody can register public names."""
 
 
 def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
     """Refuse requests from pages of other sites, and, without keys, requests to unknown names of the server.
 
     Args:
-        app: of the server.
-        allowed: further names of the server; one that begins with a dot allows every name below it.
-        has_keys: whether clients must send a key, which pages do not know.
+        app: the server's application.
+        allowed: additional host names of the server; a name that begins with a dot allows every name below it.
+        has_keys: whether clients must send an API key, which pages do not know.
     """
 
     def check() -> None:
@@ -52,9 +53,10 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
 
 
 def is_cross_site() -> bool:
-    """Return whether a browser sent the request for a page of another origin.
+    """Return whether a browser sent the request on behalf of a page of another origin.
 
-    Browsers send `Sec-Fetch-Site` only to https and loopback; to others they send the page's origin with each POST.
+    Browsers send `Sec-Fetch-Site` only to https and loopback addresses. To other servers they send `Origin`, with each
+    POST.
     """
     site = request.headers.get("Sec-Fetch-Site", "").lower()
     if site:
@@ -64,7 +66,7 @@ def is_cross_site() -> bool:
 
 
 def host_of(authority: str) -> str:
-    """Return the host of a `Host` header, without port, brackets and the trailing dot; empty if there is none."""
+    """Return the host name in a `Host` header, without port, brackets and trailing dot; empty if it has none."""
     try:
         return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
     except ValueError:
@@ -75,8 +77,8 @@ def is_known(host: str, allowed: Collection[str]) -> bool:
     """Return whether a host name can only belong to this server.
 
     Args:
-        host: in lower case.
-        allowed: further names.
+        host: the host name, in lower case.
+        allowed: additional names of the server, as in `install`.
     """
     if "." not in host or host.endswith(NEVER_DELEGATED) or _is_address(host):
         return True
@@ -95,6 +97,6 @@ def _is_address(host: str) -> bool:
 
 @cache
 def _own_names() -> frozenset[str]:
-    """Return the machine's names; `getfqdn` may query DNS, so they are determined only when needed."""
+    """Return the machine's host names; they are determined at the first call, because `getfqdn` may query DNS."""
     name = socket.gethostname().lower()
     return frozenset({name, f"{name}.local", socket.getfqdn().lower()})

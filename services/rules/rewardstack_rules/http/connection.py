@@ -1,10 +1,10 @@
 """A client's connection: limits the time that threads wait for slow clients, and reads refused requests to their end.
 
-A thread that waits for a slow client takes a place. There are fewer places than threads, so other clients are always
-answered. Each client must keep a minimum rate, so that every wait ends.
+A thread that waits for a slow client must hold a place. There are fewer places than threads, so other clients are
+always answered. Each client must keep a minimum rate, so that every wait ends.
 
-The rest of a refused request is read, so that its sender gets the reason: a server that closes a connection with bytes
-unread resets it, and the sender loses the reply (RFC 9112, section 9.6).
+A refused request is read to its end, so that its sender gets the reason: closing a connection with unread bytes resets
+it, and the sender loses the reply (RFC 9112, section 9.6).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from rewardstack.errors import OverloadError
 from rewardstack_rules.http.errors import ApiError
 
 FAST_RATE = 2**20
-"""Bytes per second from which waiting for a client needs no place."""
+"""Rate of a client, in bytes per second, from which waiting for it needs no place."""
 SILENCE = 1.0
 """Maximum seconds of one wait without a place, for clients of any rate."""
 WINDOW = 10.0
 """Seconds of waiting over which the minimum rate is measured."""
 LEAST_RATE = 16 * 1024
-"""The minimum rate, in bytes per second."""
+"""The minimum rate of a client, in bytes per second."""
 
 BROKEN_BODY = (OSError, ParseException)
-"""Errors from reading a body whose sender is gone or violates HTTP."""
+"""Exceptions from reading a body whose sender is gone or violates HTTP."""
 SOCKETS = ("gunicorn.socket", "werkzeug.socket")
-"""Names under which a server puts the client's connection into the environment of a request."""
+"""WSGI environment keys under which servers store the client's connection."""
 DRAIN_SECONDS = 10.0
-"""How long the rest of an answered request is read."""
+"""Maximum seconds for reading the rest of a request after its reply."""
 LINGER_SECONDS = 1.0
-"""How long a connection is read after its last reply."""
+"""Maximum seconds for reading a connection after its last reply, before it is closed."""
 CHUNK = 2**20
 
 T = TypeVar("T")
@@ -61,13 +61,13 @@ class SlowClientError(ApiError):
 
 
 class Places:
-    """Places for threads that wait for slow clients: of three or more threads at least one is always free.
+    """Places for threads that wait for slow clients: at least one of three or more threads is always free.
 
-    With one or two threads, slow clients can take all of them.
+    With one or two threads, slow clients can occupy all of them.
 
     Args:
         threads: number of threads that answer requests.
-        lend: while entered, the thread of a request counts as free; by default it does not.
+        lend: returns a context manager; within it, the current thread counts as free. By default it does not.
     """
 
     def __init__(self, threads: int, lend: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
@@ -80,8 +80,8 @@ class PacedSocket(socket.socket):
     """A client's connection; reading and writing fail if the client is too slow.
 
     Args:
-        accepted: the connection, which this one takes over.
-        places: of the process.
+        accepted: the accepted connection, which this object takes over.
+        places: the places of this process.
     """
 
     def __init__(self, accepted: socket.socket, places: Places) -> None:
@@ -93,15 +93,15 @@ class PacedSocket(socket.socket):
         """Reset the limits for a new request.
 
         Args:
-            come: bytes of it that have arrived.
-            patient: whether to wait for its client at all.
+            come: number of bytes of the request that have already arrived.
+            patient: whether to wait for the client at all.
         """
         self._room, self._end = self._places.slow, math.inf
         self._waited, self._moved = 0.0, come
         self._patient = patient
 
     def refuse(self, seconds: float) -> None:
-        """Limit further reading to `seconds`, after the request has its answer."""
+        """Limit further reading to `seconds`, now that the request is answered."""
         self._room, self._end = self._places.refused, time.monotonic() + seconds
 
     def lent_thread(self) -> AbstractContextManager[None]:
@@ -109,7 +109,7 @@ class PacedSocket(socket.socket):
         return self._places.lend()
 
     def is_gone(self) -> bool:
-        """Return whether the client has closed the connection, or its sending half."""
+        """Return whether the client has closed the connection, or at least stopped sending."""
         try:
             return not super().recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -118,7 +118,7 @@ class PacedSocket(socket.socket):
             return True
 
     def recv_now(self, size: int) -> bytes:
-        """Return what has arrived, without waiting.
+        """Return the bytes that have arrived, without waiting.
 
         Raises:
             BlockingIOError: nothing has arrived.
@@ -126,7 +126,7 @@ class PacedSocket(socket.socket):
         return super().recv(size, socket.MSG_DONTWAIT)
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Receive like `socket.recv`, at the minimum rate.
+        """Receive like `socket.recv`, but require the minimum rate.
 
         Raises:
             SlowClientError: the client is too slow.
@@ -137,16 +137,16 @@ class PacedSocket(socket.socket):
         return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """Receive like `socket.recv_into`, at the minimum rate; raise what `recv` raises."""
+        """Receive like `socket.recv_into`, but require the minimum rate; raise what `recv` raises."""
         count = self._receive(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
         self._moved += count
         return count
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Send like `socket.send`, at the minimum rate.
+        """Send like `socket.send`, but require the minimum rate.
 
         Raises:
-            BrokenPipeError: the client reads too slowly, or it does not read and all places are taken.
+            BrokenPipeError: the client reads too slowly, or waiting for it needs a place and all are taken.
         """
         while True:
             try:
@@ -158,7 +158,7 @@ class PacedSocket(socket.socket):
                 return count
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send all like `socket.sendall`, at the minimum rate; raise what `send` raises."""
+        """Send like `socket.sendall`, but require the minimum rate; raise what `send` raises."""
         left = memoryview(data).cast("B")
         while left:
             left = left[self.send(left, flags) :]
@@ -191,7 +191,7 @@ class PacedSocket(socket.socket):
             self._room.release()
 
     def _moves_within(self, event: int, seconds: float) -> bool:
-        """Return whether the socket gets ready before this window has `seconds` of waiting."""
+        """Wait until the socket is ready (return True), or the current window has `seconds` of waiting (False)."""
         started = time.monotonic()
         left = max(0.0, min(seconds - self._waited, self._end - started))
         poller = select.poll()
@@ -202,13 +202,13 @@ class PacedSocket(socket.socket):
 
 
 def client_of(wsgi: Environ) -> PacedSocket | None:
-    """Return the connection of a request; None if it has none, as in tests of only the application."""
+    """Return the connection of a request; None if it has none, as in tests that call the application directly."""
     client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
     return client if isinstance(client, PacedSocket) else None
 
 
 def install(app: Flask) -> None:
-    """Read every answered request of `app` to its end, for at most `DRAIN_SECONDS`."""
+    """Make `app` read every request to its end after its reply, for at most `DRAIN_SECONDS`."""
     setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, as Flask documents it; types forbid it
 
 
@@ -224,7 +224,7 @@ def _drained(application: Application) -> Application:
 
 
 def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
-    """Read the rest of the request after the reply; yields nothing."""
+    """Read the rest of a request, as an iterator that yields nothing and runs after the reply."""
     yield from ()
     if client is not None:
         client.refuse(DRAIN_SECONDS)
@@ -234,7 +234,7 @@ def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
 
 
 def linger(client: PacedSocket) -> None:
-    """Read what still arrives on a connection after its last reply, for `LINGER_SECONDS`."""
+    """Stop sending on a connection, and read what still arrives, for at most `LINGER_SECONDS`."""
     client.refuse(LINGER_SECONDS)
     with contextlib.suppress(OSError, SlowClientError, OverloadError):
         client.shutdown(socket.SHUT_WR)

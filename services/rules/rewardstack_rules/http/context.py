@@ -1,4 +1,4 @@
-"""Objects that the endpoints of one server share."""
+"""The objects that all endpoints of a server share: `context` returns them for the current request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ EXTENSION = "rewardstack"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A server's parts.
+    """The objects that the endpoints share.
 
     Args:
-        settings: validated at startup.
-        registry: its reward functions.
-        golden: its golden responses.
+        settings: the server's settings, validated at startup.
+        registry: the server's reward functions.
+        golden: the server's golden responses.
         evaluator: scores samples.
-        jobs: its jobs; None if it has no queue.
+        jobs: the server's jobs; None if it has no queue.
     """
 
     settings: Settings

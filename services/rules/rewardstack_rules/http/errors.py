@@ -1,14 +1,14 @@
 """Error replies as JSON: `{"error": message with a remedy, "field": name of the field}`.
 
-| raised | answered |
+| exception | reply |
 | --- | --- |
 | `ApiError` | its own status |
 | `UnknownSourceError` | 404, listing what is known |
-| `BudgetError` | 503 that is permanent: without Retry-After, with a header that marks it |
+| `BudgetError` | 503 without Retry-After, and with a header that says that a retry cannot help |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
-| `UnwantedError` | 499, as nginx logs a closed connection; nobody reads the reply |
-| `RecursionError` | 400: only a body is nested so deeply |
+| `UnwantedError` | 499, nginx' status for a client that has closed its connection |
+| `RecursionError` | 400, because only a body can be nested so deeply |
 | an HTTP error of Flask | its own status |
 | anything else | 500, logged |
 """
@@ -28,24 +28,24 @@ from rewardstack_rules.scoring.wanted import UnwantedError
 CLIENT_GONE = 499
 REASON_CHARACTERS = 200
 UNFIT = re.compile(r"[^ -~]")
-"""Characters that the status line cannot contain."""
+"""Matches characters that the status line cannot contain."""
 RETRY_AFTER = 1
-"""Seconds after which a caller may try again."""
+"""Value of the Retry-After header of a 503 reply, in seconds."""
 BROWSED = frozenset({"/"})
-"""Paths that people open in a browser, which can ask for a password but cannot send a bearer token."""
+"""Paths that people open in a browser: a browser can ask for a password, but cannot send a bearer token."""
 PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'
 
 log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
-    """Refuses a request.
+    """Raised to refuse a request.
 
     Args:
         status: the HTTP status.
         message: what is wrong, and what to do about it.
-        field: the invalid field of the request.
-        retry_after: seconds after which to try again; None if a retry cannot help.
+        field: the invalid field of the request; None if there is none.
+        retry_after: seconds after which to try again; None for no Retry-After header.
     """
 
     def __init__(self, status: int, message: str, field: str | None = None, retry_after: int | None = None) -> None:
@@ -56,7 +56,7 @@ class ApiError(Exception):
 
 
 def install(app: Flask) -> None:
-    """Make `app` answer every exception as in the table above."""
+    """Make `app` answer every exception as the module's table says."""
     app.register_error_handler(ApiError, _refusal)
     app.register_error_handler(UnknownSourceError, lambda error: answer(404, str(error), error.field))
     app.register_error_handler(BudgetError, _over_budget)

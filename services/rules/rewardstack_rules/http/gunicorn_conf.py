@@ -1,7 +1,7 @@
-"""gunicorn's configuration: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`; it also names the application.
+"""gunicorn's configuration, application included: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
 
-The master starts the isolated processes once; all workers use them. The workers load the application, so
-that a reload (SIGHUP) picks up changed files.
+gunicorn's master process starts the isolated processes once, for all workers. The workers load the application, not the
+master, so that a reload (SIGHUP) picks up changed files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_ty
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
-"""Connections of a worker, in addition to those of requests that wait without a thread."""
+"""Maximum connections of a worker, in addition to those of requests that wait without a thread."""
 
 read_secret_files(SECRETS)
 _settings = Settings.from_env()
@@ -51,7 +51,7 @@ def on_starting(server: Any) -> None:
     begin(Path(_metrics_dir))
     _check_reward_type(server)
     if _settings.reload:
-        # Loaded here, the application is available in every forked worker without delay.
+        # Import the application here, so that it is already loaded in every forked worker.
         from rewardstack_rules.http import app  # noqa: F401
         from rewardstack_rules.scoring.reload import Reloader
 
@@ -60,7 +60,7 @@ def on_starting(server: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Start the reloader in the master, once it listens."""
+    """Start the reloader, if it is on, once the master listens."""
     if _settings.reload:
         server.reloader.start()
 
@@ -68,7 +68,7 @@ def when_ready(server: Any) -> None:
 def _check_reward_type(server: Any) -> None:
     """Exit with one line if REWARD_TYPE is unknown: otherwise each worker would log a traceback.
 
-    A separate process looks for types that are not built in, because the master does not load the application.
+    A forked process checks types that are not built in, because the master does not load the application.
     """
     if is_built_in(_settings):
         return
@@ -91,9 +91,9 @@ def on_reload(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Freeze loaded objects in a worker that is ready; the first worker logs the line that start scripts look for."""
+    """Freeze the objects of a worker that is ready; the first worker logs the line that start scripts wait for."""
     gc.collect()
-    gc.freeze()  # exclude what is loaded, which stays, from garbage collection
+    gc.freeze()  # loaded objects stay, so exclude them from garbage collection
     if worker.age == 1:
         where = bind if _settings.socket else f"http://{bind}"
         worker.log.info("Running on %s", where)

@@ -1,9 +1,9 @@
 """gunicorn's threaded worker, protected against slow clients.
 
-gunicorn assigns a thread to each new connection, and its event loop blocks until a client closes one. Here a connection
-gets a thread when its request is complete, or `BODY_SECONDS` after its head, even if the body is still arriving; the
-rest is read at a minimum rate (`connection`). The event loop never blocks. Liveness requests (`GET /health`) do not
-wait for requests that are being scored.
+gunicorn's own worker assigns a thread to each new connection, and its event loop can block on a slow client. Here a
+connection gets a thread when its request is complete, or `BODY_SECONDS` after its head has arrived. The thread reads
+the rest of the body at a minimum rate (`connection`). The event loop never blocks. Liveness requests (`GET /health`) do
+not wait for requests that are being scored.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rewardstack_rules.http.threads import Threads
 HEAD_SECONDS = 10.0
 """Seconds within which the head of a request must arrive."""
 BODY_SECONDS = 0.25
-"""Seconds to wait for a body without a thread, after the head."""
+"""Seconds to wait for the body without a thread, after the head has arrived."""
 PAUSE_SECONDS = 1.0
 """Seconds without accepting connections after the process ran out of file descriptors."""
 BUFFER = 2**16
-"""Bytes of a request that are read without a thread."""
+"""Approximate number of bytes of a request that are read without a thread."""
 HEAD_END = b"\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
@@ -42,15 +42,15 @@ LIVENESS = b"GET /health "
 
 
 class Connection(TConn):
-    """A client's connection, with what has arrived of its next request."""
+    """A client's connection, with the bytes of its next request that have arrived."""
 
     def __init__(self, cfg: Any, sock: PacedSocket, client: Any, server: Any) -> None:
         super().__init__(cfg, sock, client, server)
         self.received = bytearray()
         self.head = b""
-        """Empty until it is complete."""
+        """The head of the next request; empty until it is complete."""
         self.due = 0.0
-        """When a thread starts to read the rest; 0 if this is not scheduled, or done."""
+        """Monotonic time when a thread starts to read the body; 0 if no start is scheduled."""
 
     def is_ready(self) -> bool:
         """Read what has arrived; return whether the request is complete or the client has closed the connection."""
@@ -74,7 +74,7 @@ class Connection(TConn):
             self.head = bytes(self.received[: end + len(HEAD_END)])
 
     def take_early(self) -> None:
-        """Take back what gunicorn's parser has read of the next request."""
+        """Take back the bytes of the next request that gunicorn's parser has already read."""
         if self.parser is not None:
             self.add(self.parser.unreader.take_buffered())
 
@@ -83,9 +83,9 @@ class Connection(TConn):
         return self.head.startswith(LIVENESS) and self._has_body()
 
     def begin(self) -> None:
-        """Pass what has arrived to gunicorn's parser, in the thread that answers it.
+        """Pass the bytes that have arrived to gunicorn's parser, in the thread that answers the request.
 
-        Liveness requests must not wait for their client: one thread serves all of them.
+        Liveness requests must not wait for their client, because one thread serves all of them.
         """
         self.sock.begin(len(self.received), patient=not self.is_liveness())
         self.init()
@@ -94,7 +94,7 @@ class Connection(TConn):
         self.head, self.due = b"", 0.0
 
     def close(self, graceful: bool = False) -> None:
-        """Close the connection immediately; the rest of a refused request has been read before (`connection`)."""
+        """Close the connection immediately; `connection` has already read the rest of a refused request."""
         self.due = 0.0
         super().close()
 
@@ -116,7 +116,7 @@ class Worker(ThreadWorker):
         self.threads = Threads(self.cfg.threads)
         self.places = Places(self.cfg.threads, self.threads.lent)
         self.waiting: deque[Connection] = deque()
-        """Connections with a complete head, oldest first; some may have a thread by now."""
+        """Connections whose head was complete before the body, oldest first; some already have a thread."""
         self.liveness_pool = ThreadPoolExecutor(1)
         self.accepts_at = 0.0
 
@@ -125,7 +125,7 @@ class Worker(ThreadWorker):
         return self.threads
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Start or stop accepting connections; the loop calls this in every round, without effect during a pause."""
+        """Start or stop accepting connections; during a pause (`PAUSE_SECONDS`), never start."""
         super().set_accept_enabled(enabled and time.monotonic() >= self.accepts_at)
 
     def accept(self, listener: Any) -> None:
@@ -149,7 +149,7 @@ class Worker(ThreadWorker):
         self._await(Connection(self.cfg, PacedSocket(client, self.places), address, listener.getsockname()))
 
     def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
-        """Handle data that arrives after an earlier request."""
+        """Handle the first data of a connection after an earlier request."""
         if conn.is_ready():
             super().on_client_socket_readable(conn, client)
             return
@@ -167,7 +167,7 @@ class Worker(ThreadWorker):
             self._await_body(conn)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        """Handle events, then start threads for bodies that have been waited for long enough."""
+        """Handle events, then start threads for connections whose body has not arrived within `BODY_SECONDS`."""
         super().wait_for_and_dispatch_events(min(timeout, BODY_SECONDS) if self.waiting else timeout)
         while self.waiting and self.waiting[0].due < time.monotonic():
             conn = self.waiting.popleft()
@@ -182,7 +182,7 @@ class Worker(ThreadWorker):
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: Connection, done: Future[Any]) -> None:
-        """Wait for the next request of a connection; part of it may have arrived with the last one."""
+        """Wait for the next request of a connection; part of it may already have arrived."""
         conn.take_early()
         super().finish_request(conn, done)
         if conn.received and self.keepalived_conns and self.keepalived_conns[-1] is conn:
@@ -194,7 +194,7 @@ class Worker(ThreadWorker):
         return super().handle(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Log and end a request that failed or is not HTTP; slow clients are not logged."""
+        """Log and end a request that failed or is not HTTP; do nothing for a client that is too slow."""
         if not isinstance(exc, (ApiError, OverloadError)):
             super().handle_error(req, client, addr, exc)
             linger(client)

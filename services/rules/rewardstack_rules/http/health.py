@@ -1,4 +1,4 @@
-"""`GET /health`: the process answers. `GET /ready`: it can score. Both need no key, so they report nothing else."""
+"""Probes: `GET /health` tells whether the process answers, `GET /ready` whether it can score. Both need no API key."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ blueprint = Blueprint("health", __name__)
 
 @blueprint.get("/health")
 def health() -> Response:
-    """Return 200 while requests are answered."""
+    """Return 200 and the version."""
     return jsonify(status="ok", version=__version__)
 
 
 @blueprint.get("/ready")
 def ready() -> Response:
-    """Return 200 if there are rules and isolated processes answer, else 503; `checks` has the details.
+    """Return 200 if the server has rules and the isolated processes answer, else 503; `checks` has the details.
 
-    If the wait queue is full, `places` is false, but the server stays ready: it answers requests that are fast.
+    If the maximum number of slow requests waits, `places` is false, but the server stays ready for fast requests.
     """
     here = context()
     needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}

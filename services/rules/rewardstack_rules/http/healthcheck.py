@@ -1,6 +1,6 @@
 """Checks whether this container's reward server can score: `python -m rewardstack_rules.http.healthcheck`.
 
-The exit status is 0 if it can, `NOT_READY` if it is alive but not ready, else 1; the reason is printed.
+The exit status is 0 if the server can score, `NOT_READY` if it is alive but not ready, else 1. The reason is printed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rewardstack_rules.process import NOT_READY
 from rewardstack_rules.settings import Settings
 
 SECONDS = 8.0
-"""Timeout of a request."""
+"""Timeout of a request, in seconds."""
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Limits the requests per second of an API key; on an open server, of all clients together.
 
-All processes of all servers count together in the Redis of the result cache. Without it, or if it does not answer, each
-process counts for itself.
+All processes of all servers count requests in the Redis of the result cache. If there is no such Redis, or it does not
+answer, each process counts its own requests.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from rewardstack_rules.http.request_log import QUIET
 
 SETTING = "REWARD_KEY_RATE"
 AFTER = 1
-"""Seconds after which a key may make requests again."""
+"""Value of the Retry-After header, in seconds."""
 FREE = QUIET | {"/v1/reward_types"}
-"""Paths that are not counted; the gateway uses the last to check a key."""
+"""Paths that are not counted; the gateway requests `/v1/reward_types` to check a key."""
 PREFIX = "rewardstack:rate"
 
 log = logging.getLogger(__name__)
 
 
 def install(app: Flask, rate: int | None, cache_url: str) -> None:
-    """Refuse requests of a key that exceed the rate; install it after `auth`, which sets the tenant.
+    """Make `app` refuse requests of a key that exceed the rate; call this after `auth.install`, which sets the tenant.
 
     Args:
-        app: of the server.
-        rate: requests per second; None for no limit.
-        cache_url: the Redis that counts them; empty for none.
+        app: the server's application.
+        rate: maximum requests per second of a key; None for no limit.
+        cache_url: URL of the Redis where all processes count; empty for none.
     """
     if rate is None:
         return
@@ -57,7 +57,7 @@ class SlidingWindow:
 
     Args:
         rate: requests per second that are admitted.
-        cache_url: the Redis where all processes count; empty to count in this process.
+        cache_url: URL of the Redis where all processes count; empty to count in this process.
     """
 
     def __init__(self, rate: int, cache_url: str) -> None:

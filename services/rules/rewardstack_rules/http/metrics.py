@@ -1,4 +1,4 @@
-"""`GET /metrics`: the counts of all processes of the server."""
+"""`GET /metrics`: the metrics of all processes of the server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def install(app: Flask, directory: str, external: CollectorRegistry) -> None:
 
     Args:
         app: the application.
-        directory: where all processes keep their counts; empty for a single process.
-        external: collectors of external counts, which are queried for each scrape.
+        directory: directory in which all processes keep their counters; empty for a single process.
+        external: collectors that query other services (cache, queue, isolated processes) for each scrape.
     """
     app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory, external))
 

@@ -44,16 +44,16 @@ class Operation:
     """One method of one endpoint.
 
     Args:
-        path: the endpoint.
-        method: in lower case.
-        summary: what it does.
-        reply: name of the schema of its reply; empty for plain text.
-        bodies: names of the schemas of bodies that it accepts; empty if it accepts none.
-        scores: whether it scores, and so accepts a deadline, and a reward type in the query.
-        codes: status codes of its errors.
-        success: the status code of a successful reply.
-        media: the content type of its reply, if not JSON.
-        parameters: further ones, in OpenAPI's format.
+        path: the endpoint's path.
+        method: the HTTP method, in lower case.
+        summary: what the operation does.
+        reply: schema name of the reply; empty for plain text.
+        bodies: schema names of the bodies that the operation accepts; empty if it accepts none.
+        scores: whether the operation scores samples, and so accepts a deadline, and a reward type in the query.
+        codes: status codes of errors, in addition to those that follow from the other arguments.
+        success: status code of a successful reply.
+        media: content type of the reply, if it is not JSON.
+        parameters: additional parameters, in OpenAPI's format.
     """
 
     path: str
@@ -69,17 +69,17 @@ class Operation:
 
     @property
     def reads(self) -> bool:
-        """Whether it has a body."""
+        """Whether the operation accepts a body."""
         return bool(self.bodies)
 
 
 def parameter(where: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter in OpenAPI's format; it is required if it is in the path.
+    """Return a parameter in OpenAPI's format; a parameter in the path is required.
 
     Args:
         where: `path`, `query` or `header`.
-        name: its name.
-        schema: of its value.
+        name: name of the parameter.
+        schema: schema of the value.
     """
     return {"in": where, "name": name, "required": where == "path", "schema": schema}
 
@@ -143,7 +143,7 @@ def document(names: list[str]) -> dict[str, Any]:
     """Build the OpenAPI document.
 
     Args:
-        names: of the reward functions.
+        names: names of the server's reward functions.
     """
     paths: dict[str, dict[str, Any]] = {}
     for one in OPERATIONS:

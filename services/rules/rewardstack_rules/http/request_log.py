@@ -1,7 +1,7 @@
 """Logs and counts every request; the log never has the content of a request.
 
-A request's line: `request_id` (the caller's `X-Request-Id`, else one made here; the reply has it too), `method`,
-`endpoint` (the pattern, not the path), `code`, `items`, `statuses` (counts), `ms`.
+The line of a request has `request_id` (the caller's `X-Request-Id`, else a new one; the reply has it, too), `method`,
+`endpoint` (the URL pattern, not the path), `code`, `items` (number of samples), `statuses` (samples by status), `ms`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rewardstack_rules.metrics.counters import IN_PROGRESS, REQUESTS, SECONDS
 HEADER = "X-Request-Id"
 GIVEN = re.compile(r"^[A-Za-z0-9._-]{1,128}\Z")
 QUIET = frozenset({"/health", "/ready", "/metrics", "/v1/status"})
-"""Endpoints that are polled; they are logged only if they do not answer 200."""
+"""Endpoints that are polled; requests to them are logged only if the reply is not 200."""
 
 log = logging.getLogger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Log every request of `app`, also refused ones; install it before everything that can refuse a request."""
+    """Log every request of `app`, including refused ones; call this before anything that can refuse requests."""
     app.before_request(_start)
     app.after_request(_finish)
     app.teardown_request(_end)

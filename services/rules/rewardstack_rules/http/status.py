@@ -1,7 +1,7 @@
-"""`GET /v1/status`: the status of the whole stack as JSON. `GET /`: the same as a web page.
+"""The status of the whole stack: `GET /v1/status` returns it as JSON, `GET /` as a web page.
 
-The page is one document that loads nothing external. The browser runs only the script with the right hash, and data is
-inserted as text, so that no other code can run in it.
+The page is one document that loads nothing external. No foreign code can run in it: browsers run only the script with
+the right hash, and data is inserted as text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
 MOST_JOBS = 20
-"""Jobs that are listed individually."""
+"""Maximum number of jobs that are listed individually."""
 
 
 def install(app: Flask, here: Context, external: Collector) -> None:
@@ -38,8 +38,8 @@ def install(app: Flask, here: Context, external: Collector) -> None:
 
     Args:
         app: the application.
-        here: its context.
-        external: collector of external counts.
+        here: the application's context.
+        external: collector of the metrics of other services (cache, queue, isolated processes).
     """
     settings, evaluator = here.settings, here.evaluator
     recorder = Recorder(settings.address, settings.metrics_dir, evaluator.cache_url)
@@ -50,10 +50,10 @@ def install(app: Flask, here: Context, external: Collector) -> None:
 
 
 def leave(app: Flask) -> None:
-    """Deregister this server, so that other servers do not report it as down.
+    """Deregister this server when it stops, so that other servers do not report it as down.
 
     Args:
-        app: the application that `install` was called with.
+        app: the application that was passed to `install`.
     """
     reporter: Reporter = app.extensions[EXTENSION]
     reporter.leave()
@@ -89,7 +89,7 @@ def _page(*, explains: bool) -> tuple[str, str]:
     """Return the page with its style and script, and the content security policy that allows only these.
 
     Args:
-        explains: whether samples can be explained on it.
+        explains: whether the page has a form to explain scores.
     """
     style, form = _text("page.css"), _text("explain.html") if explains else ""
     script = "\n".join(map(_text, (*SCRIPTS, *(("explain.js",) if explains else ()), "refresh.js")))

@@ -1,4 +1,4 @@
-"""The server without `--workers`: one process, one thread per request."""
+"""The reward server in a single process, without gunicorn (`run_reward_server` without `--workers`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """Has a thread for each request, and therefore a place for each slow client."""
+    """A server with a thread for each connection, and so with a place for each slow client."""
 
     places = Places(sys.maxsize)
 

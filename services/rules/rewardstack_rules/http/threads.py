@@ -1,4 +1,4 @@
-"""A limited number of threads that answer requests; a thread that only waits lets another one run."""
+"""A thread pool that answers requests; while a thread only waits, another one may run in its place."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Threads:
     """Runs calls in threads, in order of submission.
 
     Args:
-        limit: calls that run at the same time, without those in `lent`.
+        limit: maximum number of calls that run at the same time, not counting those within `lent`.
     """
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        """Negative while lent threads are back and their substitutes have not finished yet."""
+        """Calls that may still start. Negative after a lent thread has returned, until another thread finishes its call."""
         self._idle = 0
         self._calls: deque[Call] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._lock = Lock()
 
     def submit(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Run a call as soon as a thread is free; return the future of its result."""
+        """Queue a call, which runs as soon as a thread is free; return the future of its result."""
         future: Future[T] = Future()
         with self._lock:
             self._calls.append((future, call, arguments))
@@ -44,7 +44,7 @@ class Threads:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let another call run while the current one waits."""
+        """Let another call run while the current thread waits within the block."""
         with self._lock:
             if self._calls and self._free >= 0:
                 self._start()
@@ -57,10 +57,10 @@ class Threads:
                 self._free -= 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Do nothing: the threads end with the process, which itself waits for requests."""
+        """Do nothing: the threads end with the process, and gunicorn's worker waits for requests in flight itself."""
 
     def _start(self) -> None:
-        """Wake or start a thread that is already counted."""
+        """Wake an idle thread, or start a new one; the caller has already updated `_free`."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

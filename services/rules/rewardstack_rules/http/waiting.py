@@ -1,7 +1,7 @@
-"""Limits slow requests, which hold no thread and end when their client disconnects.
+"""Limits the number of slow requests, which wait without a thread and end when their client disconnects.
 
-Otherwise a hanging judge, or samples that queue for an isolated process, would occupy every thread of the server and
-block all other requests.
+If slow requests held threads, a hanging judge, or samples that queue for an isolated process, would occupy every thread
+of the server and block all other requests.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class WaitingRequests:
     """The requests of this process that wait without a thread, counted by tenant.
 
     Args:
-        limit: how many may wait at the same time.
-        max_bytes: maximum bytes of their bodies, without small ones.
+        limit: maximum number of requests that wait at the same time.
+        max_bytes: maximum total size of their bodies, in bytes, not counting small bodies.
     """
 
     def __init__(self, limit: int, max_bytes: int) -> None:
@@ -42,14 +42,14 @@ class WaitingRequests:
         self._bytes = Budget(max_bytes)
 
     def is_full(self) -> bool:
-        """Return whether the next request of any tenant would be refused."""
+        """Return whether the next request would be refused, at least for one of the waiting tenants."""
         with self._lock:
             total = self._counts.total()
             return total >= self._limit or any(map(self._is_refused, self._counts))
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Count the current request while the block runs, and lend its thread to another one.
+        """Count the current request as waiting while the block runs, and lend its thread to other requests.
 
         Raises:
             OverloadError: the limit of waiting requests or of their bytes is reached.
@@ -64,9 +64,9 @@ class WaitingRequests:
             self._leave(g.tenant)
 
     def _is_refused(self, tenant: str) -> bool:
-        """Return whether a tenant has as many places as are free, so that some are left for others.
+        """Return whether a tenant has at least as many waiting requests as the limit leaves room for.
 
-        On an open server all clients are one tenant, which may use all places.
+        So a single tenant gets at most half of the limit. On an open server, all clients together may use the limit.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)
@@ -90,7 +90,7 @@ class WaitingRequests:
 
 
 def install(app: Flask, limit: int, max_bytes: int) -> None:
-    """Attach `WaitingRequests` to `app`; for the arguments, see there."""
+    """Attach a `WaitingRequests` with these arguments to `app`."""
     app.extensions[EXTENSION] = WaitingRequests(limit, max_bytes)
 
 

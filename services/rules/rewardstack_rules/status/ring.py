@@ -72,8 +72,8 @@ class Ring:
     def replicas(self) -> dict[str, float]:
         """Return the replicas, with the time of their last write in seconds since 1970."""
         found = self._redis.zrevrange(REPLICAS, 0, MOST_REPLICAS - 1, withscores=True)
-        # Scores can be infinite, which JSON cannot hold.
-        return {name.decode("utf-8", "replace")[:LONGEST_NAME]: max(0.0, score) for name, score in found}
+        now = time.time()  # planted times can be infinite, which JSON cannot hold
+        return {name.decode("utf-8", "replace")[:LONGEST_NAME]: min(max(0.0, score), now) for name, score in found}
 
     def leave(self) -> None:
         """Mark that this replica shuts down cleanly, if it has written anything."""

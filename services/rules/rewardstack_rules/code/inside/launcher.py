@@ -1,8 +1,9 @@
 """Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY`, started by the runner.
 
-It never reads a program or a test: processes read and write through descriptors. Messages on the socket are JSON:
-`[id, program, limits, options]` with descriptors starts a process, `["kill", id]` ends it, `["pid", id]` asks for its
-process id; `[id, "exit", status, CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]` come back.
+The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
+socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
+to kill it, and `["pid", id]` to ask for its process id. The launcher sends `["ready", version]` or `["broken", why]` at
+its start, and then `[id, "exit", status, CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FIRST = 3
 OPEN_FILES = 64
 STACK_BYTES = 128 << 20
 ADDRESS_SPACE = 1 << 30
-"""Address space beyond a program's memory: libraries reserve some that they never touch."""
+"""Bytes of address space in addition to a program's memory limit: libraries reserve some that they never touch."""
 PR_SET_DUMPABLE = 4
 NICE = 5
 READABLE = (
@@ -46,7 +47,7 @@ NO_LANDLOCK = (
 
 
 def _import_ours() -> None:
-    """Make this package importable without running its `__init__`, and take this folder off `sys.path`."""
+    """Make `rewardstack_rules` importable without running its `__init__`; take this file's folder off `sys.path`."""
     sys.path[:] = [path for path in sys.path if path and Path(path).resolve() != Path(__file__).resolve().parent]
     package = types.ModuleType(FOLDER.name)
     package.__path__ = [str(FOLDER)]
@@ -54,11 +55,11 @@ def _import_ours() -> None:
 
 
 class Launcher:
-    """Forks, measures and kills processes.
+    """Forks, measures and kills processes on the runner's behalf.
 
     Args:
         control: the socket to the runner.
-        confinement: the `Confinement` of the processes.
+        confinement: the `Confinement` that each forked process enters.
     """
 
     def __init__(self, control: socket.socket, confinement: Any) -> None:
@@ -75,7 +76,7 @@ class Launcher:
         self._born = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         self._pids: dict[int, int] = {}
         self._handles: dict[int, int] = {}
-        """Ids of processes, by process descriptor."""
+        """The runner's ids of processes, by pidfd."""
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
 
@@ -172,9 +173,9 @@ class Launcher:
 
 
 def _give_up_root() -> None:
-    """Switch from root to `nobody`, but keep root's file access if `nobody` cannot read the interpreter.
+    """Switch from root to `nobody`: the limit of threads does not apply to root.
 
-    The limit of threads does not apply to root.
+    If `nobody` cannot read the interpreter, only the real user id changes, and the process keeps root's file access.
     """
     if os.getuid() != 0:
         return
@@ -199,7 +200,7 @@ def _nobody_can_read() -> bool:
 
 
 def main() -> None:
-    """Confine the launcher, report whether programs can be run, and serve the runner."""
+    """Confine the launcher, tell the runner whether programs can be run, and handle its messages."""
     control, parent, boundary = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
     _import_ours()
     try:

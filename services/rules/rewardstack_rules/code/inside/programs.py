@@ -1,4 +1,7 @@
-"""Runs in a candidate's process: runs the program on its input, calls one of its functions, or serves its tester."""
+"""Code of a candidate's process: runs the program on an input, calls one of its functions, or serves a tester.
+
+The candidate is the policy's program; a tester is the process that runs test programs against it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from rewardstack_rules.code.inside.values import MODULES, Channel, decode, encod
 FILE = "main.py"
 EXIT_ERROR, EXIT_COMPILE, EXIT_NO_FUNCTION = 1, 65, 66
 RECURSION_LIMIT = 50_000
-"""The limit that LiveCodeBench sets."""
+"""Python's recursion limit for programs; LiveCodeBench sets the same."""
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
 MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
@@ -29,7 +32,7 @@ Names = dict[str, Any]
 
 
 def preamble() -> Names:
-    """Return the names that every program has without imports: those that LiveCodeBench imports."""
+    """Return the names that every program can use without importing them: those that LiveCodeBench imports."""
     names: Names = {}
     exec("".join(f"from {module} import *\n" for module in (*STARS, *MORE_STARS)), names)
     exec("".join(f"import {module}\n" for module in MODULES), names)
@@ -41,7 +44,10 @@ PREAMBLE = preamble()
 
 
 def replace_files() -> None:
-    """Patch `open` to find output streams by name, and `tempfile` to use memory: candidates cannot write files."""
+    """Patch `open` to map names such as `/dev/stdout` to descriptors, and `tempfile` to keep its files in memory.
+
+    Candidates cannot write files.
+    """
     plain_open = io.open
 
     def with_streams(file: Any, *arguments: Any, **options: Any) -> Any:
@@ -62,7 +68,7 @@ def replace_files() -> None:
 
 
 def read(fd: int) -> bytes:
-    """Return the content of a memory file and close it; leave its position, which other processes share."""
+    """Return the content of a memory file and close it; do not move its position, which other processes share."""
     data = os.pread(fd, os.fstat(fd).st_size, 0)
     os.close(fd)
     return data
@@ -86,12 +92,12 @@ def load(source: bytes, name: str) -> Names:
 
 
 def _end(status: int) -> NoReturn:
-    """End the process as the interpreter does: join threads, run exit functions, flush output."""
+    """End the process as the interpreter does: join threads, run `atexit` functions, flush the output."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
-    except BaseException:  # raised by what the program left behind
+    except BaseException:  # raised by the program's threads or exit functions
         status = status or EXIT_ERROR
     os._exit(status & 255)
 
@@ -106,8 +112,8 @@ def script(fds: list[int], options: Names) -> NoReturn:
     """Run a program.
 
     Args:
-        fds: its source, its input, its output.
-        options: none.
+        fds: descriptors of the program's source, input and output.
+        options: unused.
     """
     source = read(fds[0])
     os.dup2(fds[1], 0)
@@ -127,11 +133,11 @@ def script(fds: list[int], options: Names) -> NoReturn:
 
 
 def call(fds: list[int], options: Names) -> NoReturn:
-    """Call a function of a program, or the method of its `Solution`, and write what it returns.
+    """Call a function of a program, or a method of its class `Solution`, and write the result.
 
     Args:
-        fds: the source; the arguments, a JSON list; where the result goes as JSON.
-        options: `function`, its name.
+        fds: descriptors of the source, of the arguments (a JSON list) and of the file for the result (JSON).
+        options: `function`, the name of the function or method.
     """
     source, arguments = read(fds[0]), [*map(_with_whole_keys, json.loads(read(fds[1])))]
     try:
@@ -154,7 +160,7 @@ def _with_whole_keys(value: Any) -> Any:
 
 
 def find(names: Names, name: str) -> Any:
-    """Return a function of a program; end the process if it has none of that name."""
+    """Return a function of a program, or a method of its `Solution`; end the process if there is none of that name."""
     solution = names.get("Solution")
     if isinstance(solution, type) and hasattr(solution, name):
         return getattr(solution(), name)
@@ -174,11 +180,11 @@ def _plain(value: Any) -> Any:
 
 
 def serve(fds: list[int], options: Names) -> NoReturn:
-    """Run a tester's requests on a program's functions and objects until the tester is gone.
+    """Answer a tester's requests on a program's functions and objects until the tester closes the socket.
 
     Args:
-        fds: the source, the socket to the tester.
-        options: none.
+        fds: descriptors of the source and of the socket to the tester.
+        options: unused.
     """
     source = read(fds[0])
     server = Server(Channel(fds[1]))
@@ -195,7 +201,7 @@ def serve(fds: list[int], options: Names) -> NoReturn:
 
 
 class Server:
-    """The candidate's end of the socket: keeps objects that the tester refers to by number."""
+    """The candidate's end of the socket to the tester. It keeps the objects that the tester refers to by number."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -213,7 +219,7 @@ class Server:
         return self._objects[content] if tag == "object" else Callback(self, content)
 
     def introduce(self, names: Names) -> None:
-        """Send the tester the names that the program defines, with their values where these are plain."""
+        """Send the tester the names that the program defines: plain values as such, other objects as references."""
         introduced = {}
         for name, value in names.items():
             if not name.startswith("__") and value is not PREAMBLE.get(name, names):
@@ -224,11 +230,11 @@ class Server:
         self._channel.send({"names": introduced})
 
     def answer(self) -> None:
-        """Answer one request."""
+        """Receive one request from the tester and answer it."""
         self._channel.send(self._do(self._channel.receive()))
 
     def ask(self, number: int, arguments: Any, keywords: Any) -> Any:
-        """Have the tester call one of its functions; answer its requests until it returns."""
+        """Have the tester call one of its functions and return the result; meanwhile answer the tester's requests."""
         self._channel.send({"call": number, "args": encode(list(arguments), self._keep)})
         while "returned" not in (message := self._channel.receive()):
             self._channel.send(self._do(message))
@@ -247,7 +253,7 @@ class Server:
                 reply["args"] = encode(arguments, self._keep)
             json.dumps(reply)
             return reply
-        except BaseException as error:  # of the program; reported to the tester
+        except BaseException as error:  # raised by the program; reported to the tester
             return {"error": type(error).__name__, "text": _text(error), "bases": _bases(error)}
 
 
@@ -263,7 +269,7 @@ def _bases(error: BaseException) -> list[str]:
 
 
 class Callback:
-    """A function of the tests that was passed to the program."""
+    """A function of the tests that was passed to the program; a call runs it in the tester's process."""
 
     def __init__(self, server: Server, number: int) -> None:
         self._server = server

@@ -1,7 +1,8 @@
-"""Runs in a tester's process: runs test programs and forwards their calls to the candidate's process.
+"""Code of a tester's process: runs test programs, and forwards their calls to the candidate's process.
 
-Expected values, comparisons and the outcome stay here. The report has a byte for each test, `1` or `0`. A `c` marks the
-first call of the program. `U` and a reason are written if the tests are invalid.
+The candidate is the policy's program. Expected values, comparisons and the outcome stay in the tester. It writes a
+report with one byte for each test: `1` if the test passes, else `0`. A `c` marks the first call of the candidate. If
+the tests are invalid, the report ends with `U` and a reason.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ REASON_CHARACTERS = 200
 
 
 def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
-    """Run a suite of test programs, and end the process.
+    """Run a suite of test programs, write the report, and end the process.
 
     Args:
-        fds: the suite (JSON of `setup`, `tests` and `entry`), the report, the socket to the candidate.
-        options: none.
+        fds: descriptors of the suite (JSON of `setup`, `tests` and `entry`), the report and the candidate's socket.
+        options: unused.
     """
     suite = json.loads(read(fds[0]))
     report = Report(fds[1])
@@ -62,7 +63,7 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
 
 
 def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
-    """Return whether a test program passes; `test_…` functions that it defines are called, too."""
+    """Run a test program and the `test_…` functions that it defines; return whether all pass."""
     before = set(names)
     try:
         exec(code, names)
@@ -79,7 +80,7 @@ def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
 
 
 class Report:
-    """Writes the outcome of the tests to a file."""
+    """Writes the outcome of the tests to the report, in the format that the module describes."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -106,7 +107,7 @@ class RemoteStop(BaseException):
 
 
 class Session:
-    """The tester's end of the socket."""
+    """The tester's end of the socket to the candidate."""
 
     def __init__(self, channel: Channel, report: Report) -> None:
         self._channel = channel
@@ -116,7 +117,12 @@ class Session:
         self._is_over = False
 
     def names(self, sources: list[str], entry: str) -> dict[str, Any]:
-        """Return the global names of the tests: libraries, and what the program defines."""
+        """Return the global names for the tests: libraries, and what the candidate defines.
+
+        Args:
+            sources: the setup and the test programs.
+            entry: name of the function to test; empty if the tests name it themselves.
+        """
         names: dict[str, Any] = {"__name__": NAME, "__builtins__": builtins}
         exec("from typing import *\n" + "".join(f"import {module}\n" for module in MODULES), names)
         reserved = {*vars(builtins), *MODULES, *LIBRARIES}
@@ -223,7 +229,7 @@ class Session:
 
 
 def _update(old: Any, new: Any) -> None:
-    """Apply the program's changes of an argument to the original."""
+    """Apply the candidate's changes of a mutable argument to the tester's original."""
     if type(old) is not type(new) or not isinstance(old, MUTABLE):
         return
     if isinstance(old, (list, bytearray)):
@@ -234,9 +240,9 @@ def _update(old: Any, new: Any) -> None:
 
 
 class Proxy:
-    """An object of the program: forwards calls, attributes and items; equals only itself.
+    """Stands in for an object of the candidate: forwards calls, attributes and items, but equals only itself.
 
-    Comparisons and arithmetic are not forwarded: a program could define operators that pass every test.
+    Comparisons and arithmetic are not forwarded: a candidate could define operators that pass every test.
     """
 
     __slots__ = ("_number", "_session")
@@ -305,7 +311,7 @@ class Proxy:
 
 
 class _Iterator:
-    """Iterates over an object of the program."""
+    """Iterates over an object of the candidate."""
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy

@@ -1,7 +1,8 @@
-"""Plain values between two processes that do not trust each other: tagged JSON over a socket.
+"""Exchanges plain values, as tagged JSON over a socket, between two processes that do not trust each other.
 
-Only the types that `encode` supports are sent. Any other object stays in its process; a number refers to it. Received
-values are built from plain parts, so no method of the sender runs where values are compared.
+Only values of the types that `encode` supports are sent. Any other object stays in its process, and the other process
+gets a number that refers to it. Values are rebuilt from plain parts, so that the receiver never runs a method of the
+sender.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 MOST_BYTES = 16 << 20
-"""Maximum size of a message."""
+"""Maximum size of a message, in bytes."""
 MOST_DEEP = 60
 LENGTH = struct.Struct("!I")
 MODULES = (
@@ -30,13 +31,13 @@ MODULES = (
 )
 """Modules that every program has without an import, as in LiveCodeBench."""
 SHARED = ("builtins", *(name for name in MODULES if name not in ("sys", "io", "types")))
-"""Modules whose functions and classes are the same ones in both processes."""
+"""Modules whose functions and classes are sent by name, because both processes have the same ones."""
 KEPT_BACK = frozenset(
     {"eval", "exec", "compile", "open", "input", "exit", "quit", "breakpoint", "help", "globals", "locals", "vars"}
     | {"getattr", "setattr", "delattr", "memoryview", "__import__"}
 )
 LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
-"""Modules that tests may use if the program has imported them under this alias, by alias."""
+"""Libraries by alias; tests may use one if the program has imported it under this alias."""
 
 
 class ValueFormatError(Exception):
@@ -67,12 +68,12 @@ def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) ->
     """Return a value in JSON types.
 
     Args:
-        value: anything.
-        keep: returns a reference to an object that is not sent.
-        depth: nesting depth of the value.
+        value: any Python object.
+        keep: called for an object of an unsupported type; keeps it and returns a reference to send in its place.
+        depth: number of containers around the value.
 
     Raises:
-        ValueError: it is nested too deeply.
+        ValueError: the value is nested too deeply.
     """
     if depth > MOST_DEEP:
         raise ValueError("nested too deeply")
@@ -161,8 +162,8 @@ def decode(value: Any, stand_in: Callable[[str, Any], Any]) -> Any:
     """Return the value that `encode` wrote.
 
     Args:
-        value: in JSON types.
-        stand_in: returns the replacement for an object that was not sent, from its tag and content.
+        value: the encoded value, in JSON types.
+        stand_in: returns a replacement for an object that was not sent, given the tag and content of its reference.
 
     Raises:
         ValueFormatError: the value is malformed.
@@ -194,14 +195,14 @@ class Channel:
     """One end of the socket between a tester and a candidate.
 
     Args:
-        fd: its descriptor.
+        fd: descriptor of this end.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def send(self, message: Any) -> None:
-        """Send a message; raise ValueError if it is too long, OSError if nobody reads it."""
+        """Send a message; raise ValueError if it is too long, or OSError if the other end is closed."""
         body = json.dumps(message).encode("ascii")
         if len(body) > MOST_BYTES:
             raise ValueError(f"a value of {len(body)} bytes")
@@ -210,7 +211,7 @@ class Channel:
             rest = rest[os.write(self._fd, rest) :]
 
     def receive(self) -> Any:
-        """Return the next message; raise EOFError at the end, ValueFormatError if it is malformed."""
+        """Return the next message; raise EOFError if the other end is closed, ValueFormatError if it is malformed."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
         if length > MOST_BYTES:
             raise ValueFormatError("too long")
@@ -231,7 +232,13 @@ class Channel:
 
 
 def exception(name: str, message: str, bases: list[str]) -> Exception:
-    """Return a local exception for one of the other process: of the first known type among its bases."""
+    """Return a local exception for one that the other process raised.
+
+    Args:
+        name: name of the exception's type.
+        message: the exception's message.
+        bases: names of the type's base classes; the first built-in one replaces a type that is unknown here.
+    """
     for known in (name, *bases):
         kind = getattr(builtins, known, None)
         if isinstance(kind, type) and issubclass(kind, Exception):

@@ -29,24 +29,24 @@ from rewardstack_rules.functions.verifier import FIELDS
 from rewardstack_rules.settings import CodeSettings
 
 VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
-"""Rules that compare with all references together, in a process that can be killed."""
+"""Rules that use the math verifier, each with its range of values; they run in a process that can be killed."""
 COMPARING = (gsm8k, multiple_choice, exact_match)
 """Rules that need a reference; their run time is bounded, so they run in the calling process."""
 MEASURING = (length, overlong, repetition, example_math, example_coding, example_safety)
-"""Rules that read only the response; they run in the calling process, too."""
+"""Rules that read no reference; they also run in the calling process."""
 RANGES = {overlong: (-inf, 0.0)}
-"""Ranges of values, where not from 0 to 1."""
+"""Ranges of rules whose values are not from 0 to 1."""
 READING_OUT = {gsm8k: read_out_gsm8k}
-"""Functions that return what a rule has read, for explanations."""
+"""By rule, the function that returns what the rule reads from a sample, for explanations."""
 ISOLATED = (regex_format, json_schema)
-"""Rules that run a pattern or schema of the caller, so they run in a process that can be killed."""
+"""Rules that run a pattern or schema from the request, so they run in a process that can be killed."""
 
 
 def built_in_rules(code: CodeSettings | None = None) -> Iterator[Rule]:
     """Yield the built-in rules.
 
     Args:
-        code: how programs are run; None if they are not.
+        code: settings for running programs; None if programs are not run here.
     """
     for name, (verifier, values) in VERIFIERS.items():
         yield Rule(name, verifier.evaluate, VERDICT_VERSION, fields=FIELDS, range=values, verifier=verifier)

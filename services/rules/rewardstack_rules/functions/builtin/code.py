@@ -1,4 +1,7 @@
-"""`code`: runs the policy's program against tests. The code pool (package `code`) evaluates this rule."""
+"""`code`: runs the policy's program against tests.
+
+The code pool (package `rewardstack_rules.code`) evaluates this rule, not this module.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def code_rule(settings: CodeSettings | None) -> Rule:
     """Return the rule `code`.
 
     Args:
-        settings: how programs are run; None if they are not run in this server's processes.
+        settings: settings for running programs; None if this server's processes run none.
     """
     interpreter = "" if settings is None else _interpreter(settings.python or sys.executable)
     fingerprint = f"{RUNNER_VERSION}-{interpreter}"
@@ -42,7 +45,7 @@ def _evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]
 
 
 def _read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the program and the kind of its tests, for an explanation; never a test."""
+    """Return the program, and the number and kind of its tests, for an explanation; never the tests themselves."""
     options = Options.read(extra)
     facts: dict[str, Any] = {"program": extract_code(response, options.language, options.extract)}
     try:

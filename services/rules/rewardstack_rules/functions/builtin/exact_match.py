@@ -9,8 +9,8 @@ def exact_match(response: str, reference: str) -> Outcome:
     """Compare two strings, case and inner white space included.
 
     Args:
-        response: what the policy wrote.
-        reference: what it should have written.
+        response: the policy's text.
+        reference: the expected text.
     """
     if response.strip() == reference.strip():
         return Outcome(1.0)

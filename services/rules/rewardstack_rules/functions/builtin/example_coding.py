@@ -10,8 +10,8 @@ def example_coding(response: str, reference: str | None = None) -> float:
     """Return 0.9 for a code word and an indent of four spaces or a tab, 0.6 for a code word alone, else 0.3.
 
     Args:
-        response: what the policy wrote.
-        reference: not read.
+        response: the policy's text.
+        reference: unused.
     """
     if not any(word in response for word in WORDS):
         return 0.3

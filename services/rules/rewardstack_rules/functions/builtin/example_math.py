@@ -9,8 +9,8 @@ def example_math(response: str, reference: str | None = None) -> float:
     """Return 0.8 if the response has a digit and one of + - * / = < >, else 0.2.
 
     Args:
-        response: what the policy wrote.
-        reference: not read.
+        response: the policy's text.
+        reference: unused.
     """
     has_digit = any(character.isdigit() for character in response)
     has_symbol = any(symbol in response for symbol in SYMBOLS)

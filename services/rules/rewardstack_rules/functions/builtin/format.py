@@ -1,4 +1,4 @@
-"""The format `<think>…</think><answer>…</answer>`, read in one pass over any response."""
+"""Finds the answer in a response of the format `<think>…</think><answer>…</answer>`, in linear time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def answer_in_format(response: str) -> str | None:
     """Return the text between `<answer>` and `</answer>`.
 
     Args:
-        response: has the format if it is one `<think>` block and, right behind it, one `<answer>` block, and nothing
-            before, between or after.
+        response: the policy's text. It has the format if it consists of one `<think>` block and, immediately after it,
+            one `<answer>` block.
 
     Returns:
         The answer; None if the response does not have the format.

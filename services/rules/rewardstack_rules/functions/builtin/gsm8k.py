@@ -1,9 +1,9 @@
-"""`gsm8k`: 1 if the response's number is the reference's, else 0, or `format_score` if it has the form of an answer.
+"""`gsm8k`: 1 if the response's number equals the reference's; `format_score`, if it is set, for a wrong number; else 0.
 
-The number is found by the modes of `rewardstack_verifier.extraction`. The two methods, for the form of the GSM8K data
-set, whose solutions end with `#### 42`, and the score for the form are those of verl's `gsm8k.compute_score`
-(`verl/utils/reward_score/gsm8k.py`). Unlike there, numbers are compared as numbers, and a fraction, a list or a choice
-of two is no number.
+By default the number is found by the extraction modes of `rewardstack_verifier.extraction`. The option `method` selects
+one of verl's two methods instead, for solutions that end with `#### 42` as in the GSM8K data set. `method` and
+`format_score` are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl, this rule
+compares numbers by value, and does not accept a fraction, a list or a choice of two as a number.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ METHODS = ("strict", "flexible")
 NONE = {"strict": "no answer of the form #### number", "flexible": "no number"}
 MAX_DIGITS = 64
 WINDOW = 50_000
-"""Characters at the end of a response in which the last number is looked for."""
+"""Number of characters at the end of a response in which the method `flexible` looks for the last number."""
 MARK = "####"
 LONGEST_LINE = 200
-"""Characters after the mark that are read."""
+"""Maximum number of characters of a line with an answer; a longer line has no number."""
 NUMERAL = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
 BARE = re.compile(rf"([-+]?)\$?({NUMERAL})\Z")
 _END = re.compile(r"\n|<[|/\uff5ca-z]")
-"""The end of an answer's line: a line break, or a token that ends the text or begins a turn."""
+"""Matches the end of an answer's line: a line break, or a special token such as `</s>` or `<|im_end|>`."""
 _LOOKS = re.compile(r"[*_`{}$\s]|\\(?:boxed|textbf|text|mathbf|mathrm|[()\[\],! ])")
 _CURRENCY = r"(?:\\?[€£¥₹₽₩]|\\ |(?:USD|EUR|GBP|INR|Rs\.?)\s)"
 _UNIT = r"[^\W\d_]+(?:[/-][^\W\d_]+)*(?:\^[23]|[²³])?\.?"
@@ -39,7 +39,7 @@ _ANSWER = re.compile(
     rf"(?P<words>(?:\(?{_UNIT}(?:\s+{_UNIT}){{0,3}}\)?)?)\s*[.\u3002]?\s*"
 )
 _ATTACHED = re.compile(r"[0-9](?![mghsLl]\b)[A-Za-z]\b")
-"""A letter right after a digit that is a factor or an exponent, not a unit."""
+"""Matches a single letter right after a digit, as in `3x`, unless it is a unit such as `m` or `g`."""
 _BESIDE = """
 or and to plus minus times over by point half third quarter squared cubed factorial remainder
 k dozen hundred thousand million billion trillion tausend millionen milliarden mille mil millones
@@ -47,9 +47,10 @@ k dozen hundred thousand million billion trillion tausend millionen milliarden m
 not no wrong incorrect false maybe perhaps possibly probably if unless oder und ou et o y \u6216
 """
 _NO_UNITS = frozenset(_BESIDE.split())
-"""Words that are not units: number words, operators, hedging cues."""
+"""Words that are not units: number words, operators, hedging cues. An answer with one of them has no number."""
 DIGITS = re.compile(r"(?<![0-9.,/^_])(?<![\^_]\{)(?:(?<![\w)\]}])[-+])?\$?[.]?[0-9](?:[.,/^]?[0-9]+)*")
-"""A run of digits with the characters that join them, a number or not; exponents and indices do not match."""
+"""Matches a run of digits and the characters that join them, which may not be a number (`1/2`). Exponents and indices
+do not match."""
 
 
 def gsm8k(
@@ -59,14 +60,16 @@ def gsm8k(
     method: str | None = None,
     format_score: float | None = None,
 ) -> Outcome:
-    """Compare two numbers, `1,000` and `$1000.00` being the same.
+    """Compare the number in the response with the reference's by value: `1,000` equals `$1000.00`.
 
     Args:
-        response: what the policy wrote.
+        response: the policy's text.
         reference: a number, or a solution that ends with `#### number`.
-        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction`).
-        method: in place of `extraction`, `strict` (the last `#### number`) or `flexible` (the last number).
-        format_score: score of a wrong number, from 0 to 1; the parts `format` and `accuracy` are then reported.
+        extraction: how to find the number: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction`).
+        method: verl's method, instead of `extraction`: `strict` (the last `#### number`) or `flexible` (the last
+            number).
+        format_score: score of a wrong number, from 0 to 1. If it is set, the outcome has the parts `format` and
+            `accuracy`.
 
     Raises:
         Unscored: the reference has no number.
@@ -104,7 +107,7 @@ def read_out(response: str, references: Sequence[str], extra: Mapping[str, Any])
 
 
 def _how(options: Fields) -> tuple[str, bool]:
-    """Return how the number is found, and whether that is one of verl's methods."""
+    """Return the mode or method to find the number, and whether it is one of verl's methods."""
     extraction = options.choice("extraction", EXTRACTIONS)
     if options.get("method") is None:
         return extraction, False
@@ -122,7 +125,7 @@ def _expected(reference: str) -> str | None:
 
 
 def _found(response: str, how: str, *, is_method: bool) -> tuple[str | None, str]:
-    """Return the number of a response, and where it was found."""
+    """Return the number in a response, or None, and where it was found."""
     if not is_method:
         answer = extract(response, how)
         return (None, "") if answer is None else (_answer(answer.text), answer.place)
@@ -140,7 +143,7 @@ def _outcome(consolation: float | None, form: float, right: float, reason: str =
 
 
 def _answer(text: str) -> str | None:
-    """Return the number on a line, without markup and unit; None if the line has anything else, or two numbers."""
+    """Return the number on the first line, without markup and unit; None unless this number is all that is on it."""
     line = _END.split(text.strip()[: LONGEST_LINE + 1], maxsplit=1)[0]
     if len(line) > LONGEST_LINE:
         return None

@@ -1,7 +1,7 @@
-"""`json_schema`: 1 if the response's JSON fits a schema of the caller's, else 0.
+"""`json_schema`: 1 if the response's JSON is valid under a JSON Schema from the request, else 0.
 
-A schema can hold patterns and take very long, so this runs in a process that can be killed. References resolve only
-within the schema: nothing is fetched.
+Validation can take very long, because a schema can have patterns, so it runs in a process that can be killed. A `$ref`
+resolves only within the schema: nothing is fetched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewardstack.core.fields import field_error
 from rewardstack_rules.functions.outcome import Outcome
 
 MAX_JSON = 100_000
-"""Maximum characters of the response's JSON, and of the schema."""
+"""Maximum number of characters in the response's JSON, and in the schema."""
 MAX_NESTING = 50
 """Maximum depth of nested objects and lists."""
 FENCE = "```"
@@ -35,13 +35,13 @@ def json_schema(response: str, reference: str | None = None, *, schema: Any) -> 
     """Validate the JSON in the last fenced block of a response, or the whole response if there is none.
 
     Args:
-        response: what the policy wrote; the text before `</think>` is not read.
-        reference: not read.
-        schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` says otherwise. `format` is
-            not checked.
+        response: the policy's text; everything before the last `</think>` is ignored.
+        reference: unused.
+        schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` names another one. The
+            keyword `format` is not checked.
 
     Raises:
-        RequestError: the schema is malformed or too long, refers outside itself, or refers to itself endlessly.
+        RequestError: the schema is malformed or too long, or has a `$ref` that leads outside or recurses endlessly.
     """
     validator = _validator(_schema_text(schema))
     text = _json_text(response.rpartition(THOUGHT)[2])
@@ -65,7 +65,7 @@ def _validate(validator: Any, value: Any) -> Outcome:
         raise field_error("schema", "a $ref leads out of the schema; put what it means into $defs") from failure
     except RecursionError as failure:
         raise field_error("schema", "refers to itself without end") from failure
-    except (ValueError, re.error) as failure:  # URIs and patterns that older drafts' own schemas let pass
+    except (ValueError, re.error) as failure:  # malformed URIs and patterns, which `check_schema` may accept
         raise field_error("schema", f"cannot be used: {str(failure)[:100]}") from failure
     if error is None:
         return Outcome(1.0)
@@ -102,7 +102,7 @@ def _validator(text: str) -> Any:
 
 
 def _json_text(response: str) -> str:
-    """Return the last fenced block of JSON, or the whole response if there is none."""
+    """Return the content of the last fenced block of JSON, or the whole response if there is none."""
     *_, last = ("", *_fenced(response))
     return last or response.strip()
 

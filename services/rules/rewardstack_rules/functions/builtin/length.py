@@ -1,11 +1,11 @@
-"""`length`: 1 for a response of the wanted length, falling linearly to 0 on either side of it.
+"""`length`: 1 for a response whose length is within bounds; outside them, the value falls linearly to 0.
 
     value = max(0, 1 - d / b)
 
-d is how far the length lies outside [min_length, max_length]; b, the `length_buffer`, is by default the bound it
-crossed. With a target both bounds are the target: the linear reward of L1 (Aggarwal and Welleck 2025,
-arXiv:2503.04697). A maximum with a buffer is DAPO's soft overlong punishment (Yu et al. 2025, arXiv:2503.14476,
-equation 13) plus 1: L_max - L_cache is the maximum, L_cache the buffer.
+d is the distance of the length from [min_length, max_length], 0 within it. b is the `length_buffer`, by default the
+bound that the length exceeds or falls below. With a target length, both bounds equal the target: the linear reward of
+L1 (Aggarwal and Welleck 2025, arXiv:2503.04697). A maximum with a buffer gives DAPO's soft overlong punishment (Yu et
+al. 2025, arXiv:2503.14476, equation 13) plus 1: the maximum is L_max - L_cache, the buffer L_cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewardstack_rules.functions.outcome import Outcome
 
 UNITS = ("words", "characters")
 MAX_RESPONSE = 1_000_000
-"""Maximum characters of a response whose words are counted."""
+"""Maximum number of characters of a response whose words are counted; a longer one scores 0."""
 LONGEST = 1e12
 """The largest length that an option accepts."""
 
@@ -34,16 +34,16 @@ def length(
     """Score how well the length of the response fits the target or the bounds.
 
     Args:
-        response: what the policy wrote.
-        reference: not read.
-        target_length: the only length that scores 1; excludes the next two.
+        response: the policy's text.
+        reference: unused.
+        target_length: the only length that scores 1; cannot be combined with `min_length` or `max_length`.
         min_length: the shortest length that scores 1.
         max_length: the longest length that scores 1.
-        length_buffer: distance from the bound at which the score is 0; by default the bound that was crossed.
-        length_unit: of all four: `words` (between white space) or `characters`.
+        length_buffer: distance from a bound at which the score reaches 0; by default the value of that bound.
+        length_unit: unit of the four lengths: `words` (separated by white space) or `characters`.
 
     Raises:
-        RequestError: an option is malformed, no length is given, or they contradict each other.
+        RequestError: an option is malformed, no length is given, or the lengths contradict each other.
     """
     bounds = {"target_length": target_length, "min_length": min_length, "max_length": max_length}
     options = Fields({**bounds, "length_buffer": length_buffer, "length_unit": length_unit})

@@ -1,6 +1,7 @@
 """`math_verifier`: 0.5 for the format, and 1 more for a correct answer in that format.
 
-It follows Align-Anything's reward of the same name: a correct answer without the format scores 0.
+The format is `<think>…</think><answer>…</answer>`. As in Align-Anything's reward of the same name, a correct answer
+without the format scores 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`multiple_choice`: 1 if the response's answer is the reference's letter, A to J; else 0."""
+"""`multiple_choice`: 1 if the response chooses the reference's letter, A to J; else 0."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
     """Compare the letter that the response chooses with the reference's.
 
     Args:
-        response: what the policy wrote; an answer of several letters ("A or B") is wrong.
-        reference: the letter, alone or as in `(B)`, `B.` or `B) Paris`.
-        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction.choices`).
+        response: the policy's text; an answer of several letters ("A or B") is wrong.
+        reference: the correct letter, alone or as in `(B)`, `B.` or `B) Paris`.
+        extraction: how to find the letter: `standard`, `strict` or `flexible`
+            (`rewardstack_verifier.extraction.choices`).
 
     Raises:
         Unscored: the reference is not a letter from A to J.
-        RequestError: `extraction` is not one of these.
+        RequestError: `extraction` has another value.
     """
     mode = Fields({"extraction": extraction}).choice("extraction", EXTRACTIONS)
     expected = _REFERENCE.fullmatch(reference.translate(FULL_WIDTH))

@@ -1,9 +1,9 @@
-"""`overlong`: DAPO's soft overlong punishment, 0 or below.
+"""`overlong`: DAPO's soft overlong punishment, a value of 0 or below.
 
     value = min(-(tokens - (max_response_length - overlong_buffer)) / overlong_buffer * overlong_penalty, 0)
 
-Equation 13 of Yu et al. 2025 (arXiv:2503.14476) as verl's `DAPORewardManager` computes it, without a lower bound.
-Add it to a reward with a weighted sum.
+This is equation 13 of Yu et al. 2025 (arXiv:2503.14476) as verl's `DAPORewardManager` computes it, without a lower
+bound. Add the value to a reward with a weighted sum.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def overlong(
     overlong_buffer: float | None = None,
     overlong_penalty: float | None = None,
 ) -> Outcome:
-    """Penalize a response that comes near the longest one allowed, counted in the policy's own tokens.
+    """Penalize a response whose number of tokens comes near the trainer's limit.
 
     Args:
-        response: not read; its characters do not give the number of tokens.
-        reference: not read.
-        completion_tokens: tokens of the response. TRL, ms-swift and slime pass them.
-        max_response_length: most tokens of a response, as the trainer has it.
-        overlong_buffer: tokens below that limit at which the punishment starts.
-        overlong_penalty: subtracted at the limit; by default 1.
+        response: unused, because the number of tokens cannot be derived from the text.
+        reference: unused.
+        completion_tokens: number of tokens of the response; TRL, ms-swift and slime pass it.
+        max_response_length: the trainer's limit: maximum number of tokens of a response.
+        overlong_buffer: number of tokens before the limit at which the punishment starts.
+        overlong_penalty: punishment of a response of `max_response_length` tokens; by default 1.
 
     Raises:
-        RequestError: a length is missing or malformed, or the buffer is larger than the limit.
+        RequestError: an option is missing or malformed, or the buffer is larger than the limit.
     """
     options = Fields(
         {

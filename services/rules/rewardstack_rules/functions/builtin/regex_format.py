@@ -1,6 +1,6 @@
-"""`regex_format`: 1 if the response has the form that a pattern of the caller's describes, else 0.
+"""`regex_format`: 1 if the response matches a regular expression from the request, else 0.
 
-A pattern can run forever on some responses, so this runs in a process that can be killed.
+A pattern can run forever on some responses, so matching runs in a process that can be killed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rewardstack.core.fields import Fields, field_error
 from rewardstack_rules.functions.outcome import Outcome
 
 MAX_PATTERN = 2_000
-"""Maximum characters of a pattern."""
+"""Maximum number of characters in a pattern."""
 MATCHES = ("full", "search")
 
 
@@ -24,10 +24,10 @@ def regex_format(
     """Return 1 if a regular expression matches the response, else 0.
 
     Args:
-        response: what the policy wrote.
-        reference: not read.
-        pattern: as Python's `re` has it; with flags inside it, such as `(?s)` for a dot that matches line ends.
-        pattern_match: `full` (it matches the whole response) or `search` (it matches somewhere).
+        response: the policy's text.
+        reference: unused.
+        pattern: a regular expression of Python's `re`. Put flags into it, such as `(?s)` to let a dot match line ends.
+        pattern_match: `full` (the pattern must match the whole response) or `search` (any part of it).
 
     Raises:
         RequestError: an option is malformed.
@@ -50,7 +50,7 @@ def _checked(pattern: Any) -> str:
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # do not log what a later Python may read differently
+            warnings.simplefilter("ignore")  # do not log warnings about the caller's pattern
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise field_error("pattern", f"is no regular expression: {str(error)[:100]}") from error

@@ -1,10 +1,10 @@
-"""`repetition`: the share of distinct n-grams in a response; 1 if none occurs twice.
+"""`repetition`: the share of distinct n-grams in a response; 1 if no n-gram occurs twice.
 
     value = distinct n-grams / all n-grams
 
-That is 1 minus the n-gram repetition penalty in the form of Open-R1 (`get_repetition_penalty_reward`, after appendix
-C.2 of Yeo et al. 2025, "Demystifying Long Chain-of-Thought Reasoning in LLMs", arXiv:2502.03373): words in lower case,
-three of them by default.
+That is 1 minus the n-gram repetition penalty of Open-R1 (`get_repetition_penalty_reward`, after appendix C.2 of Yeo et
+al. 2025, "Demystifying Long Chain-of-Thought Reasoning in LLMs", arXiv:2502.03373). By default, an n-gram is three
+words in lower case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNITS = ("words", "characters")
 NGRAM_SIZE = 3
 MAX_NGRAM_SIZE = 20
 MAX_RESPONSE = 500_000
-"""Maximum characters of a response."""
+"""Maximum number of characters of a response; a longer one scores 0."""
 
 
 def repetition(
@@ -30,10 +30,11 @@ def repetition(
     """Score how little the response repeats itself, in time and memory linear in its length.
 
     Args:
-        response: what the policy wrote; it scores 1 if it has fewer than two n-grams.
-        reference: not read.
-        ngram_size: n, from 1 to 20; by default 3.
-        repetition_unit: `words` (between white space), or `characters` for text that is written without spaces.
+        response: the policy's text; it scores 1 if it has fewer than two n-grams.
+        reference: unused.
+        ngram_size: number of units in an n-gram, from 1 to 20; by default 3.
+        repetition_unit: unit of n-grams: `words` (separated by white space), or `characters` for languages that are
+            written without spaces.
 
     Raises:
         RequestError: an option is malformed.
@@ -48,6 +49,6 @@ def repetition(
     total = len(units) - size + 1
     if total < 2:
         return Outcome(1.0)
-    # Hashes, because a million tuples take a hundred times the response's memory.
+    # The set has hashes, because a million tuples take a hundred times the response's memory.
     distinct = len(set(map(hash, zip(*(islice(units, start, None) for start in range(size)), strict=False))))
     return Outcome(distinct / total)

@@ -1,4 +1,4 @@
-"""Request and reply formats, one module per protocol.
+"""The request and reply formats of trainers and of this server, one module per protocol.
 
-A protocol converts bodies to requests and scores to replies; it does not score.
+A protocol converts request bodies to samples, and scores to replies; it does not score.
 """

@@ -1,7 +1,7 @@
-"""Align-Anything's body of `/get_reward` (`align_anything/models/remote_rm/reward_server.py`).
+"""Align-Anything's protocol for `/get_reward` (`align_anything/models/remote_rm/reward_server.py`).
 
-`{"prompts", "responses", "golden_responses"?}` to `{"rewards", "statuses"}`. Unlike the original, it uses
-golden responses in the body, and `statuses` distinguishes a reward of 0.0 from a sample without a score.
+The body is `{"prompts", "responses", "golden_responses"?}`, the reply `{"rewards", "statuses"}`. Unlike the original,
+this server uses golden responses in the body, and `statuses` tells a reward of 0.0 from a sample without a score.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def answer(body: dict[str, Any]) -> Response:
     """Reply with the rewards of a batch.
 
     Raises:
-        ApiError: 400; a list is missing, or its length differs from that of the prompts.
+        ApiError: 400; a list is missing, or its length is not the number of prompts.
     """
     rows = read_columns(body, ("prompts", "responses"), ("golden_responses",))
     source = source_of(body)

@@ -1,4 +1,4 @@
-"""Reads a request's JSON, nested to any depth, and its fields."""
+"""Parses the JSON body of a request, nested to any depth, and reads its fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardstack_rules.http.admission import JSON_TEXT, read_body, without_escap
 from rewardstack_rules.http.errors import ApiError
 
 MAX_INTEGER_DIGITS = 4300
-"""Longer integers are read as floats; Python refuses to read them exactly."""
+"""Maximum number of digits of an integer; longer ones are read as floats, because Python refuses to parse them."""
 JSON_TYPES: dict[type, str] = {
     type(None): "null",
     bool: "a boolean",
@@ -24,10 +24,10 @@ JSON_TYPES: dict[type, str] = {
     dict: "an object",
 }
 LEVELS = 128
-"""Levels kept of JSON that is too deep for Python's parser: more than any sample may have, so that it is still found to
-be too deep."""
+"""Number of levels that are kept of JSON that is too deep for Python's parser. A sample may have fewer, so that a
+later check still finds it too deep."""
 MOST_BRACKETS = 2**22
-"""Most brackets of such a body, which takes about a second; one with more is refused."""
+"""Maximum number of opening brackets in JSON that is too deep for Python's parser; pruning it takes about a second."""
 
 _TOKEN = re.compile(JSON_TEXT + rb"|[\[{]|[]}]")
 
@@ -38,9 +38,9 @@ def read_object() -> dict[str, Any]:
     """Return the request's body as a JSON object.
 
     Raises:
-        ApiError: 415 for a content type other than JSON, 400 if it is not a JSON object, 413 for too many values.
+        ApiError: 415 for a content type other than JSON, 400 if the body is not a JSON object, 413 for too many values.
         OverloadError: the budget of the process is used up.
-        RequestEntityTooLarge: it is longer than the limit.
+        RequestEntityTooLarge: the body is longer than the limit.
     """
     if not request.is_json:
         raise ApiError(415, "the body must be JSON, with Content-Type: application/json", "Content-Type")
@@ -51,7 +51,7 @@ def read_object() -> dict[str, Any]:
 
 
 def read_items() -> list[Any]:
-    """Return the `items` of the request's body; raise ApiError if they are missing, else as `read_object`."""
+    """Return the list `items` of the request's body; raise ApiError if it is missing, or what `read_object` raises."""
     return read_field(read_object(), "items", list)
 
 
@@ -60,10 +60,10 @@ def parse(data: bytes, field: str) -> Any:
 
     Args:
         data: the JSON.
-        field: its name in the error.
+        field: name of the JSON in the error.
 
     Raises:
-        ApiError: 400; it is not JSON, or nested too deeply and with too many brackets.
+        ApiError: 400; the data is not JSON, or is nested too deeply and has too many brackets.
     """
     try:
         return _shallow(data)
@@ -83,10 +83,10 @@ def _loads(data: bytes) -> Any:
 
 
 def pruned(text: bytes) -> bytes:
-    """Return JSON with null for each list and object below `LEVELS`; malformed JSON stays malformed.
+    """Replace each list and object that is nested deeper than `LEVELS` with null; malformed JSON stays malformed.
 
     Raises:
-        RecursionError: it has more than `MOST_BRACKETS`.
+        RecursionError: the text has more than `MOST_BRACKETS` opening brackets.
     """
     if text.count(b"[") + text.count(b"{") > MOST_BRACKETS:
         raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MOST_BRACKETS} brackets")
@@ -115,12 +115,12 @@ def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = 
 
     Args:
         body: the body, or an object in it.
-        name: of the field.
-        kind: `dict`, `list` or `str`.
-        within: name of the object in the error, with a trailing dot.
+        name: name of the field.
+        kind: required type: `dict`, `list` or `str`.
+        within: name of the object in the error, with a trailing dot; empty for the body.
 
     Raises:
-        ApiError: 400; it is missing, or has another type.
+        ApiError: 400; the field is missing, or has another type.
     """
     where = f"{within}{name}"
     if name not in body:
@@ -135,12 +135,12 @@ def read_columns(body: Mapping[str, Any], needed: Sequence[str], optional: Seque
     """Return the rows of several lists of the same length.
 
     Args:
-        body: the body.
+        body: the body, an object of lists.
         needed: names of required lists.
         optional: names of lists that may be missing or null; their cells are then None.
 
     Raises:
-        ApiError: 400; a list is missing, is not a list, or its length differs from the first.
+        ApiError: 400; a list is missing, is not a list, or its length differs from that of the first.
     """
     columns = {name: read_field(body, name, list) for name in needed}
     count = len(columns[needed[0]])

@@ -1,4 +1,4 @@
-"""`POST /get_reward`: the bodies of three trainers, recognized by the key that only one of them has.
+"""`POST /get_reward`: rewards for three trainers, whose bodies are recognized by a key that only one of them has.
 
 | key | trainer |
 | --- | --- |

@@ -1,8 +1,9 @@
 """Jobs: large evaluations that are accepted immediately and scored by workers.
 
-`POST /jobs` accepts samples as in `/v1/score`, or JSONL with one per line, and returns 202 and `{"job_id"}`. `GET
-/jobs/ID` returns the job status. `GET /jobs/ID/results` returns a line per sample in order: its result as in
-`/v1/score`, and its `index`. `DELETE /jobs/ID` cancels.
+- `POST /jobs` accepts samples as in `/v1/score`, or JSONL with one per line, and returns 202 and `{"job_id"}`.
+- `GET /jobs/ID` returns the job status.
+- `GET /jobs/ID/results` returns a line per sample in order: its score as in `/v1/score`, and its `index`.
+- `DELETE /jobs/ID` cancels the job.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ JOB_ID = re.compile(r"^[0-9a-f]{32}\Z")
 NUMBER = re.compile(r"^[0-9]{1,15}\Z", re.ASCII)
 RESULTS_TYPE = "application/x-ndjson"
 ENDS_SOON = 5
-"""Retry-After in seconds: by then one of the key's jobs may have ended."""
+"""Value of the Retry-After header, in seconds, of a key that has reached a limit: by then one of its jobs may end."""
 
 
 @blueprint.post("/jobs")
 def submit() -> tuple[Response, int, dict[str, str]]:
-    """Accept a job; it is on disk before the reply 202."""
+    """Accept a job; reply 202 after the job is on the queue's disk."""
     key = request.headers.get(IDEMPOTENCY_KEY, "")
     if IDEMPOTENCY_KEY in request.headers and not GIVEN_KEY.match(key):
         raise ApiError(400, f"{IDEMPOTENCY_KEY} must be 1 to 255 visible ASCII characters", IDEMPOTENCY_KEY)
@@ -66,7 +67,7 @@ def cancel(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/results")
 def results(job_id: str) -> Response:
-    """Return the results; an incomplete job needs `partial=1`, and returns those before the first missing one."""
+    """Return the results; with `partial=1`, an incomplete job returns those before the first missing result."""
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")
     if partial not in ("0", "1"):

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-"""Types of message parts that hold text, unlike images."""
+"""Types of message parts that hold text; other parts, such as images, are ignored."""
 
 
 def last_user_text(prompt: Any) -> str | None:
     """Return the text of the last user message.
 
     Args:
-        prompt: a text, or a list of messages with `role` and `content`.
+        prompt: a text, which is returned as it is, or a list of messages with `role` and `content`.
 
     Returns:
-        A prompt that is text, or the text of the last user message; None if there is none.
+        The text; None if there is no user message.
     """
     if isinstance(prompt, str):
         return prompt

@@ -1,8 +1,8 @@
 """NeMo Gym's resources server (`nemo_gym/base_resources_server.py`): `/verify`, `/seed_session`, `/aggregate_metrics`.
 
-`{"responses_create_params", "response": an OpenAI Responses object, ...fields of the environment}` to the same body and
-`reward`. A failure is HTTP 200 with the reward 0.0 and the fields that make NeMo Gym's collector exclude the
-sample (`nemo_gym/judge.py`, `failure_kinds.py`).
+The body of `/verify` is `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the
+environment}`; the reply is the body with `reward`. A failed sample gets HTTP 200, the reward 0.0, and the fields that
+make NeMo Gym's collector exclude the sample (`nemo_gym/judge.py`, `failure_kinds.py`).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ VERDICT = (
     "failure_kind",
     "failure_reason",
 )
-"""Fields that a reply adds to the body. In a body that is verified again, they are from the last time."""
+"""Fields that a reply adds to the body; they are ignored in a body that is verified again."""
 
 
 @blueprint.post("/seed_session")
 def seed_session() -> Response:
-    """Reply with an empty object, or with the session id of the caller, because rules keep no state."""
+    """Reply with the caller's session id, if there is one: rules keep no state, so there is nothing to start."""
     body = read_object()
     name = "resources_session_id"
     return jsonify({name: body[name]} if isinstance(body.get(name), str) else {})
@@ -54,7 +54,7 @@ def seed_session() -> Response:
 
 @blueprint.post("/verify")
 def verify() -> Response:
-    """Reply with the body and `reward`, and with the failure fields for a sample without a score."""
+    """Reply with the body and `reward`; for a sample without a score, add the failure fields."""
     body = read_object()
     kept = {name: value for name, value in body.items() if name not in VERDICT}
     _must_be_json(kept)
@@ -107,7 +107,7 @@ def _output_text(response: Mapping[str, Any]) -> str:
 
 
 def _must_be_json(body: Mapping[str, Any]) -> None:
-    """Raise ApiError if the body cannot be sent back as JSON; Python reads more than JSON allows."""
+    """Raise ApiError if the body cannot be sent back as JSON: Python's parser accepts NaN, which JSON does not."""
     try:
         json.dumps(body, allow_nan=False)
     except ValueError as error:

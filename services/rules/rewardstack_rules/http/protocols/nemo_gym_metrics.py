@@ -1,7 +1,6 @@
 """Statistics of many verified responses, per task and in total, as in NeMo Gym's `nemo_gym/reward_profile.py`.
 
-It has the names, the order and the omissions of `compute_aggregate_metrics` there, but a list for each field instead of
-a pandas frame.
+Names, order and omissions of the statistics are those of `compute_aggregate_metrics` there, without pandas.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from rewardstack_rules.http.protocols.body import json_type
 TASK, ROLLOUT, REWARD = "_ng_task_index", "_ng_rollout_index", "reward"
 FAILURE = "_ng_failure_class"
 LARGEST = 1e150
-"""The square of a larger number overflows a float, so it has no standard deviation."""
+"""Largest absolute value of a number in a response: squares of larger numbers overflow a float."""
 
 Row = dict[str, float]
 
@@ -27,11 +26,11 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
     """Return `group_level_metrics` (a record per task), `agent_metrics`, and their means as `key_metrics`.
 
     Args:
-        responses: replies of `/verify`, each with its task and its rollout, which default to 0; of `response` only
-            `usage` is read.
+        responses: replies of `/verify`, each with the indices of its task and rollout, which default to 0. Of the field
+            `response`, only `usage` is read.
 
     Raises:
-        ApiError: 400; a response is not an object, has an invalid number, or the task and rollout of another one.
+        ApiError: 400; a response is not an object, has an invalid number, or repeats another's task and rollout.
     """
     tasks: dict[int, dict[int, tuple[Row, Row]]] = defaultdict(dict)
     for at, one in enumerate(responses):
@@ -63,7 +62,7 @@ def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]
 
 
 def _statistics(rows: Sequence[Row]) -> dict[str, float]:
-    """Return each statistic of each field; omit the deviation of a field that only one of several rows has."""
+    """Return each statistic of each field; omit the standard deviation of a field that only one of several rows has."""
     columns: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
@@ -77,7 +76,7 @@ def _statistics(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Return the standard deviation of a sample; 0 for a single value."""
+    """Return the sample standard deviation of values; 0 for a single value."""
     middle = statistics.fmean(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / max(len(values) - 1, 1))
 
@@ -92,9 +91,9 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _numbers_of(one: Mapping[str, Any], where: str) -> tuple[Row, Row]:
-    """Return a response's numbers for the statistics, and those for its rollout record, with usage first.
+    """Return a response's numbers twice: in the order of the statistics, and in the order of a rollout record.
 
-    The reward of a failed sample is omitted; NeMo Gym's collector excludes such a response, too.
+    The reward of a failed sample is omitted, because NeMo Gym's collector excludes such samples.
     """
     own = _numbers({name: value for name, value in one.items() if name not in (TASK, ROLLOUT)}, f"{where}.")
     if one.get(FAILURE):

@@ -1,7 +1,7 @@
-"""OpenRLHF's body of `/get_reward` (`openrlhf/utils/agent.py`).
+"""OpenRLHF's protocol for `/get_reward` (`openrlhf/utils/agent.py`).
 
-`{"query": [prompt + response], "prompts", "labels"}` to `{"rewards", "scores", "extra_logs", "statuses"}`. OpenRLHF
-asks several servers in turn; before 0.11.2 it sent empty lists to all but the first.
+The body is `{"query": [prompt + response], "prompts", "labels"}`, the reply `{"rewards", "scores", "extra_logs",
+"statuses"}`. OpenRLHF queries several servers in turn; before version 0.11.2 it sent empty lists to all but the first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def answer(body: dict[str, Any]) -> Response:
     """Reply with the rewards of a batch, which usually has one sample.
 
     Raises:
-        ApiError: 400; a list is missing, or its length differs from that of the queries.
+        ApiError: 400; a list is missing, or its length is not the number of queries.
     """
     rows = read_columns(body, ("query", "prompts"), ("labels",))
     source = source_of(body)
@@ -33,6 +33,6 @@ def _sample(source: str, query: Any, prompt: Any, label: Any) -> Request:
 
 
 def _reply(scores: Sequence[Score]) -> Response:
-    # The same keys in every reply: the trainer joins the logs of its samples.
+    # Every reply has the same keys, because the trainer joins the logs of its samples.
     logs = {name: [float(score.status == name) for score in scores] for name in ("failed", "unscored")}
     return batch_reply(scores, scores=[reward_of(score) for score in scores], extra_logs=logs)

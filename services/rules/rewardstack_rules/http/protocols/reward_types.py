@@ -1,4 +1,4 @@
-"""`GET /v1/reward_types`: everything that scores depend on: the functions, routes and keyed settings of this server."""
+"""`GET /v1/reward_types`: what scores depend on: this server's functions, routes, and settings in cache keys."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""ROLL's reward system: `POST /roll/submit`, `GET /roll/result` (`roll/.../rewards/remote_reward_system_worker.py`).
+"""ROLL's protocol: `POST /roll/submit`, `GET /roll/result` (`roll/.../rewards/remote_reward_system_worker.py`).
 
-`{"prompt", "response", "reward_info", "timeout", ...}` to `{"reward_request_id", "errcode": 0}`, and
-`{"reward_request_id"}` to `{"errcode": 0, "reward_score"}`. The protocol allows asynchronous work between the two
-calls. Here the first call scores the sample, and its id contains the result. So nothing is stored, any process of any
-server can answer the second call, and no work is lost or runs for nobody. The trainer waits 20 s for the first call and
-tries five times; a sample that takes longer is scored in the meantime, and a later try reads it from the cache. A
-forged id only gives its sender a forged reward.
+`/roll/submit` accepts `{"prompt", "response", "reward_info", "timeout", ...}` and returns `{"reward_request_id",
+"errcode": 0}`; `/roll/result` accepts `{"reward_request_id"}` and returns `{"errcode": 0, "reward_score"}`.
+
+The protocol allows asynchronous work between the two calls. Here the first call scores the sample, and the id that it
+returns contains the result. So nothing is stored, and any process of any server can answer the second call. The trainer
+waits 20 s for the first call and tries five times. If a sample takes longer, scoring continues, and a later try reads
+the score from the cache. A forged id only gives its sender a forged reward.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def submit() -> Response:
 
 @blueprint.route("/roll/result", methods=["GET", "POST"])
 def result() -> Response:
-    """Reply with the reward in an id; POST works, too, because some clients and proxies send no body with GET."""
+    """Reply with the reward that an id contains. POST works, too: some clients and proxies send no body with GET."""
     ident = read_field(read_object(), "reward_request_id", str)
     found = IDENT.match(ident)
     if found is None or not is_finite(value := _float(found[2])):

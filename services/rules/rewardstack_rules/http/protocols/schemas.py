@@ -1,7 +1,7 @@
 """JSON schemas of requests and replies, for the OpenAPI document.
 
-A schema describes a well-formed request. Reward functions interpret the values: a response that is not a string makes
-a sample unscored, not a request malformed.
+A schema describes a well-formed request. Some values may be anything, because a value that cannot be scored, such as a
+response that is not a string, makes only its sample unscored.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ def nullable(schema: Schema) -> Schema:
 
 
 def record(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object with these fields, and any others."""
+    """Return the schema of an object with these fields; other fields are allowed."""
     return {"type": "object", "required": list(needed), "properties": {**needed, **(optional or {})}}
 
 
 def exactly(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object with these fields, and no others."""
+    """Return the schema of an object with these fields; other fields are not allowed."""
     return {**record(needed, optional), "additionalProperties": False}
 
 
 def one_of(names: Sequence[str]) -> Schema:
-    """Return the schema of a name: one of the known ones, or another one that a route accepts."""
+    """Return the schema of a name: one of `names`, or any other string, because a route may accept it."""
     return {"anyOf": [{"enum": list(names)}, TEXT]}
 
 
 def matching(pattern: re.Pattern[str]) -> Schema:
-    """Return the schema of a string that matches; the pattern ends in `\\Z`, which JSON Schema does not support."""
+    """Return the schema of a string that matches `pattern`; replace its final `\\Z`, which JSON Schema lacks, by `$`."""
     return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
 
 
@@ -60,7 +60,7 @@ MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
 REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), FREE, array(FREE)]}
-"""The last two alternatives are tests of programs."""
+"""A reference, several, or (the last two alternatives) tests of programs."""
 CRITERION: Schema = {"anyOf": [TEXT, FREE]}
 RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), FREE]}
 JUDGE_OPTIONS: dict[str, Schema] = {
@@ -72,7 +72,7 @@ JUDGE_OPTIONS: dict[str, Schema] = {
     "rubrics": RUBRIC,
     "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
 }
-"""Options of judges; `docs/judge.md` has all of them."""
+"""Common options of judges; `docs/judge.md` lists all options."""
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
@@ -88,7 +88,8 @@ REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = exactly({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
-"""`uncounted` is negative if a reply arrives whose request an earlier score has counted."""
+"""Requests and tokens of a score. `uncounted` is negative if this score has a reply whose request an earlier score
+counted."""
 SCORE = exactly(
     {
         "value": nullable(NUMBER),
@@ -110,10 +111,10 @@ STEP = exactly(
 COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
 STATUS_COUNTS = exactly(dict.fromkeys(STATUSES, COUNT))
 LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
-"""In seconds."""
+"""Median and 95th percentile of a latency, in seconds."""
 SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
 GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
-"""Gauges and counters by their name in `/metrics`."""
+"""Gauges and counters, by their names in `/metrics`."""
 MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": exactly({"hour": COUNT, "total": COUNT})}
 ROUTE = exactly(
@@ -149,9 +150,9 @@ REPORT = exactly(
 
 
 LINES: Schema = TEXT
-"""JSONL: a sample per line."""
+"""The samples of a job as JSONL, one per line."""
 UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
-"""A form with such a file."""
+"""A form with a JSONL file of samples."""
 TIME: Schema = {"type": "string", "format": "date-time"}
 JOB = exactly(
     {
@@ -173,7 +174,7 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
     """Return the schemas of request bodies by name.
 
     Args:
-        names: of the reward functions.
+        names: names of the server's reward functions.
     """
     kind = {"reward_type": nullable(one_of(names))}
     fields = {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA}

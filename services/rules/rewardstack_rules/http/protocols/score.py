@@ -1,4 +1,4 @@
-"""`POST /v1/score`: scores samples of any route, with all fields. `POST /v1/explain`: explains a score by its steps."""
+"""rewardstack's own protocol: `POST /v1/score` scores samples, `POST /v1/explain` scores one and returns the steps."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ blueprint = Blueprint("score", __name__)
 
 @blueprint.post("/v1/score")
 def score() -> Response:
-    """Score `{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}`; reply `{"scores": []}`."""
+    """Score `{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}`; reply `{"scores": [...]}`."""
     requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(read_items())]
     return jsonify(scores=[score_record(one) for one in score_samples(requests)])
 
 
 @blueprint.post("/v1/explain")
 def explain() -> Response:
-    """Explain a sample of `/v1/score`, with `rescore`; return `{"data_source", "score", "error", "steps"}`."""
+    """Explain one sample in the format of `/v1/score`; reply `{"data_source", "score", "error", "steps"}`.
+
+    With `"rescore": true`, the default, the sample is scored even if the cache has its score.
+    """
     body = read_object()
     rescore = body.get("rescore", True)
     if not isinstance(rescore, bool):
@@ -36,11 +39,11 @@ def read_sample(item: Any, where: str) -> Request:
     """Read a sample in the format of `/v1/score`.
 
     Args:
-        item: parsed JSON.
-        where: its name in errors.
+        item: the sample as parsed JSON.
+        where: name of the sample in errors.
 
     Raises:
-        ApiError: 400; it is malformed, or sets a URL, a key or a file that only the server may set.
+        ApiError: 400; the sample is malformed, or sets a URL, a key or a file that only the server may set.
     """
     if not isinstance(item, dict):
         raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)

@@ -1,4 +1,4 @@
-"""Shared code of all protocols: the source of a request, its samples, and their rewards."""
+"""Shared code of all protocols: find the `data_source`, make samples, score them, and reply with rewards."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from rewardstack_rules.scoring.wanted import always
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes charged for a sample in addition to its text: with its score and its reply it takes up to 3 kB of memory."""
+"""Bytes charged for a sample in addition to its text; with score and reply, a sample takes up to 3 kB of memory."""
 EXPLAINED_TIMES = 8
-"""Approximate copies of a sample's text in memory during an explanation."""
+"""Approximate number of copies of a sample's text in memory during an explanation."""
 
 
 def source_of(body: Mapping[str, Any]) -> str:
-    """Return the `data_source` for a request: by `reward_type` of the body, else of the query, else of the server.
+    """Return the `data_source` of a request, from `reward_type` in the body, in the query, or in the server's settings.
 
     Raises:
-        ApiError: 400; it is not a string.
-        UnknownSourceError: it is unknown; the message lists the known ones.
+        ApiError: 400; the reward type is not a string.
+        UnknownSourceError: the reward type is unknown; the message lists the known ones.
     """
     here = context()
     name = body.get("reward_type")
@@ -45,14 +45,14 @@ def source_of(body: Mapping[str, Any]) -> str:
 def make_sample(
     source: str, prompt: Any, response: Any, golden: Any, extra: Mapping[str, Any] | None = None
 ) -> Request:
-    """Return a sample; without a golden response, use that of the server's data set for the prompt.
+    """Return a sample; if it has no reference, look up the golden response to its prompt.
 
     Args:
-        source: from `source_of`.
-        prompt: a text, or messages, of which the last user message counts; reward functions can read it as `prompt`.
-        response: what the policy wrote.
-        golden: the reference or references.
-        extra: further fields that reward functions can read.
+        source: the `data_source`, from `source_of`.
+        prompt: a text, or messages, of which the last user message is looked up; reward functions get it as `prompt`.
+        response: the policy's text.
+        golden: the reference or references; None if there are none.
+        extra: additional fields for reward functions.
     """
     if golden is None and (text := last_user_text(prompt)) is not None:
         golden = context().golden.find(text)
@@ -62,17 +62,17 @@ def make_sample(
 def score_samples(
     samples: Sequence[Request], limit: float | None = None, *, outlives_client: bool = False
 ) -> list[Score]:
-    """Score samples in order, within the caller's deadline, and count the statuses for the request log.
+    """Return the scores of samples, in order, within the caller's deadline; count the statuses for the request log.
 
     Args:
-        samples: to be scored.
-        limit: seconds that the caller waits, if the protocol has that besides the deadline header.
+        samples: the samples to score.
+        limit: seconds that the caller waits, from the request's body; the deadline header applies as well.
         outlives_client: whether scoring continues, for the cache, after the client closes the connection.
 
     Raises:
-        ApiError: 400; the deadline header is malformed. 413; there are too many samples.
+        ApiError: 400 if the deadline header is malformed; 413 if there are too many samples.
         ConfigError: a source is unknown; nothing was scored.
-        OverloadError: other requests use up the budget of bytes, or too many requests wait.
+        OverloadError: other requests use up the budget of bytes, or too many slow requests wait.
     """
     if len(samples) > MAX_SAMPLES:
         message = f"{len(samples)} samples; at most {MAX_SAMPLES} are allowed per request: send fewer, or a job (/jobs)"
@@ -95,13 +95,13 @@ def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
     """Score a sample and return the explanation, within the caller's deadline.
 
     Args:
-        sample: of a validated request.
-        rescore: whether to score it even if the cache has the score.
+        sample: a sample from `score.read_sample`.
+        rescore: whether to score the sample even if the cache has its score.
 
     Raises:
         ApiError: 400; the deadline header is malformed.
-        UnknownSourceError: its source is unknown.
-        OverloadError: as for `score_samples`.
+        UnknownSourceError: the sample's source is unknown.
+        OverloadError: other requests use up the budget of bytes, or too many slow requests wait.
     """
     context().evaluator.check_source(sample.data_source)
     g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
@@ -127,13 +127,16 @@ def _read_limit() -> float | None:
 
 
 def without_reward(scores: Sequence[Score]) -> Response | None:
-    """Return the refusal of a request if a sample has no value and the protocol supports only numbers.
+    """Refuse a request if a sample has no value, for protocols whose replies have only numbers.
 
-    With the policies `raise` and `none`, 0 is not a valid reward for a sample without a score: it could be higher than
-    that of a wrong answer.
+    Samples have no value with the error policies `raise` and `none`. Then 0 is not a valid reward: it could be higher
+    than the reward of a wrong answer.
+
+    Returns:
+        A 503 reply if a sample failed; None if all samples have a value.
 
     Raises:
-        ApiError: 400; a sample without a value is unscored.
+        ApiError: 400; a sample is unscored and has no value.
     """
     lost = [score for score in scores if score.value is None]
     failed = next((score for score in lost if score.status == "failed"), None)
@@ -158,8 +161,8 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
     """Reply with the rewards and statuses of a batch; 503 if the infrastructure failed all of it.
 
     Args:
-        samples: their scores, in order.
-        beside: further fields that the trainer expects.
+        samples: the scores of the samples, in order.
+        beside: additional fields that the trainer expects.
     """
     statuses = [score.status for score in samples]
     reply = {"rewards": [reward_of(score) for score in samples], **beside, "statuses": statuses}
@@ -169,7 +172,7 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
 
 
 def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a data set's row without those that `refuse_secrets` refuses."""
+    """Return the fields of a data set's row, except those that only the server's settings may set."""
     return {name: value for name, value in extra.items() if not is_servers_own(name)}
 
 
@@ -177,11 +180,11 @@ def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
     """Raise if `extra_info` has a field that only the server's settings may set.
 
     Args:
-        extra: the object.
-        where: its name in the error.
+        extra: the `extra_info`.
+        where: name of the `extra_info` in the error.
 
     Raises:
-        ApiError: 400; it has one.
+        ApiError: 400; there is such a field.
     """
     for name in extra:
         if is_servers_own(name):

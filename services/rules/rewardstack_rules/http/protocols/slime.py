@@ -1,6 +1,6 @@
-"""slime's body of `/get_reward` (`slime/rollout/rm_hub/__init__.py`, `--rm-type remote_rm`).
+"""slime's protocol for `/get_reward` (`slime/rollout/rm_hub/__init__.py`, `--rm-type remote_rm`).
 
-`{"prompt": a text or messages, "response", "label"}` to the reward as a bare number.
+The body is `{"prompt": a text or messages, "response", "label"}`, the reply the reward as a bare number.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, score_samples, source_of
 
 NAMES = {"ground_truth": "label", "solution_str": "response"}
-"""slime's names for the fields of a sample."""
+"""slime's names for fields of a sample, by rewardstack's names."""
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """Reply with the reward of one sample; 503 if it failed, because a number cannot express that.
+    """Reply with the reward of one sample; 503 if it failed, because a bare number cannot express a failure.
 
     Raises:
-        ApiError: 400; there is no prompt, or the sample cannot be scored, such as one without a label.
+        ApiError: 400; the prompt is missing, or the sample cannot be scored, for example without a label.
     """
     if "prompt" not in body:
         raise ApiError(400, "prompt is missing", "prompt")
@@ -35,7 +35,7 @@ def answer(body: dict[str, Any]) -> Response:
 
 
 def _refusal(score: Score) -> ApiError:
-    """Return the refusal of a sample that cannot be scored, with slime's names of fields."""
+    """Return the error for a sample that cannot be scored, with slime's names for its fields."""
     if score.reason == NO_REFERENCE:
         return ApiError(400, f"label: {score.reason}", "label")
     name = NAMES.get(score.field, score.field)

@@ -22,14 +22,14 @@ FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 LINE_BYTES = 2**23
 LINE_VALUES = 100_000
-"""Most values of a line, which is one sample: more than any real one has, but few enough for every thread."""
+"""Maximum number of JSON values in a line, which holds one sample: more than any real sample has."""
 BUFFER = 2**16
-"""Bytes read at a time; the stream itself finds the end of a line byte by byte."""
+"""Number of bytes that are read at a time: without a buffer, the stream would read lines byte by byte."""
 BOM = b"\xef\xbb\xbf"
 
 
 def read_samples() -> Iterable[Request]:
-    """Return the samples, validated while they are read; each has a known source.
+    """Return the samples of the request's body; each is validated, and its source checked, when it is read.
 
     Raises:
         ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
@@ -78,9 +78,9 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _body() -> Iterator[bytes]:
-    """Yield the lines of the body, with or without a length; charge each line while it is in use."""
+    """Yield the lines of the body; charge each line to the budget while it is in use."""
     limit = g.charge.longest
-    request.max_content_length = limit + 1  # a body without a length is cut off there silently
+    request.max_content_length = limit + 1  # Flask cuts off a body without a length there, silently
     read = 0
     try:
         for line in _lines(BufferedReader(cast(RawIOBase, request.stream), BUFFER)):
@@ -95,7 +95,7 @@ def _body() -> Iterator[bytes]:
 
 
 class _Charged:
-    """A form's stream; charges its file while it is read, because containers keep it in memory."""
+    """A form's stream; charges what is read to the budget: containers keep temporary files in memory."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -112,7 +112,7 @@ class _Charged:
 
 
 def _file() -> Iterator[bytes]:
-    """Return the lines of the only file of a form, which is stored in a temporary file."""
+    """Return the lines of the only file in a form; the form is first stored in a temporary file."""
     request.max_content_length = g.charge.longest
     try:
         request.stream = cast(IO[bytes], _Charged(request.stream))

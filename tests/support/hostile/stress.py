@@ -1,4 +1,4 @@
-"""Sends hostile requests to a reward server, kind by kind, and looks after each kind whether it is still well."""
+"""Sends hostile requests to a reward server, kind by kind, and checks after each kind that it is still healthy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.hostile.protocols import SAMPLE, laborious
 from tests.support.waiting import eventually
 
 NO_REPLY = 0
-"""Stands for the status of a request that had no answer."""
+"""The status of a request that had no answer."""
 JOB_ENDS = ("finished", "failed", "canceled")
 JOBS_READ = 10
 """Jobs of a run whose results are read."""
 
 
-class Siege:
+class StressTest:
     """Fails at the first answer that should not be.
 
     Args:
@@ -38,7 +38,7 @@ class Siege:
         """Sends at least `count` requests, as many of each kind.
 
         Raises:
-            AssertionError: an answer is wrong, a process ended, or what is ordinary has another score than it is worth.
+            AssertionError: an answer is wrong, a process ended, or an ordinary sample has a wrong score.
         """
         for kind in KINDS:
             before = self._servers()
