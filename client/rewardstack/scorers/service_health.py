@@ -75,8 +75,11 @@ def _services(settings: Settings, routes: RouteTable) -> Sequence[_Asked]:
         except SettingsError:  # the judge's scorer reports the error
             continue
     for model in routes.reward_models.values():
-        urls, headers = urls_of_model(model, settings), authorization(key_of_model(model, settings))
-        path = below(urls, MODELS) if urls else ""
+        urls = urls_of_model(model, settings)
+        try:
+            headers, path = authorization(key_of_model(model, settings)), below(urls, MODELS) if urls else ""
+        except SettingsError:  # the model's scorer reports the error
+            continue
         found += [_Asked(f"reward model {model.name}", url, path, headers, model.model) for url in urls]
     key = authorization(settings.embedding_api_key)
     return found + [_Asked("embedding server", url, INFO, key, "") for url in settings.embedding_urls]

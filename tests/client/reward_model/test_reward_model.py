@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import uuid
@@ -13,8 +14,10 @@ import pytest
 
 from rewardstack import Request, Score, client, compute_score, register_reward_model, register_route, score
 from rewardstack.errors import ConfigError, RouteError, ScoringError
+from rewardstack.routing.routes import RouteTable
 from rewardstack.routing.syntax import definition, reward_model_route
-from rewardstack.settings import DEFAULTS
+from rewardstack.scorers.service_health import service_health
+from rewardstack.settings import DEFAULTS, Settings
 from tests.client.check_command import check
 from tests.rules.conftest import running
 from tests.support.explaining import explained
@@ -311,6 +314,15 @@ def test_over_http(server: FaultServer, tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
         assert [-6.0, -8.0] == [one.value for one in score([sample("It is 42.", "mine"), sample("a " * 60, "mine")])]
         assert [-3.0] == [one.value for one in score([sample()])]
+
+
+def test_health_without_a_key(server: FaultServer) -> None:
+    """A model whose key is not set is left out of the services' health, and the others are asked."""
+    table = {"base_url": server.url, "floor": 0}
+    routes = RouteTable([reward_model_route("keyed", {**table, "api_key_env": "ABSENT"})])
+    routes.add(reward_model_route("open", table))
+    found = asyncio.run(service_health(Settings.from_env(), routes))
+    assert [(one.service, one.up) for one in found] == [("reward model open", True)]
 
 
 def test_check(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Parsing and validation of chat completions."""
+"""Parsing of chat completions: the text of the reply, and the verdict in the text or in token probabilities."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from rewardstack.scorers.judge.scale import Scale
 from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_json_verdict, read_verdict
 
 TOKEN_ID = "token_id:"
+"""Prefix of a token ID in vLLM's probabilities (`return_tokens_as_token_ids`)."""
 REASONING = ("reasoning", "reasoning_content", "thinking")
-"""Fields with the reasoning: of vLLM, Ollama and OpenRouter; of SGLang, llama.cpp and old vLLM; of others."""
+"""Fields of a message that may have the reasoning: `reasoning` in vLLM, Ollama and OpenRouter, `reasoning_content` in
+SGLang, llama.cpp and old vLLM, `thinking` in other servers."""
 BROKEN_OFF = ("abort", "error")
-"""Finish reasons of an interrupted reply, which vLLM and OpenRouter send with status 200."""
+"""Values of `finish_reason` for an interrupted reply, which vLLM and OpenRouter send with HTTP status 200."""
 Choice = Mapping[str, Any]
-"""The first choice of a completion."""
+"""The first of a completion's `choices`, as parsed JSON."""
 
 
 class NoProbabilitiesError(ReplyError):
-    """A reply has no token probabilities."""
+    """A reply that should have token probabilities has none."""
 
 
 def read_completion(data: bytes) -> Choice:
-    """Return the choice of a chat completion.
+    """Return the first choice of a chat completion.
 
     Raises:
         ReplyError: the reply is not a chat completion, or was interrupted.
@@ -47,7 +49,7 @@ def _choice(reply: bytes | Choice) -> Choice:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
-    """Return the reasoning in a message, None if there is none."""
+    """Return the reasoning in a message; None if there is none."""
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
@@ -55,13 +57,13 @@ def read_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, st
     """Return the verdict in a completion's text, from 0 to 1.
 
     Args:
-        reply: the completion, or its choice.
-        scale: of the template.
+        reply: the completion, or its first choice.
+        scale: the scale of the template.
         thinking: whether the model was allowed to reason first.
-        structured: whether a JSON object was requested; a server that ignores this may reply in lines.
+        structured: whether a JSON object was requested; a reply in lines is accepted as well.
 
     Raises:
-        UnreadableError: there is no verdict.
+        UnreadableError: the text has no valid verdict.
     """
     choice = _choice(reply)
     text = read_text(choice, thinking=thinking)
@@ -79,11 +81,11 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
     """Return the text of a reply.
 
     Args:
-        choice: of a completion.
+        choice: the first choice of a completion.
         thinking: whether the model was allowed to reason first.
 
     Raises:
-        UnreadableError: there is no text, or the reasoning was truncated.
+        UnreadableError: there is no text, or the reasoning was truncated at the token limit.
     """
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
@@ -96,7 +98,7 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
 
 
 def content_text(content: Any) -> str:
-    """Return the text of a message's content, which may have parts; empty if there is none."""
+    """Return the text of a message's content, which may be a list of parts; empty if there is none."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") in TEXTS]
         return "".join(str(part.get("text") or "") for part in parts)
@@ -121,10 +123,10 @@ def _why_empty(choice: Choice, message: Mapping[str, Any], reasoned: bool) -> st
 def read_label_verdict(
     reply: bytes | Choice, ids: Sequence[int], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """Return the verdict from the probabilities of label tokens.
+    """Return the verdict from the probabilities of label tokens, which the reply gives by token ID.
 
     Args:
-        reply: the completion, or its choice.
+        reply: the completion, or its first choice.
         ids: token IDs of the labels.
         values: value of each label, from 0 to 1.
         floor: minimum total probability of the labels.
@@ -151,10 +153,10 @@ def read_label_verdict(
 def read_top_verdict(
     reply: bytes | Choice, labels: Sequence[str], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """Return the verdict from the labels among the most likely tokens; a label that is not among them counts as 0.
+    """Return the verdict from the probabilities of the most likely tokens; a label not among them has probability 0.
 
     Args:
-        reply: the completion, or its choice.
+        reply: the completion, or its first choice.
         labels: texts of the label tokens.
         values: value of each label, from 0 to 1.
         floor: minimum total probability of the labels.
@@ -163,8 +165,8 @@ def read_top_verdict(
         The expected value over the labels, from 0 to 1, and their total probability.
 
     Raises:
-        NoProbabilitiesError: the reply has no probabilities.
-        UnreadableError: the total probability is below `floor`, or the probabilities are malformed.
+        NoProbabilitiesError: the reply has no token probabilities.
+        UnreadableError: the total probability is below `floor`, or the token probabilities are malformed.
     """
     logprobs = _choice(reply).get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
@@ -182,8 +184,8 @@ def read_top_verdict(
 
 
 def _expected(chances: Sequence[float], values: Sequence[float], floor: float) -> tuple[float, float]:
-    """Return the expected value over labels with these probabilities, and their total probability."""
+    """Return the expected value over the labels, and their total probability; `chances` are their probabilities."""
     mass = math.fsum(chances)
     if not mass >= floor or mass <= 0 or not mass <= 1.001:
-        raise UnreadableError(f"the total probability of the labels is {mass:.3g}, less than {floor:g}")
+        raise UnreadableError(f"the total probability of the labels is {mass:.3g}, expected {floor:g} to 1")
     return math.fsum(chance * value for chance, value in zip(chances, values, strict=True)) / mass, min(mass, 1.0)
