@@ -32,10 +32,11 @@ from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Where the stack itself runs, this is set instead of REWARD_SERVER_API_KEY; its first key is used."""
+"""Variable that is set instead of REWARD_SERVER_API_KEY where the stack runs; its first key is used."""
 PAUSE = 1.0
 """Seconds between two attempts while a service does not work yet."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
+"""The color of each state in a table."""
 
 
 class Target(NamedTuple):
@@ -43,7 +44,7 @@ class Target(NamedTuple):
 
     Args:
         name: display name.
-        variable: setting that holds its URLs; for a judge of a routes file, the field in that file.
+        variable: setting with the service's URLs; for a judge or reward model of a routes file, the field in that file.
         addresses: returns the configured URLs.
         probe: tries one URL.
     """
@@ -63,10 +64,10 @@ SERVICES = (
 
 
 def _targets(settings: Settings) -> list[Target]:
-    """Return the services of the environment and the judges and reward models of the routes file.
+    """Return the services of the environment, and the judges and reward models of the routes files.
 
     Raises:
-        RouteError: the file cannot be used.
+        RouteError: a routes file cannot be used.
     """
     routes = route_table(settings)
     judges = [_judge(Named(judge)) for judge in routes.judges.values()]
@@ -116,8 +117,8 @@ def run(args: argparse.Namespace) -> int:
         The exit status: 0 if everything works, else 1.
 
     Raises:
-        SettingsError: a variable is malformed, or none is set; or options contradict each other.
-        RouteError: the routes file cannot be used.
+        SettingsError: a variable is malformed, no service is configured, or options contradict each other.
+        RouteError: a routes file cannot be used.
     """
     settings = _settings()
     services = _targets(settings)
@@ -184,7 +185,7 @@ def _settings() -> Settings:
 
 
 def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
-    """Return the deep checks to run; raise `SettingsError` if an option lacks another one that it needs."""
+    """Return the deep checks to run; raise `SettingsError` if an option or a variable that they need is missing."""
     outage = bool(args.stop_judge), bool(args.start_judge)
     if not args.deep:
         if any(outage) or args.require:

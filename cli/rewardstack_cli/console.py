@@ -21,9 +21,9 @@ from rewardstack.transport.endpoint import LOG_AFTER
 T = TypeVar("T")
 
 FRAME = 3
-"""Columns of the terminal that the borders of one table column take; the table takes one more."""
+"""Width of the borders and padding of one table column, in characters; the table adds one more."""
 WIDTH = 120
-"""Width in columns where there is no terminal."""
+"""Width of the output, in characters, if stdout is not a terminal."""
 
 out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH)
 err = Console(stderr=True)
@@ -48,7 +48,7 @@ class Grid:
     """A table that never breaks a word, number or address: if the columns do not fit, each row becomes a list.
 
     Args:
-        columns: their headings.
+        columns: headings of the columns.
     """
 
     def __init__(self, *columns: str) -> None:
@@ -74,7 +74,7 @@ class Grid:
         out.print(table)
 
     def _widths(self, most: int) -> list[int]:
-        """Return the column widths for a table of `most` columns of text; empty if a word would be broken."""
+        """Return the column widths of a table of at most `most` characters; empty if a word would be broken."""
         columns = [[heading, *cells] for heading, *cells in zip(self._columns, *self._rows, strict=True)]
         whole = [max(cell.cell_len for cell in cells) for cells in columns]
         widths = [max(map(cell_len, " ".join(cell.plain for cell in cells).split())) for cells in columns]
@@ -86,7 +86,7 @@ class Grid:
         return widths if spare >= 0 else []
 
     def _lists(self, most: int) -> Iterator[Text]:
-        """Yield each row as lines: its first cell, then the cells that are not empty, with their headings."""
+        """Yield each row as lines: the first cell, then the cells that are not empty, with their headings."""
         margin = 2 + max(heading.cell_len for heading in self._columns[1:]) + 2
         for first, *cells in self._rows:
             yield Text(first.plain, "bold")
@@ -104,7 +104,7 @@ def put(line: Text, console: Console = out) -> None:
 
 
 def _broken(line: Text, width: int) -> list[Text]:
-    """Split `line` between words into parts of at most `width` columns; a longer word is a part by itself."""
+    """Split `line` between words into parts of at most `width` characters; a longer word is a part by itself."""
     text, begins = line.plain, [0]
     for word in re.finditer(r"\S+", text):
         if text[begins[-1] : word.start()].strip() and cell_len(text[begins[-1] : word.end()]) > width:
@@ -129,12 +129,12 @@ async def wait_with_notice(call: Coroutine[Any, Any, T], seconds: float, who: st
     """Return what `call` returns; after `LOG_AFTER` seconds print on stderr what is being waited for.
 
     Args:
-        call: coroutine to await.
-        seconds: its timeout.
+        call: coroutine to await; its exceptions are raised.
+        seconds: timeout in seconds.
         who: name of what is waited for, without secrets.
 
     Raises:
-        asyncio.TimeoutError: the timeout ended. Exceptions of `call` are raised as they are.
+        asyncio.TimeoutError: `call` took longer than the timeout.
     """
     line = f"waiting: {who} has sent nothing for {LOG_AFTER:g} s; timeout {seconds:g} s"
     timer = asyncio.get_running_loop().call_later(LOG_AFTER, say, line)

@@ -19,11 +19,11 @@ from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
 
 ASKING_SECONDS = 60.0
-"""Seconds that a service may take to say what it has cached."""
+"""Maximum seconds for a service to report its identity, on which cache keys depend."""
 
 
 def show_cost(source: Source, options: Options) -> int:
-    """Print for each `data_source` the number of rows and cached scores, and the maximum cost of the others.
+    """Print for each `data_source` the number of rows and of cached scores, and the maximum cost of the remaining rows.
 
     Returns:
         The exit status: 0 if every row can be scored, else 3.

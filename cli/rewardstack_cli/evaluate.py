@@ -33,6 +33,7 @@ from rewardstack_cli.progress import NOT_ALL_SCORED
 from rewardstack_cli.score import CHUNK_SIZE, positive
 
 MOST_BINS = 1000
+"""Maximum of `--bins`."""
 
 
 def add_parser(commands: Any) -> None:
@@ -65,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
     """Score FILE, compare the scores with its labels and write the report.
 
     Returns:
-        The exit status: 0 if every row has a score, also with each injection; 3 if some have none; 130 or 143 after
-        an interruption.
+        The exit status: 0 if every row has a score, also with each injection; 3 if a score is missing; 130 or 143
+        after an interruption.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
@@ -120,7 +121,7 @@ async def _score(rows: Sequence[Labeled], args: argparse.Namespace) -> list[Sett
     settings = {"set": read_options(args.options, "--set")}
     if args.against:
         settings["against"] = read_options(args.against, "--against")
-    # "none", so that a row without a score is reported as such, whatever the policy of its route.
+    # Policy "none": report a row without a score as such, whatever the policy of its route.
     options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
     for row in rows:
         options.request(row.row)
@@ -130,7 +131,7 @@ async def _score(rows: Sequence[Labeled], args: argparse.Namespace) -> list[Sett
 async def _setting(
     name: str, rows: Sequence[Labeled], overrides: Mapping[str, Any], options: Options, injected: bool
 ) -> Setting:
-    """Score all rows with the options of a setting and, if `injected`, the wrong ones with each injection."""
+    """Score all rows with the options of a setting and, if `injected`, rows labeled wrong with each injection."""
     here = [with_options(row.row, overrides) for row in rows]
     scores = await scores_of(here, len(here), options)
     wrong = [one for row, one in zip(rows, here, strict=True) if not row.right]

@@ -24,7 +24,7 @@ from rewardstack_cli.options import sample_of
 from rewardstack_cli.score import positive
 
 WIDE = 100
-"""Maximum length of a text on the line of its name; longer texts, and those of several lines, go below it."""
+"""Maximum characters of a text that is shown next to its name; a longer or multi-line text is shown below the name."""
 BAR = "\N{BOX DRAWINGS LIGHT VERTICAL} "
 SCORED = ("ok", "fallback")
 
@@ -74,7 +74,7 @@ def _sample(args: argparse.Namespace) -> Request:
     """Return the sample that the arguments name.
 
     Raises:
-        RequestError: they name none, or two, or it is malformed.
+        RequestError: the arguments name no sample or two samples, or the sample is malformed.
     """
     if (args.input is None) == (args.solution is None):
         raise RequestError("explain: name a sample: FILE --row N, or --data-source NAME --solution TEXT", "FILE")
@@ -122,7 +122,7 @@ def _lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:
 
 
 def _fact(name: str, value: Any, margin: str) -> Iterator[str]:
-    """Yield the lines of one fact: a text over several lines, an option with its origin, a list item by item."""
+    """Yield the lines of one fact; an option is shown with its origin, and a list item by item."""
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
         yield from _fact(f"{name} ({printable(str(value['from']))})", value["value"], margin)
     elif isinstance(value, Mapping) and value:
@@ -139,5 +139,5 @@ def _fact(name: str, value: Any, margin: str) -> Iterator[str]:
 
 
 def _harmless(line: str) -> str:
-    """Return a line with its spaces, but with control characters replaced so that it cannot control the terminal."""
+    """Return a line with its spaces, and with control characters replaced, so that it cannot control the terminal."""
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())

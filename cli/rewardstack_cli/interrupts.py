@@ -13,9 +13,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Replaces Python's handlers of `SIGNALS` while entered, on the running event loop.
+    """Context manager that handles `SIGNALS` on the running event loop, in place of Python's handlers.
 
-    A second signal cancels the task that entered.
+    A second signal cancels the task that entered the context.
 
     Attributes:
         received: number of the first signal; 0 if there was none.

@@ -1,11 +1,11 @@
-"""The entry point: run the command, and turn its exceptions into one line and an exit status.
+"""The entry point: run the command, and turn an exception into one line and an exit status.
 
-| exit status | |
+| exit status | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | a service or the machine failed (disk full, ...); `explain`: there is no score |
+| 1 | a service or the machine failed (disk full, ...); `explain`: there is no score; `check`: something does not work |
 | 2 | the input, an argument or a setting is wrong |
-| 3 | `score`, `submit --wait`: done, but rows are left without a score |
+| 3 | `score`, `submit --wait`, `evaluate`: done, but rows are left without a score |
 | 130, 143 | interrupted, terminated |
 """
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        argv: the arguments; None for those of the process.
+        argv: the arguments; None for the arguments of the process.
 
     Returns:
         The exit status.

@@ -1,4 +1,4 @@
-"""How the rows of a run are scored."""
+"""How the rows of a run are scored: the interface `Scoring`, and `Options`, which scores with this machine's client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scoring(Protocol):
 
     Attributes:
         patience: number of consecutive rows that may fail before the run is stopped.
-        retries_failed: whether a run over rows that have scores scores the failed ones again.
+        retries_failed: whether a run that continues an earlier one scores the failed rows again.
     """
 
     @property
@@ -36,7 +36,7 @@ class Scoring(Protocol):
         ...
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """Return what the scores of these sources depend on."""
+        """Return what the scores of these sources (`data_source` names) depend on."""
         ...
 
     def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
@@ -49,11 +49,11 @@ def sample_of(row: Row, data_source: str | None, cached: bool) -> Request:
 
     Args:
         row: row of a data file.
-        data_source: used for rows that have none.
-        cached: whether its score may be read from a cache and written to it.
+        data_source: the `data_source` if the row has none.
+        cached: whether the sample's score may be read from a cache and written to it.
 
     Raises:
-        RequestError: it is malformed; the message names the place.
+        RequestError: the row is malformed; the message names file and position.
     """
     try:
         request = to_request(row.fields, data_source)
@@ -69,8 +69,8 @@ class Options:
     Args:
         routes: the route table.
         chunk_size: number of rows in flight.
-        data_source: used for rows that have none.
-        on_error: what to do with a row without a score; None for the policy of its route.
+        data_source: the `data_source` of rows that have none.
+        on_error: policy for rows without a score; None for the policy of each row's route.
         timeout: total time limit of a row in seconds; None for no limit.
         cached: whether scores may be read from a cache and written to it.
     """
@@ -86,7 +86,7 @@ class Options:
         """Return the sample of `row`.
 
         Raises:
-            RequestError: it is malformed, or no route matches it; the message names the row.
+            RequestError: the row is malformed, or no route matches it; the message names file and position.
         """
         request = sample_of(row, self.data_source, self.cached)
         try:
@@ -102,11 +102,11 @@ class Options:
 
     @property
     def retries_failed(self) -> bool:
-        """True: only the failed rows are sent again."""
+        """True: a run that continues an earlier one scores the failed rows again."""
         return True
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """Return what the scores of these sources depend on, as far as their services say."""
+        """Return what the scores of these sources depend on, as far as their services report it."""
         options = {"--data-source": self.data_source, "--on-error": self.on_error}
         return {"options": options, **await of_routes(self.routes, sources, Settings.from_env())}
 

@@ -10,8 +10,8 @@ class Outage:
     """Counts consecutive failures.
 
     Args:
-        patience: number of consecutive rows that may fail.
-        remedy: end of the error message: what happens to the rows.
+        patience: number of consecutive failed rows that stops the run.
+        remedy: end of the error message, which says what happens to the rows.
     """
 
     def __init__(self, patience: int, remedy: str) -> None:

@@ -1,7 +1,7 @@
 """Score rows in order, with a bounded number of rows in flight.
 
-A chunk is sent as several pieces, and a new piece starts as soon as the oldest is done: a slow sample delays its
-piece, not the chunk.
+A chunk, the rows in flight, is sent as several pieces. A new piece is sent as soon as the oldest is done: a slow sample
+delays its piece, not the chunk.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rewardstack.score import Score, Usage
 from rewardstack_cli.data.rows import Row, size_of
 
 PIECES = 8
-"""Pieces in a chunk."""
+"""Number of pieces in a chunk."""
 PIECE_BYTES = 8 << 20
 """Maximum bytes of a piece's rows, unless a single row has more."""
 GRACE = 1.0
-"""Seconds that requests in flight get to finish when a run stops early."""
+"""Seconds for requests in flight to finish when a run stops early."""
 
 ScoreRows = Callable[[list[Row]], Awaitable[list[Score]]]
 
@@ -31,8 +31,8 @@ class Piece(NamedTuple):
 
     Args:
         rows: consecutive rows.
-        scores: their scores, in order; if there is an error, only those before it.
-        error: why the remaining rows have no scores.
+        scores: the scores of the rows, in order; if there is an error, only the scores of the rows before it.
+        error: why the remaining rows have no scores; None if all have one.
     """
 
     rows: list[Row]
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """The usage of all of its rows, including those whose scores are in the error."""
+        """The usage of all rows of the piece, including rows whose scores are in the error."""
         scores = self.error.scores if isinstance(self.error, ScoringError | BudgetError) else self.scores
         return Usage.total(score.usage for score in scores)
 
@@ -52,10 +52,10 @@ async def score_in_order(
     """Score `rows` and yield them in pieces, in order.
 
     Args:
-        rows: rows to score, of which at most `chunk_size` are in flight.
-        score: scores some rows.
+        rows: rows to score.
+        score: returns the scores of a list of rows, in order.
         chunk_size: maximum number of rows in flight.
-        stopping: returns True to send no more rows; those in flight are still yielded.
+        stopping: returns True to send no more rows; rows in flight are still yielded.
 
     Yields:
         The pieces in order; a piece with an error is the last.
@@ -92,7 +92,7 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
         message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
         return Piece(rows, before, ScoringError(message, error.scores))
     except BudgetError as error:
-        # A fallback may be a composite score without the part that was refused.
+        # Stop at a fallback, too: it may be a composite score without the part that the budget refused.
         return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):

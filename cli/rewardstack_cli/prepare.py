@@ -13,6 +13,7 @@ from rewardstack_cli.recipes import gsm8k, math500_mia, output
 
 RECIPES: tuple[Any, ...] = (math500_mia, gsm8k)
 TEST_SHARE = 0.1
+"""Default of `--test-share`."""
 
 
 def add_parser(commands: Any) -> None:

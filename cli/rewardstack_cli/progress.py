@@ -22,9 +22,9 @@ class Tally:
     """Counts of scored rows.
 
     Args:
-        statuses: rows by status.
+        statuses: number of rows by status.
         cached: number of rows whose value comes from a cache.
-        total: sum of the values of the rows that have a score.
+        total: sum of the values of rows with the status `ok` or `fallback`.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -32,7 +32,7 @@ class Tally:
     total: float = 0.0
 
     def add(self, value: float | None, status: str, reason: str, cached: bool) -> None:
-        """Count a row by the fields that its score adds."""
+        """Count a row, given the fields that its score adds (`added_fields`)."""
         self.statuses[status] += 1
         self.cached += bool(cached)
         if status in ("ok", "fallback"):
@@ -49,7 +49,7 @@ class Tally:
         return self.statuses["unscored"] + self.statuses["failed"]
 
     def counts(self) -> Text:
-        """Return the counts, such as "ok 97, failed 3", each in its color."""
+        """Return the counts by status, such as "ok 97, failed 3", each in the color of the status."""
         shown = [status for status in STATUSES if self.statuses[status]]
         return Text(", ").join(Text(f"{status} {self.statuses[status]:,}", STYLES[status]) for status in shown)
 
@@ -71,7 +71,7 @@ def rate(rows: float, seconds: float) -> str:
 
 
 class _Rate(ProgressColumn):
-    """The average rate since the bar began; rich's own column shows only that of the last updates."""
+    """The average rate since the bar began; the column that rich provides shows the rate of the last updates."""
 
     def render(self, task: Task) -> Text:
         return Text(rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))

@@ -1,7 +1,8 @@
-"""What the scores of a file depended on, stored next to it, so that a run with other routes or settings is refused.
+"""The provenance of a file: what its scores depend on. A later run with other routes or settings is refused.
 
-Its sections map names to values: `options` of the command line, `routes` by source, `settings` that are part of
-cache keys, and `services`: by source, what the service reports of itself. No section contains a secret.
+It is stored next to the file. Each section maps names to values: `options` of the command line, `routes` by source,
+`settings` that are part of cache keys, and `services`, by source: what the service reports about itself. No section
+contains a secret.
 """
 
 from __future__ import annotations
@@ -25,25 +26,26 @@ from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
 
 Provenance = dict[str, dict[str, Any]]
+"""The sections by name."""
 
 ASKING_SECONDS = 5.0
-"""Seconds that a service may take to report what it is; without an answer the run continues."""
+"""Maximum seconds for a service to report about itself; without an answer the run continues."""
 SHOWN = 160
 """Maximum characters of a value in a message."""
 
 
 class ProvenanceFile:
-    """The file `OUT.provenance`.
+    """The file `OUT.provenance`, where OUT is the output file of a run.
 
     Args:
-        output: OUT, or the file that replaces it until it is complete.
+        output: OUT, or the temporary file that has its rows until OUT is complete.
     """
 
     def __init__(self, output: Path) -> None:
         self._path = output.with_name(output.name + ".provenance")
 
     def read(self) -> Provenance | None:
-        """Return what is stored; None if there is no such file."""
+        """Return the stored provenance; None if there is no such file, or it is malformed."""
         return parse(self._path.read_bytes()) if self._path.is_file() else None
 
     def write(self, provenance: Provenance) -> None:
@@ -61,7 +63,7 @@ def parse(data: bytes) -> Provenance | None:
     """Parse a provenance from JSON; return None for anything else."""
     try:
         sections = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(sections, dict) or not all(isinstance(values, dict) for values in sections.values()):
         return None
@@ -69,7 +71,7 @@ def parse(data: bytes) -> Provenance | None:
 
 
 def changes(before: Provenance, now: Provenance) -> list[str]:
-    """Return the values that differ, in words; a value that only one of the two has is not a change."""
+    """Return the values that differ, in words; a value that only one provenance has is not a change."""
     changed = []
     for section, values in now.items():
         earlier = before.get(section, {})
@@ -80,7 +82,7 @@ def changes(before: Provenance, now: Provenance) -> list[str]:
 
 
 def merged(before: Provenance, now: Provenance) -> Provenance:
-    """Return both combined: a grown IN has more sources, and a service that is down now may have answered before."""
+    """Return both combined: the input may have new sources, and a service that is down may have answered before."""
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 
@@ -124,7 +126,7 @@ def of_server(reported: Mapping[str, Any], sources: Iterable[str]) -> Provenance
         defined = definitions(table, sources)
         functions = {name: about["fingerprint"] for name, about in reported["reward_types"].items()}
     except (KeyError, TypeError, AttributeError, ConfigError):
-        defined, functions = {}, {}  # an older server, or one without such a route, which it reports itself
+        defined, functions = {}, {}  # an older server, or no such route: then the server itself refuses the samples
     services: dict[str, Any] = {}
     for source, fields in defined.items():
         if fields.get("kind") == "judge":
@@ -148,7 +150,7 @@ def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
 
 
 async def ask_server(settings: Settings) -> Mapping[str, Any]:
-    """Return what the reward server reports of itself; empty if none answers."""
+    """Return what the first reward server that answers reports about itself; empty if none answers."""
     headers = authorization(settings.reward_server_api_key)
     async with open_session() as session:
         for url in settings.reward_server_urls:

@@ -33,6 +33,7 @@ COMPOSITES: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "
 SHOWN = 40
 """Maximum characters of a template in the table."""
 COMPOSITE_POLICY: OnError = "zero"
+"""The default error policy of composites."""
 CAPTION = "NAME matches NAME and NAME_...; NAME* matches all that begins with NAME; the longest match wins"
 
 
@@ -45,14 +46,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print all routes, or the one that matches a source.
+    """Print all routes, or the route that matches a source.
 
     Returns:
         The exit status, 0.
 
     Raises:
-        UnknownSourceError: no route matches it.
-        RouteError: the routes file is malformed.
+        UnknownSourceError: no route matches the source.
+        RouteError: a routes file is malformed.
     """
     routes = route_table(Settings.from_env())
     if args.json:
@@ -110,14 +111,14 @@ def _judge(judge: NamedJudge) -> str:
 
 
 def _parts(composite: Composite) -> list[str]:
-    """Return the routes that a composite consists of; for a cascade, also when a part is undecided."""
+    """Return the routes of a composite's parts; for a cascade, with the condition under which a part is undecided."""
     if not isinstance(composite, Cascade):
         return list(routes_of(composite))
     return [" ".join([part.route, *filter(None, (_undecided(part),))]) for part in composite.parts]
 
 
 def _undecided(part: Part) -> str:
-    """Return the condition under which a part of a cascade passes a sample to the next; empty if there is none."""
+    """Return the condition under which a part of a cascade passes a sample to the next part; empty if there is none."""
     below = [f"below {part.at_least:g}"] if part.at_least is not None else []
     between = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
     votes = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []

@@ -1,4 +1,7 @@
-"""One run over a data file: check all of IN, keep the scores that OUT has, score the rest, finish OUT."""
+"""One run over a data file: check all rows of IN, keep the scores that OUT has, score the rest, finish OUT.
+
+IN is the input file, OUT the output file: the same rows with their scores. A run can continue an interrupted run.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,8 @@ class InputSummary(NamedTuple):
 
     Args:
         rows: number of rows.
-        digest: digest of all rows, for parquet.
-        sources: sources of the rows.
+        digest: digest of all rows if OUT is parquet; else of no rows.
+        sources: the `data_source` names in the rows.
     """
 
     rows: int
@@ -48,11 +51,11 @@ class Run:
 
     Args:
         source: IN.
-        output: OUT; JSONL grows row by row, parquet is made at the end from a JSONL file next to it.
+        output: OUT; JSONL grows row by row, parquet is written at the end from a JSONL file next to it.
         options: how to score the rows.
 
     Raises:
-        RequestError: OUT is of another kind, or is IN itself.
+        RequestError: OUT is neither JSONL nor parquet, or is IN itself.
     """
 
     def __init__(self, source: Source, output: Path, options: Scoring) -> None:
@@ -71,7 +74,7 @@ class Run:
         """Score the rows that OUT lacks, and finish OUT.
 
         Args:
-            start_over: whether to overwrite OUT.
+            start_over: whether to discard the scores in OUT.
 
         Returns:
             The exit status.
@@ -136,7 +139,7 @@ class Run:
         return InputSummary(count, digest.hexdigest(), frozenset(sources))
 
     def _compare(self, before: Provenance | None, summary: InputSummary) -> None:
-        """Raise `RequestError` unless OUT was scored in the same way as its next rows would be.
+        """Raise `RequestError` if OUT was scored with other routes, options, settings or services than now.
 
         Raises:
             RequestError: routes, options, settings or services have changed.
@@ -153,7 +156,7 @@ class Run:
             )
 
     async def _note(self, scores: ScoreFile, summary: InputSummary) -> None:
-        """Store what the next rows depend on, merged with that of earlier rows, unless the latter is unknown."""
+        """Store the provenance of the next rows, merged with that of earlier rows; do nothing if that is unknown."""
         before = self._provenance.read() if scores.kept else {}
         if before is not None:
             self._provenance.write(merged(before, await self._options.provenance(summary.sources)))

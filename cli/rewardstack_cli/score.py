@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> int:
     """Score IN, or print the estimated cost.
 
     Returns:
-        The exit status: 0 if every row has a score, or could be scored; 3 if some have none; 130 or 143 after an
-        interruption.
+        The exit status: 0 if every row has a score (or, with `--dry-run`, is valid); 3 if some have none; 130 or 143
+        after an interruption.
 
     Raises:
         RewardstackError: the run failed; finished scores are in OUT.
     """
-    # OUT needs all columns of IN.
+    # Read only the columns that scoring needs, unless OUT is written, which has all columns of IN.
     source = Source(args.input, None if args.output else SAMPLE)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)

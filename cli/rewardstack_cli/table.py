@@ -17,11 +17,12 @@ from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED, STYLES
 
 TABLE_ROWS = 1000
+"""Maximum number of rows in the table."""
 
 
 def show_table(source: Source, options: Options) -> int:
-    """Score the rows of `source` and print a table with name (or position), route, score and time of each.
-    If there is a cache, the table also says whether a score comes from it.
+    """Score the rows of `source` and print a table with name (or position), route, score and time of each row.
+    If there is a cache, the table also says which scores come from it.
 
     Returns:
         The exit status: 0 if every row is `ok`, else 3.

@@ -50,13 +50,13 @@ class Settings:
 
     Args:
         reward_server_urls: base URLs of equivalent reward servers.
-        reward_server_api_key: sent to those servers only.
+        reward_server_api_key: API key that is sent to those servers only.
         reward_server_timeout: seconds that a sample may wait for a reward server without progress.
         reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
         reward_type: default reward function.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
         judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
-        judge_api_key: sent to those judges only.
+        judge_api_key: API key that is sent to those judges only.
         judge_headers: names and values of HTTP headers that are sent to those judges only.
         judge_query: names and values of query parameters that are sent to those judges only.
         judge_timeout: seconds that a sample may wait for a judge without progress.
@@ -67,10 +67,10 @@ class Settings:
         max_requests: maximum requests of a run to judges and embedding servers; 0 for no limit.
         max_tokens: maximum tokens of a run, prompt and completion together; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
-        reward_model_api_key: sent to those servers only.
+        reward_model_api_key: API key that is sent to those servers only.
         reward_model_timeout: seconds that a sample may wait for a reward model without progress.
         embedding_urls: base URLs of equivalent embedding servers.
-        embedding_api_key: sent to those servers only.
+        embedding_api_key: API key that is sent to those servers only.
         embedding_timeout: seconds that a sample may wait for an embedding server without progress.
         embedding_refused_timeout: seconds to wait while connections are refused.
         cache_on: whether the cache is enabled.

@@ -119,6 +119,16 @@ def table_of(fields: dict[str, Any]) -> RouteTable:
     return RouteTable([*builtin_routes(), parse_route("mine", fields)])
 
 
+def test_a_lost_part_counts(table: Table) -> None:
+    """A sum that is below 0 only without one of its parts can go below 0, unless that part's failure fails the sum."""
+    high = parse_route("high", {"route": "gsm8k", "shift": 2, "clip": [2, 3]})
+    low = parse_route("low", {"route": "overlong", "clip": [-1, 0.5]})
+    for policy, bounds in (("fail", (1.0, 3.0)), ("zero", (-1.0, 3.0)), ("skip", (-2.0, 6.0))):
+        with table.case(policy):
+            routes = [high, low, parse_route("mine", {"sum": ["high", "low"], "on_part_error": policy})]
+            assert RouteTable([*builtin_routes(), *routes]).bounds("mine") == bounds
+
+
 def test_zero_is_refused_below_zero(table: Table) -> None:
     """`on_error = zero` is refused where the route has values below 0, and only there."""
     for fields in BELOW_ZERO:

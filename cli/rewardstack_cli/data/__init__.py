@@ -1,1 +1,1 @@
-"""Data files of the command line: read rows from JSONL or parquet, write the same rows with their scores."""
+"""Data files of the command line: read rows from JSONL or parquet, and write the same rows with their scores."""

@@ -1,7 +1,7 @@
-"""The file that scores are appended to, one row a line; an interrupted run continues at its end.
+"""The score file: scores are appended to it, one row per line; an interrupted run continues at its end.
 
-A line is the row of IN followed by the four fields of the score, so the beginning of a line shows whether it belongs
-to a row. For parquet, the digest of the row replaces the row.
+A line is the row of IN (the input file) followed by the four fields of the score, so the beginning of a line shows
+whether it belongs to a row. If OUT, the output file, is parquet, the digest of the row replaces the row.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from rewardstack_cli.data.rows import Row, added_fields, own_fields, to_json
 from rewardstack_cli.progress import Tally
 
 SYNC_INTERVAL = 1.0
-"""Seconds between two syncs to disk: the most that a machine crash can lose."""
+"""Seconds between two syncs to disk, and so the most work that a crash of the machine can lose."""
 
 log = logging.getLogger(__name__)
 
 Identity = Callable[[dict[str, Any]], dict[str, Any]]
+"""Returns the fields with which the line of a row of IN begins."""
 
 
 def digest_of(fields: dict[str, Any]) -> dict[str, Any]:
@@ -41,13 +42,18 @@ def digest_of(fields: dict[str, Any]) -> dict[str, Any]:
 class ScoreFile:
     """Scored rows, in order.
 
+    Attributes:
+        path: path of the file.
+        kept: number of rows at the start of IN whose lines are kept.
+        tally: counts of the rows in the file.
+
     Args:
-        path: JSONL; created if it does not exist.
-        identity: returns the fields of a row of IN that its line begins with.
-        start_over: whether to discard what the file has.
+        path: path of the JSONL file; created if it does not exist.
+        identity: returns the fields with which the line of a row of IN begins.
+        start_over: whether to discard the rows in the file.
 
     Raises:
-        RequestError: another run is writing it, or it cannot be opened.
+        RequestError: another run is writing the file, or the file cannot be opened.
     """
 
     def __init__(self, path: Path, identity: Identity = own_fields, start_over: bool = False) -> None:
@@ -118,7 +124,7 @@ class ScoreFile:
         self._file.truncate()
 
     def append(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write the rows that have a score; they survive the end of the process once this returns."""
+        """Write the rows that have a score; after this returns, they survive a crash of the process."""
         lines = []
         for row, score in zip(rows, scores, strict=False):
             added = added_fields(score)
@@ -139,19 +145,19 @@ class ScoreFile:
 
     @contextmanager
     def rewriting(self) -> Iterator[Rewriter]:
-        """Give failed rows new scores; the file is replaced on exit, also after an exception."""
+        """Yield a `Rewriter` that gives failed rows new scores; replace the file on exit, also after an exception."""
         path = self.path.with_name(self.path.name + ".retry")
         with self.path.open("rb") as old:
             rewriter = Rewriter(old, _open(path), self._identity, self.tally)
             try:
                 yield rewriter
             finally:
-                self._replaced.append(self._file)  # its lock is held until the end
+                self._replaced.append(self._file)  # keep it open, so that its lock is held until the end
                 self._file = rewriter.finish()
                 path.replace(self.path)
 
     def added(self) -> Iterator[dict[str, Any]]:
-        """Yield the fields that the scores add to their rows, from the first row on."""
+        """Yield the fields that the scores add to their rows, for a file whose lines have digests of rows."""
         self._file.seek(0)
         for line in self._file:
             fields = json.loads(line)
@@ -160,13 +166,13 @@ class ScoreFile:
 
 
 class Rewriter:
-    """A score file's lines with new scores for failed rows.
+    """Copies a score file, with new scores for failed rows.
 
     Args:
-        old: the lines as they are.
-        new: the file that they are written to.
-        identity: returns the fields of a row of IN that its line begins with.
-        tally: counts of all lines.
+        old: the existing score file.
+        new: the file to write.
+        identity: returns the fields with which the line of a row of IN begins.
+        tally: counts of all lines; updated.
     """
 
     def __init__(self, old: BinaryIO, new: BufferedRandom, identity: Identity, tally: Tally) -> None:
@@ -215,7 +221,7 @@ def _open(path: Path) -> BufferedRandom:
 
 
 def _added(line: bytes, start: bytes) -> dict[str, Any] | None:
-    """Return the score fields of a line that begins with `start`; None if it does not, or is damaged."""
+    """Return the score fields of a line that begins with `start`; None if the line does not, or is damaged."""
     if not line.startswith(start):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Read and write parquet with pyarrow (extra `data`), which is imported only when a parquet file is named."""
+"""Read and write parquet with pyarrow (extra `data`), which is imported only if a parquet file is used."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 BATCH = 1024
 """Maximum number of rows in memory at a time."""
 BATCH_BYTES = 16 << 20
-"""Maximum bytes of these rows, unless a single row takes more."""
+"""Maximum bytes of the rows in memory, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
-"""Maximum bytes of one row: with a dictionary, a small file can hold many large rows."""
+"""Maximum bytes of one row. A small file can hold many large rows, because dictionaries store equal values once."""
 MAX_DEPTH = 100
-"""Maximum nesting of a column, as of a sample's fields; not every release of pyarrow has a limit."""
+"""Maximum nesting of a column, the same as of a sample's fields; not every release of pyarrow has a limit."""
 VALUE_BYTES = 64
-"""Approximate bytes that Python needs for one value besides its data."""
+"""Approximate bytes that Python needs for one value in addition to its data."""
 INPUT_DIGEST = b"rewardstack.input"
-"""Metadata of OUT: the digest of the rows that it was made from."""
+"""Metadata key in OUT, the output file: the digest of the input rows."""
 PROVENANCE = b"rewardstack.provenance"
-"""Metadata of OUT: what its scores depended on, as JSON."""
+"""Metadata key in OUT: the provenance of its scores, as JSON."""
 
 
 def require() -> None:
@@ -46,8 +46,8 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
     """Yield the rows of a parquet file as Python values, from row number `start` (from 0) on.
 
     Args:
-        path: of the file.
-        start: the first row.
+        path: path of the file.
+        start: number of the first row to read.
         columns: columns to read, if the file has them; None for all.
 
     Raises:
@@ -67,7 +67,7 @@ def read_added(path: Path) -> Iterator[dict[str, Any]]:
 def made_from(path: Path) -> tuple[str, Provenance | None]:
     """Return the input digest and the provenance that `write` stored in a parquet file.
 
-    For a file that `write` did not write, they are empty and None.
+    If the file was not written by `write`, the digest is empty and the provenance None.
     """
     import pyarrow.parquet as pq
 
@@ -77,13 +77,13 @@ def made_from(path: Path) -> tuple[str, Provenance | None]:
 
 
 def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
-    """Return the schema that holds all of `rows`, without the fields that a score adds.
+    """Return the schema that fits all rows, without the fields that a score adds.
 
     Args:
-        rows: the parquet file they are in, or the rows themselves.
+        rows: path of a parquet file with the rows, or the rows themselves.
 
     Raises:
-        RequestError: parquet has no type for a field, or its values have several types; the message names it.
+        RequestError: parquet has no type for a field, or values of a field have different types; the message names it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -114,12 +114,12 @@ def write(
     """Write OUT under a temporary name, then rename it, so that a partial file is never visible.
 
     Args:
-        path: of OUT.
-        rows: the parquet file they are in, or the rows themselves.
+        path: path of OUT.
+        rows: path of a parquet file with the input rows, or the rows themselves.
         added: the fields that the scores add, one object for each row.
-        schema: from `schema_of(rows)`.
-        digest: digest of the rows, stored in OUT.
-        provenance: what the scores depended on, also stored in OUT; None if unknown.
+        schema: the schema from `schema_of(rows)`.
+        digest: digest of the input rows, stored in OUT.
+        provenance: what the scores depend on, also stored in OUT; None if unknown.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -217,7 +217,7 @@ def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
 
 
 def _bounded(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Split a batch that starts at row `start` until each part fits the size limits; cast it to `schema`."""
+    """Split a batch that starts at row `start` until each part fits the size limits; cast the parts to `schema`."""
     import pyarrow as pa
 
     size = sum(map(_size, batch.columns))
@@ -234,7 +234,7 @@ def _bounded(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -
 
 
 def _size(array: pa.Array) -> int:
-    """Estimate the bytes that the values of an array take in Python, with repeated values counted each time."""
+    """Estimate the bytes that the values of an array take in Python; count a repeated value each time."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
@@ -283,7 +283,7 @@ def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raise a pyarrow error of a damaged file as `RequestError` for that file; OS errors pass through."""
+    """Raise `RequestError` in place of pyarrow's error about a damaged file; OS errors are raised unchanged."""
     import pyarrow as pa
 
     try:

@@ -13,19 +13,19 @@ from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 
 ADDED = ("value", "status", "reason", "cached")
-"""Fields that a row of OUT has in addition to the row of IN; fields of these names in IN are replaced."""
+"""Fields that the output row has in addition to the input row; input fields of these names are replaced."""
 
 SAMPLE = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
-"""Fields that are read if rows are only shown: those of `to_request`, and the row's name."""
+"""Fields that are read if no output file is written: the fields of `to_request`, and the row's name."""
 
 
 class Row(NamedTuple):
     """One row of a data file.
 
     Args:
-        file: the file that it is in.
+        file: the file that contains the row.
         spot: position in the file, such as `line 3`.
-        fields: its fields, in order.
+        fields: the fields of the row, in order.
     """
 
     file: Path
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> str:
-        """File and spot, for messages."""
+        """The file and the position in the file, for messages."""
         return f"{self.file}, {self.spot}"
 
 
@@ -42,13 +42,13 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
     """Return the sample in a row of a data file.
 
     Args:
-        fields: `data_source`, `solution_str` (or `response`; a string or chat messages), `ground_truth` (or verl's
-            `reward_model.ground_truth`; null where the route needs none) and, where wanted, `extra_info`, whose null
-            fields count as absent: a parquet file has one for every field that any row has.
-        data_source: used for rows that have none.
+        fields: `data_source`; `solution_str` or `response` (a string or chat messages); `ground_truth` or verl's
+            `reward_model.ground_truth` (null if the route needs none); and optionally `extra_info`. Null fields of
+            `extra_info` count as missing, because a parquet file has the fields of all rows in each row.
+        data_source: the `data_source` if the row has none.
 
     Raises:
-        RequestError: a field is missing or has the wrong type; the message names it.
+        RequestError: a field is missing or has the wrong type; the message names the field.
     """
     source = fields.get("data_source")
     source = data_source if source is None else source
@@ -87,7 +87,7 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def size_of(fields: Mapping[str, Any]) -> int:
-    """Return the number of characters and bytes in a row, at any depth."""
+    """Return the total length of all strings and bytes in a row, at any depth."""
     total = 0
     values: list[Any] = [fields]
     while values:
@@ -109,7 +109,7 @@ def added_fields(score: Score) -> dict[str, Any]:
 def to_json(fields: Mapping[str, Any]) -> bytes:
     """Return a row as one line of UTF-8 without a line end; equal rows give equal bytes.
 
-    Types that JSON lacks (a parquet file's dates, decimals, bytes) are written as text, bytes in base64.
+    Values of types that JSON lacks, such as a parquet file's dates and decimals, are written as text; bytes as base64.
     """
     text = json.dumps(fields, ensure_ascii=False, default=_as_text)
     # Only lone surrogates cannot be encoded; Python's \udXXX escape for them is valid JSON.

@@ -20,12 +20,12 @@ def is_parquet(path: Path, argument: str) -> bool:
     """Return whether `path` names a parquet file rather than a JSONL file.
 
     Args:
-        path: of a data file.
+        path: path of a data file.
         argument: name of the command-line argument, for the error message.
 
     Raises:
-        RequestError: its suffix is neither.
-        SettingsError: it names a parquet file, and the extra `data` is not installed.
+        RequestError: `path` ends neither in `.jsonl` nor in `.parquet`.
+        SettingsError: `path` names a parquet file, and pyarrow (extra `data`) is not installed.
     """
     if path.suffix == PARQUET:
         parquet.require()
@@ -39,12 +39,12 @@ class Source:
     """The data file to be scored.
 
     Args:
-        path: ends in `.jsonl` or `.parquet`.
+        path: path of the file, which ends in `.jsonl` or `.parquet`.
         columns: columns of a parquet file to read, if it has them; None for all.
 
     Raises:
         RequestError: there is no such file, or its suffix is unknown.
-        SettingsError: it is parquet, and the extra `data` is not installed.
+        SettingsError: the file is parquet, and pyarrow (extra `data`) is not installed.
     """
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
@@ -58,7 +58,7 @@ class Source:
         """Return the rows from number `start` (from 0) on; blank lines of JSONL are skipped.
 
         Raises:
-            RequestError: a row is malformed; the message names file and line.
+            RequestError: a row is malformed; the message names file and position.
         """
         if self.is_parquet:
             rows = enumerate(parquet.read_rows(self.path, start, self._columns), start + 1)

@@ -25,13 +25,15 @@ from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import LOGS
 
 OUTAGE = "outage"
+"""Name of the check of an outage."""
 
 
 class Check(NamedTuple):
     """A property that a stack must have.
 
     Args:
-        run: returns what it found; raises `Unmet` if the check fails, `LeftOut` if the stack lacks the service.
+        run: checks the property and returns what it found; raises `Unmet` if the property does not hold, and `LeftOut`
+            if the stack lacks what would be checked.
         remedy: what to do if the check fails.
     """
 
@@ -45,7 +47,7 @@ class CheckResult(NamedTuple):
     Args:
         check: name of the check.
         result: `ok`, `left out` or `FAILED`.
-        seconds: duration.
+        seconds: duration of the check in seconds.
         found: what the check found.
         trouble: what is wrong; None if nothing is.
     """
@@ -87,7 +89,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def with_outage(stop: Switch, start: Switch) -> Mapping[str, Check]:
-    """Return all checks, with an outage of the judge that these switches start and end."""
+    """Return all checks, including an outage: `stop` stops the judge, and `start` starts it again."""
     return {**CHECKS, OUTAGE: Check(partial(judge_down, stop, start))}
 
 

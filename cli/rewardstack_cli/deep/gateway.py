@@ -15,7 +15,7 @@ HIDDEN: dict[ServiceName, str] = {
     "embedding": "/decode",
     "reward-model": "/rerank",
 }
-"""A path that the gateway does not list; judges and embedding servers do have theirs."""
+"""A path of each service that the gateway does not list, although servers of judges and embeddings may have it."""
 BY_GATEWAY = b"at the gateway"
 """Text of the gateway's own 404 page; the services' pages do not contain it."""
 GUARDED: dict[ServiceName, tuple[str, Any]] = {
@@ -24,7 +24,7 @@ GUARDED: dict[ServiceName, tuple[str, Any]] = {
     "embedding": ("/embed", {"inputs": "text"}),
     "reward-model": ("/classify", {"messages": []}),
 }
-"""A request to each service that needs its key."""
+"""A request to each service that requires the service's key: path and body."""
 
 
 async def paths(stack: Stack) -> str:

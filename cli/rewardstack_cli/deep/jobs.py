@@ -1,4 +1,4 @@
-"""Check of jobs: the workers return each sample once, in order and with the right score."""
+"""Check of jobs: the workers return each sample once, in order, and with the right score."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from rewardstack_cli.deep.stack import PATIENCE, LeftOut, Stack, require, wait_u
 from rewardstack_cli.probes.http import Probed
 
 JOB_SECONDS = 600.0
+"""Maximum seconds until the job ends."""
 COPIES = 5
 """Number of copies of each rule's sample in a job."""
 ENDED = ("finished", "failed", "canceled")
+"""The states of a job that has ended."""
 NO_QUEUE = 503
+"""HTTP status, without Retry-After, of a reward server that has no job queue."""
 
 
 async def job(stack: Stack) -> str:
-    """Check that a job with samples of every service finishes with each sample once, in order, and right."""
+    """Check that a job with samples of every service finishes and returns each sample once, in order, scored right."""
     some = [sample for sample in samples(*stack.services) for _ in range(COPIES if sample.service == "rules" else 1)]
     started = time.monotonic()
     server = stack.servers("rules")[0]

@@ -1,4 +1,4 @@
-"""Check of an outage: no failure of the judge becomes a score, while it is down or after it is back."""
+"""Check of an outage: a failure of the judge never becomes a score, neither during the outage nor after it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import Probed
 
 STOPPED_SECONDS = 120.0
+"""Maximum seconds until a stopped judge no longer answers."""
 GIVEN_UP = 5.0
 """Timeout in seconds of a sample while the judge is down."""
 COMMAND_SECONDS = 300.0
+"""Timeout in seconds of a command that stops or starts the judge."""
 
 Switch = Callable[[], Coroutine[Any, Any, None]]
 """Stops or starts the judge; returns when the command has ended."""
@@ -54,11 +56,11 @@ async def no_outage(_: Stack) -> str:
 
 
 async def judge_down(stop: Switch, start: Switch, stack: Stack) -> str:
-    """Check that judge samples fail while the judge is down, others are scored, and all are scored afterwards.
+    """Check that new judge samples fail during an outage and are scored after it, and that all others are scored.
 
     Args:
         stop: stops every replica of the judge.
-        start: starts them again.
+        start: starts the replicas again.
         stack: a stack with a judge.
 
     Raises:
@@ -81,7 +83,7 @@ async def judge_down(stop: Switch, start: Switch, stack: Stack) -> str:
 async def _require_failed(stack: Stack, new: list[Sample]) -> None:
     """Raise `Unmet` unless new samples fail each time: a failure must not be cached as a score.
 
-    This is checked while the judge is down: once it is back, a second request gets the cached score of the first one.
+    This is checked while the judge is down. When it is back, a second request gets the cached score of the first.
     """
     for direct in (False, True):
         for one in await stack.score(new, direct=direct):
@@ -112,7 +114,7 @@ async def _require_others(stack: Stack, known: list[Sample], scores: list[Score]
 
 @asynccontextmanager
 async def _stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIterator[None]:
-    """Keep the judge stopped within the context; start it again in any case, and wait for it if all went well."""
+    """Stop the judge within the context; always start it again on exit, and without an error wait until it answers."""
 
     async def is_healthy() -> bool:
         return all(await _health(stack))

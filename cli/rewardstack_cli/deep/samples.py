@@ -26,10 +26,10 @@ class Sample(NamedTuple):
         request: the sample.
         low: lowest right value.
         high: highest right value.
-        service: service that scores it.
-        cacheable: whether its score is cached; scores of rules that run inline are not.
-        exact: whether its score is the same in a batch of any size; that of a judge's written verdict is not, even at
-            temperature 0.
+        service: service that scores the sample.
+        cacheable: whether the score is cached; scores of rules that run inline are not.
+        exact: whether the score does not depend on the size of the service's batch. A judge's written verdict can,
+            even at temperature 0.
     """
 
     request: Request

@@ -1,4 +1,4 @@
-"""Checks of scores: directly, through the reward server, and from the cache."""
+"""Checks of scores that come from the services directly, through the reward server, and from the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewardstack_cli.deep.samples import CLOSE, Sample, ServiceName, samples
 from rewardstack_cli.deep.stack import LeftOut, Stack, require, require_right, wait_until
 
 CACHE_SECONDS = 60.0
-"""Seconds until a score is in the cache: writes run in the background, and a failed Redis is retried after 10."""
+"""Maximum seconds until a score is in the cache: writes run in the background, and failures are retried after 10 s."""
 
 
 async def through_the_reward_server(service: ServiceName, stack: Stack) -> str:
@@ -68,7 +68,7 @@ async def both_paths_agree(stack: Stack) -> str:
 
 
 async def cache(stack: Stack) -> str:
-    """Check that a score is read from the stack's cache afterwards, with the same value."""
+    """Check that a repeated sample's score is read from the stack's cache, with the same value."""
     _require_cache(stack)
     return await _check_cached(stack, direct=False)
 
@@ -99,13 +99,13 @@ async def wait_until_cached(stack: Stack, some: Sequence[Sample], last: list[Sco
     """Wait until all samples come from the cache, with the same scores as before.
 
     Args:
-        stack: stack that scores them.
+        stack: stack that scores the samples.
         some: the samples.
-        last: their scores.
-        direct: as for `Stack.score`.
+        last: the scores of the samples so far.
+        direct: whether to bypass the reward server, as in `Stack.score`.
 
     Raises:
-        Unmet: they do not within `CACHE_SECONDS`, or with other scores.
+        Unmet: not all scores come from the cache within `CACHE_SECONDS`, or a cached value differs.
     """
     before = last
 

@@ -1,4 +1,4 @@
-"""The stack under test: its services, how samples are scored there, and the outcomes of a check."""
+"""The stack under test: its services, how they score samples, and the exceptions of a check."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from rewardstack_cli.probes.http import Probed
 PATIENCE = 60.0
 """Timeout in seconds of an HTTP request: a busy machine is slow."""
 PAUSE = 0.5
+"""Seconds between two tests of a condition in `wait_until`."""
 NAMES = {
     "rules": reward_server.NAMES,
     "judge": judge.NAMES,
@@ -43,9 +44,9 @@ class Stack:
     """A running stack.
 
     Args:
-        settings: URLs and keys of its services.
+        settings: settings with the URLs and keys of the stack's services.
         session: HTTP session for the requests.
-        loading_seconds: time for a stopped model server until it answers again.
+        loading_seconds: maximum seconds until a model server that was stopped answers again.
     """
 
     settings: Settings
@@ -61,7 +62,7 @@ class Stack:
         """Return a probe for each URL of a service.
 
         Raises:
-            LeftOut: it has no URL.
+            LeftOut: the service has no URL.
         """
         keys = {
             "rules": self.settings.reward_server_api_key,
@@ -90,9 +91,9 @@ class Stack:
 
         Args:
             some: the samples.
-            direct: whether to send requests to the model servers themselves, with the cache if it is
-                set; else everything goes through the reward server, as from a trainer that has no other URL.
-            on_error: what to do with a sample without a score; None for the policy of its route.
+            direct: whether to send requests to the model servers themselves, and use the cache if its URL is set; else
+                everything goes through the reward server, as from a trainer that has no other URL.
+            on_error: policy for samples without a score; None for the policy of each sample's route.
         """
         # No cache in this process, and only the built-in routes.
         settings = replace(self.settings, cache_items=0, routes_files=())

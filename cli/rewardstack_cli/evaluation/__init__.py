@@ -1,4 +1,4 @@
 """Compare scores with labels, for `rewardstack evaluate`: labeled rows, figures, the report and its page.
 
-Nothing is scored here: `rewardstack score` functions score the rows, or the scores are read from its OUT.
+The scores come from the same code as those of `rewardstack score`, or from a file that it wrote.
 """

@@ -1,4 +1,4 @@
-"""A self-contained HTML page: no script, no external resources, dark or light as the reader's system."""
+"""Self-contained HTML pages: no script, no external resources, dark or light as the reader's system."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""The Content-Security-Policy of a page."""
 COLORS = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d0d7; --mark: #0b62c4;
   --bar: #9cc4ee }
@@ -29,7 +30,7 @@ p { max-width: 60rem; overflow-wrap: anywhere }
 
 
 class Html(str):
-    """A cell that is already HTML; all others are escaped."""
+    """A table cell that is HTML already; all other cells are escaped."""
 
 
 def document(title: str, body: str, *, style: str = "") -> str:
@@ -38,7 +39,7 @@ def document(title: str, body: str, *, style: str = "") -> str:
     Args:
         title: title and heading of the page.
         body: HTML below the heading.
-        style: CSS in addition to that of every page.
+        style: CSS in addition to `STYLE`.
     """
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -57,8 +58,8 @@ def table(
     Args:
         caption: caption of the table.
         heads: headings of the columns.
-        rows: cells of each row, texts or `Html`; the first cell is the heading of its row.
-        long: numbers of the columns that may hold long texts.
+        rows: cells of each row, texts or `Html`; the first cell is the heading of the row.
+        long: numbers (from 0) of the columns that may hold long texts.
         empty: whether to show the caption if there are no rows.
     """
     if not rows and not empty:

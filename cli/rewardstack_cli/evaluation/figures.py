@@ -16,13 +16,13 @@ Labels = NDArray[np.bool_]
 
 
 class Confusion(NamedTuple):
-    """Counts of right and wrong responses by whether their score counts as right.
+    """Numbers of responses by label and score; a response is scored right if its score reaches the threshold.
 
     Args:
-        true_positive: right responses scored right.
-        false_positive: wrong responses scored right.
-        true_negative: wrong responses scored wrong.
-        false_negative: right responses scored wrong.
+        true_positive: number of right responses that are scored right.
+        false_positive: number of wrong responses that are scored right.
+        true_negative: number of wrong responses that are scored wrong.
+        false_negative: number of right responses that are scored wrong.
     """
 
     true_positive: int
@@ -37,7 +37,7 @@ class Confusion(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """The share of right responses among those scored right."""
+        """The share of right responses among the responses that are scored right."""
         return _share(self.true_positive, self.true_positive + self.false_positive)
 
     @property
@@ -47,12 +47,12 @@ class Confusion(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Scores in one interval [low, high); the last interval includes its end.
+    """The scores in one interval [low, high); the last interval includes its upper bound.
 
     Args:
         low: lower bound.
         high: upper bound.
-        rows: number of scores in it.
+        rows: number of scores in the interval.
         mean: mean score; None without rows.
         right: share of rows whose response is right; None without rows.
     """
@@ -72,9 +72,10 @@ def confusion(values: Values, labels: Labels, threshold: float) -> Confusion:
 
 
 def auc(values: Values, labels: Labels) -> float | None:
-    """Return the area under the ROC curve: how often a right response outscores a wrong one, ties as half.
+    """Return the area under the ROC curve: how often a right response outscores a wrong one; a tie counts as half.
 
-    Computed by ranks as the Mann-Whitney statistic (1947) over the number of pairs. None if one class is missing.
+    It is computed from ranks: the Mann-Whitney statistic (1947) divided by the number of pairs. None if there are no
+    right or no wrong responses.
     """
     right = int(np.count_nonzero(labels))
     wrong = len(labels) - right
@@ -89,7 +90,7 @@ def roc(values: Values, labels: Labels) -> list[tuple[float, float]]:
     """Return the ROC curve from (0, 0) to (1, 1), with one point for each distinct score.
 
     Returns:
-        The points (false positive rate, true positive rate); empty if one class is missing.
+        The points (false positive rate, true positive rate); empty if there are no right or no wrong responses.
     """
     right = int(np.count_nonzero(labels))
     wrong = len(labels) - right
@@ -115,7 +116,7 @@ def bins(values: Values, labels: Labels, count: int) -> list[Bin]:
     """Sort the scores into `count` bins of equal width over [0, 1]; empty unless all scores are in [0, 1]."""
     if not are_probabilities(values):
         return []
-    edges = np.arange(count + 1) / count  # gives exactly the 0.3 that a judge writes, which linspace does not
+    edges = np.arange(count + 1) / count  # 3 / 10 is exactly the float 0.3, as a judge writes it; linspace differs
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, count - 1)
     found = []
     for at in range(count):
@@ -140,11 +141,11 @@ def mcnemar(first_alone: int, second_alone: int) -> float | None:
     """Return the exact two-sided p-value of McNemar's test (1947) that two settings are equally often right.
 
     Args:
-        first_alone: number of rows that only the first setting scores in agreement with the label.
-        second_alone: the same for the second setting.
+        first_alone: number of rows where only the first setting agrees with the label.
+        second_alone: number of rows where only the second setting agrees with the label.
 
     Returns:
-        The binomial probability of a split at least this uneven; None if the settings differ in no row.
+        The binomial probability of a split at least this uneven; None if both numbers are 0.
     """
     pairs = first_alone + second_alone
     if not pairs:
@@ -154,13 +155,13 @@ def mcnemar(first_alone: int, second_alone: int) -> float | None:
 
 
 def summary(values: Values, labels: Labels, threshold: float, count: int) -> dict[str, Any]:
-    """Return all figures of one set of scores, as for JSON.
+    """Return all figures of one set of scores, as a JSON object.
 
     Args:
-        values: scores.
-        labels: of the same responses.
+        values: the scores.
+        labels: the labels of the same responses.
         threshold: score from which a response counts as right.
-        count: number of bins.
+        count: number of calibration bins.
     """
     counts, found = confusion(values, labels, threshold), bins(values, labels, count)
     return {

@@ -11,6 +11,7 @@ from rewardstack.score import STATUSES, Score
 from rewardstack_cli.data.rows import Row
 
 KINDS = "0 or 1, true or false, or a number within [0, 1]"
+"""The valid labels, for help and errors."""
 
 
 class Labeled(NamedTuple):
@@ -18,8 +19,8 @@ class Labeled(NamedTuple):
 
     Args:
         row: row of the file.
-        right: whether its response is right.
-        group: group of the row in the table by source.
+        right: whether the row's response is right, according to the label.
+        group: the row's group in the report, by default its `data_source`.
     """
 
     row: Row
@@ -35,7 +36,7 @@ def read(rows: Iterable[Row], field: str, by: str, threshold: float, data_source
         field: field with the label.
         by: field to group by.
         threshold: value from which a numeric label means that the response is right.
-        data_source: for rows that have none.
+        data_source: the `data_source` of rows that have none.
 
     Raises:
         RequestError: there are no rows, or a label or group is missing or invalid; the message names file, row
@@ -69,10 +70,10 @@ def _is_right(row: Row, field: str, threshold: float) -> bool:
 
 
 def score_of(row: Row) -> Score:
-    """Return the score in a row of an OUT of `rewardstack score`.
+    """Return the score in a row of an output file of `rewardstack score`.
 
     Raises:
-        RequestError: the row has no score, or a malformed one.
+        RequestError: the score is missing or malformed.
     """
     status, value, reason = (row.fields.get(name) for name in ("status", "value", "reason"))
     if status not in STATUSES:

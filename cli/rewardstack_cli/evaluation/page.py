@@ -1,4 +1,4 @@
-"""The report as a self-contained HTML page: no script, no external resources, every text of a row escaped."""
+"""The report as a self-contained HTML page: no script, no external resources, and all texts of rows are escaped."""
 
 from __future__ import annotations
 

@@ -8,11 +8,13 @@ from typing import Any
 SIDE = 300
 """Side of the plotted square in SVG units."""
 LEFT, TOP, WIDTH, HEIGHT = 60, 12, 376, 362
+"""Left and top margin of that square, and size of the whole plot, in SVG units."""
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""The labeled values of both axes."""
 
 
 def calibration_plot(figures: Mapping[str, Any]) -> str:
-    """Plot the share of right responses over the mean score of each bin; empty if there are no bins."""
+    """Plot the share of right responses over the mean score of each bin; return an empty text if there are no bins."""
     bins = [one for one in figures["bins"] if one["rows"]]
     if not bins:
         return ""
@@ -29,7 +31,7 @@ def calibration_plot(figures: Mapping[str, Any]) -> str:
 
 
 def roc_plot(figures: Mapping[str, Any]) -> str:
-    """Plot the ROC curve; empty if one class is missing."""
+    """Plot the ROC curve; return an empty text if there are no right or no wrong responses."""
     if not figures["roc"]:
         return ""
     words = f"Area under the curve {figures['auc']:.3f}."
@@ -53,7 +55,7 @@ def _line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _svg(title: str, words: str, across: str, up: str, drawing: str) -> str:
-    """Return axes from 0 to 1 with a diagonal, and a drawing over them; its texts are not escaped."""
+    """Return axes from 0 to 1 with a diagonal and a drawing; the arguments are not escaped."""
     name = title.replace(" ", "-").lower()
     ticks = "".join(
         f'<text x="{_x(tick):.1f}" y="{TOP + SIDE + 16}" text-anchor="middle">{tick:g}</text>'

@@ -15,19 +15,19 @@ from rewardstack_cli.evaluation import figures
 from rewardstack_cli.evaluation.labels import Labeled
 
 TEXT = 300
-"""Characters of a text that are shown."""
+"""Maximum characters of a text that the report shows."""
 REASONS = 5
-"""Number of reasons of rows without a score that are listed, the most frequent first."""
+"""Number of reasons for missing scores that are listed, the most frequent first."""
 
 
 class Setting(NamedTuple):
     """The scores of all rows under some options.
 
     Args:
-        name: `set`, `against`, or `scored` if the file has the scores.
-        options: options added to every row, without a key.
-        scores: one for each row, in order.
-        injected: for each injection's name, one score for each row whose label is wrong, in order.
+        name: `set` or `against`, as the arguments; `scored` if the file has the scores.
+        options: options added to every row, with the API key masked.
+        scores: one score for each row, in order.
+        injected: by name of the injection, one score for each row whose response is labeled wrong, in order.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Terms(NamedTuple):
 
 
 def make_report(rows: Sequence[Labeled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
-    """Return the report; if there are two settings, it compares them."""
+    """Return the report; with two settings it includes a comparison."""
     return {
         **terms._asdict(),
         "rows": len(rows),
@@ -90,7 +90,7 @@ def _of_setting(rows: Sequence[Labeled], setting: Setting, terms: Terms) -> dict
 
 
 def is_scored(score: Score) -> bool:
-    """Return whether a row has a score of its own: not a fallback's, and not the value that `on_error` sets."""
+    """Return whether the scorer has scored the row: the value is neither a fallback nor set by an error policy."""
     return score.status == "ok" and score.value is not None
 
 
@@ -118,7 +118,7 @@ def _reasons(scores: Iterable[Score]) -> list[dict[str, Any]]:
 
 
 def _disagreements(rows: Sequence[Labeled], scores: Sequence[Score], threshold: float) -> list[int]:
-    """Return the rows whose score contradicts the label, those farthest from the threshold first."""
+    """Return the positions of rows whose score contradicts the label, the farthest from the threshold first."""
     found = [
         (abs((score.value or 0.0) - threshold), at)
         for at, (row, score) in enumerate(zip(rows, scores, strict=True))
@@ -128,9 +128,10 @@ def _disagreements(rows: Sequence[Labeled], scores: Sequence[Score], threshold: 
 
 
 def _injections(rows: Sequence[Labeled], setting: Setting, threshold: float) -> list[dict[str, Any]]:
-    """Count for each injection the rows that are scored right with it and wrong without it.
+    """Count for each injection the rows that are scored right with it but wrong without it (`fooled`).
 
-    `of` counts the rows that have a score with the injection, `without` those that do not.
+    Only rows that are scored wrong without the injection count. With the injection, `of` rows have a score, and
+    `without` rows have none.
     """
     plain = [score for row, score in zip(rows, setting.scores, strict=True) if not row.right]
     found = []

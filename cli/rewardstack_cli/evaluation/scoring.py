@@ -18,7 +18,9 @@ from rewardstack_cli.outage import Outage
 from rewardstack_cli.progress import Tally, progress_bar
 
 SECRET = "api_key"
+"""The option whose value reports mask."""
 HIDDEN = "***"
+"""The mask."""
 
 
 class Interrupted(Exception):
@@ -34,7 +36,7 @@ class Interrupted(Exception):
 
 
 def read_options(texts: Sequence[str], argument: str) -> dict[str, Any]:
-    """Parse options of the form `name=value`; each value is JSON, or else text.
+    """Parse options of the form `name=value`; a value that is not JSON is text.
 
     Args:
         texts: the options.
@@ -60,15 +62,15 @@ def _value(text: str) -> Any:
 
 
 def shown(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for a report, with the key masked."""
+    """Return the options for a report, with the API key masked."""
     return {name: HIDDEN if name == SECRET else value for name, value in options.items()}
 
 
 def with_options(row: Row, options: Mapping[str, Any]) -> Row:
-    """Return the row with these options in its `extra_info`, which replace existing ones.
+    """Return the row with these options in its `extra_info`, where they replace existing options.
 
     Raises:
-        RequestError: its `extra_info` is not an object.
+        RequestError: the row's `extra_info` is not an object.
     """
     extra = row.fields.get("extra_info")
     if not isinstance(extra, Mapping | None):
@@ -83,7 +85,7 @@ def injections() -> dict[str, str]:
 
 
 def with_injection(row: Row, injection: str) -> Row:
-    """Return the row with an injection below its response."""
+    """Return the row with an injection appended to its response."""
     field = "solution_str" if row.fields.get("solution_str") is not None else "response"
     return row._replace(fields={**row.fields, field: f"{response_text(row.fields[field])}\n\n{injection}"})
 
@@ -94,11 +96,11 @@ async def scores_of(rows: Iterable[Row], count: int, options: Scoring) -> list[S
     Args:
         rows: rows to score; read only as fast as they can be sent.
         count: number of rows, for the progress bar.
-        options: how to score them.
+        options: how to score the rows.
 
     Raises:
         Interrupted: a signal was received.
-        RewardstackError: a row, an option or a setting is malformed, or too many rows in a row failed.
+        RewardstackError: a row, an option or a setting is malformed, or too many consecutive rows failed.
     """
     scores: list[Score] = []
     tally = Tally()

@@ -9,12 +9,13 @@ from typing import Any
 from rewardstack_cli.console import Grid, plain_text, put
 
 FIGURES = ("agreement", "precision", "recall", "auc", "brier", "calibration_error")
+"""The figures of `figures.summary` that tables show, in order."""
 WIDTH = 60
-"""Characters of a response that its line shows."""
+"""Maximum characters of a response in the list of disagreements."""
 
 
 def show_report(report: Mapping[str, Any]) -> None:
-    """Print figures by setting and source, injections that succeed, disagreements, and the comparison."""
+    """Print figures by setting and group, injections that succeed, disagreements, and the comparison."""
     settings = report["settings"]
     several = len(settings) > 1
     for setting in settings:

@@ -1,4 +1,4 @@
-"""The job that an OUT is waiting for, stored in a file next to it."""
+"""Remembers in a file next to OUT, the output file, which job its scores come from."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class JobFile:
     """The file `OUT.job`.
 
     Args:
-        output: OUT; None stores nothing.
+        output: OUT; None to store nothing.
     """
 
     def __init__(self, output: Path | None) -> None:
         self._path = None if output is None else output.with_name(output.name + ".job")
 
     def get(self, digest: str) -> str | None:
-        """Return the id of the job that was submitted with these samples; None if there is none.
+        """Return the ID of the job that was submitted with these samples; None if no such job is stored.
 
         Args:
             digest: digest of the samples.

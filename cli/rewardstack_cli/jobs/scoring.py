@@ -1,4 +1,4 @@
-"""Scores of a file's rows that come from a job."""
+"""Score the rows of a file as a job of the reward server, and read the scores as the job produces them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from rewardstack_cli.provenance import Provenance, ask_server, of_server
 POLL = 1.0
 """Seconds between two requests for the state of the job."""
 OPEN = ("queued", "running")
+"""The states of a job that has not ended."""
 
 
 class JobScoring:
@@ -35,9 +36,9 @@ class JobScoring:
 
     Args:
         source: the file.
-        data_source: used for rows that have none.
-        job_file: stores which job it was submitted as.
-        force: whether to submit it again even if a job of it is known.
+        data_source: the `data_source` of rows that have none.
+        job_file: stores the ID of the file's job.
+        force: whether to submit a new job even if an earlier job of the file is known.
         cached: whether scores may be read from a cache and written to it.
 
     Raises:
@@ -59,17 +60,17 @@ class JobScoring:
         """Return the sample of `row`; the server checks whether a route matches it.
 
         Raises:
-            RequestError: it is malformed; the message names the place.
+            RequestError: the row is malformed; the message names file and position.
         """
         return sample_of(row, self._data_source, self._cached)
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """Return what the scores of these sources depend on, as far as the server says."""
+        """Return what the scores of these sources depend on, as far as the server reports it."""
         reported = await ask_server(Settings.from_env())
         return {"options": {"--data-source": self._data_source}, **of_server(reported, sources)}
 
     async def submit(self) -> str:
-        """Submit the file and return the job's id; a job that runs already is used again."""
+        """Submit the file and return the job's ID; the ID of an earlier job of the same samples, if it is known."""
         async with self._server:
             return await self._job()
 
@@ -80,7 +81,7 @@ class JobScoring:
 
         Args:
             rows: the rows to score.
-            start: number of the first of them, from 0.
+            start: number of the first row, from 0.
             stopping: returns True to stop waiting; the job continues on the server.
         """
         async with self._server:
@@ -149,7 +150,7 @@ def _line(request: Request) -> bytes:
 
 
 def _score(line: dict[str, Any]) -> Score:
-    """Parse a result line; its value is the one that the server's `on_error` policy set."""
+    """Parse a result line; keep the value that the server's `on_error` policy has set for a row without a score."""
     value = line.get("value")
     try:
         [score] = read_scores([line])

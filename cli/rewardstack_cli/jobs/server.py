@@ -1,4 +1,4 @@
-"""Client of the reward server's `/jobs`; it retries until the server answers."""
+"""Client of the reward server's `/jobs`; it retries requests during an outage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewardstack_cli.console import say, wait_with_notice
 ANSWER_SECONDS = 300.0
 """Timeout in seconds of one request."""
 PAUSE = 1.0
-"""Seconds between two attempts, unless the server asks for more."""
+"""Seconds between two attempts, unless the server's Retry-After is longer."""
 PAGE = 5000
 """Maximum number of results in one request."""
 
@@ -28,7 +28,8 @@ class JobServer:
     """The jobs of the reward server that the environment names, as an async context manager.
 
     Args:
-        settings: its URLs, of which any one is used, its key, and its timeout, for which an outage is waited out.
+        settings: the settings with the reward server's URLs (any of which may be used), key, and timeout; the timeout
+            is how long each request is retried.
 
     Raises:
         SettingsError: no reward server is set.
@@ -50,21 +51,21 @@ class JobServer:
         await self._session.close()
 
     async def reward_types(self) -> dict[str, Any]:
-        """Return what the scores of this server depend on; empty if it does not say."""
+        """Return what the scores of this server depend on; empty if the server does not report it."""
         try:
             return _object(await self._ask("GET", "/v1/reward_types"))
         except RejectedError:
             return {}
 
     async def submit(self, lines: bytes, key: str) -> str:
-        """Submit samples as a job and return its id.
+        """Submit samples as a job and return the job's ID.
 
         Args:
-            lines: the samples, one on each line.
-            key: identifies the job if it is submitted again.
+            lines: the samples as JSON lines.
+            key: idempotency key: submitting again with the same key returns the same job.
 
         Raises:
-            RejectedError: the server refuses the job, and says why.
+            RejectedError: the server refuses the job; the message says why.
         """
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
         return str(_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
@@ -78,7 +79,7 @@ class JobServer:
         return _object(await self._ask("GET", f"/jobs/{job_id}"))
 
     async def results(self, job_id: str, start: int) -> list[dict[str, Any]]:
-        """Return the results that exist from number `start` on, at most `PAGE`."""
+        """Return the existing results from number `start` (from 0) on, at most `PAGE` of them."""
         path = f"/jobs/{job_id}/results?partial=1&start={start}&count={PAGE}"
         lines = [_object(line) for line in (await self._ask("GET", path)).splitlines()]
         if [line.get("index") for line in lines] != list(range(start, start + len(lines))):
@@ -86,7 +87,7 @@ class JobServer:
         return lines
 
     def _servers(self) -> Servers:
-        """Return the current reward servers; the previous ones if service discovery returns none."""
+        """Return the current reward servers; the previous reward servers if the endpoints file names none now."""
         now = self._settings.follow()
         self._settings = now if now.reward_server_urls else self._settings
         return reward_servers(self._settings)

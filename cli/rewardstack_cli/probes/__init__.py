@@ -1,1 +1,1 @@
-"""`rewardstack check`: one module for each service, which probes it and knows the remedies."""
+"""`rewardstack check`: for each kind of service, a module that probes the service and knows the remedies."""

@@ -25,7 +25,7 @@ KEPT = 60
 MAX_CHECKED = 100
 """Maximum number of values whose signatures are checked."""
 SCANNED = 10_000
-"""Number of keys among which they are searched; the database may have other keys."""
+"""Number of keys of the database that are scanned for these values."""
 
 FULL = "it is full; give it `maxmemory-policy allkeys-lru`, or more `maxmemory`"
 ANOTHER = "another service answers there; correct host and port in REWARD_CACHE_URL"
@@ -41,8 +41,8 @@ async def probe_cache(url: str, settings: Settings) -> Finding:
     """Probe the Redis at `url`.
 
     Args:
-        url: with scheme, credentials and database.
-        settings: has the secret for the signatures.
+        url: URL with scheme, credentials and database.
+        settings: settings with the secret that signs values.
     """
     finding = Finding(shown_url(url))
     try:
@@ -83,7 +83,7 @@ async def _use(redis: Redis, finding: Finding) -> None:
 
 
 async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None:
-    """Verify the signatures of some stored values; raise `ProbeError` if none of them fits the secret."""
+    """Verify the signatures of some stored values; raise `ProbeError` if there are values and none fits the secret."""
     found: list[Any] = (await redis.scan(match=f"{PREFIX}*", count=SCANNED))[1]
     keys = found[:MAX_CHECKED]
     values: list[Any] = await redis.mget(keys) if keys else []

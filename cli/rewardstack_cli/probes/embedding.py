@@ -1,4 +1,4 @@
-"""Probe an embedding server: is it up, which model does it serve, and are its vectors valid."""
+"""Probe an embedding server: is it up, which model does it serve, and are its vectors plausible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
 
 TEXTS = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
-"""A text, one with the same meaning, and one with a different meaning."""
+"""A text, a text with the same meaning, and a text with a different meaning."""
 
 NAMES = Names("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "keys (API_KEY of TEI)")
 
@@ -33,8 +33,8 @@ async def probe_embedding(url: str, settings: Settings) -> Finding:
     """Probe the embedding server at `url`.
 
     Args:
-        url: its base URL.
-        settings: with the key to send.
+        url: base URL of the server.
+        settings: settings with the key to send.
     """
     return await probe(url, settings.embedding_api_key, NAMES, _probe)
 
@@ -54,7 +54,7 @@ async def _probe(server: Probed, finding: Finding) -> None:
 
 
 async def _identify(server: Probed) -> tuple[Path, About]:
-    """Return the path for vectors, and the model information that the server gives."""
+    """Return the path for vectors, and what the server reports about its model."""
     for path, source, read in ((EMBED, INFO, read_info), (OPENAI, "/v1/models", read_models)):
         about = read(await _there(server, source) or b"")
         if about is not None:
@@ -78,7 +78,7 @@ async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
 
 
 async def _there(server: Probed, path: Path, body: bytes | None = None) -> bytes | None:
-    """Return the server's answer; None if it does not have the path."""
+    """Return the body of the server's reply; None if the server does not have the path."""
     try:
         return await server.ask(path, body)
     except ProbeError as trouble:

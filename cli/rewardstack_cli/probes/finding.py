@@ -20,12 +20,12 @@ class ProbeError(Exception):
 
 @dataclass
 class Finding:
-    """What a probe found at one address; incomplete if it failed.
+    """What a probe found at one address; incomplete if the probe failed.
 
     Args:
-        address: the URL as it is shown, without secrets.
-        version: version of the service, or its model.
-        sample: result for a sample.
+        address: the service's URL without secrets, for display.
+        version: version of the service, or the name of its model.
+        sample: result of a test request, for display.
         trouble: what is wrong; None if nothing is.
     """
 

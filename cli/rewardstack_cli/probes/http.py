@@ -27,10 +27,10 @@ class Names(NamedTuple):
     """Names that the remedies use.
 
     Args:
-        url: setting with the service's URLs.
-        api_key: setting with its key.
-        server_key: setting of the server with the keys that it accepts.
-        by: how the service is started; empty for an external service.
+        url: name of the setting with the service's URLs.
+        api_key: name of the setting with the service's key.
+        server_key: name of the server's own setting with the keys that it accepts.
+        by: how the service is started, as the end of a sentence; empty for an external service.
     """
 
     url: str
@@ -48,12 +48,12 @@ class Probed:
     """A service that is probed over HTTP.
 
     Args:
+        url: base URL of the service.
         api_key: key to send.
         session: HTTP session for the requests.
         names: names for the remedies.
         headers: headers in addition to the key.
-        headers: headers in addition to the key.
-        query: query string of every request, with its question mark; empty for none.
+        query: query string of every request, with the question mark; empty for none.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Probed:
             path: path below the base URL.
             body: JSON to post; None for a GET.
             patience: timeout in seconds.
-            headers: further headers, with `_` for `-`; `Authorization` replaces the key.
+            headers: additional headers, with `_` for `-`; `Authorization` replaces the key.
 
         Raises:
             ProbeError: there is no reply.
@@ -101,7 +101,7 @@ class Probed:
         """Send a request and return the body of a successful reply.
 
         Raises:
-            ProbeError: there is no reply, or it is an error.
+            ProbeError: there is no reply, or the reply is an error.
         """
         reply = await self.reply(path, body, patience)
         try:
@@ -117,7 +117,7 @@ class Probed:
             raise ProbeError(f"{path}: the answer is not JSON", self.names.another) from None
 
     def trouble(self, error: ServiceError) -> ProbeError:
-        """Return the problem and its remedy, with the secrets of the URL removed."""
+        """Return an error with the problem and the remedy, without secrets of the URL."""
         what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
         remedy = self._remedy(error)
         if proxy_of(self._url):
@@ -169,12 +169,12 @@ async def probe(
     """Probe a service with its own HTTP session.
 
     Args:
-        url: its base URL.
+        url: base URL of the service.
         api_key: key to send.
         names: names for the remedies.
-        look: sends requests and records what it finds; raises ProbeError.
+        look: sends requests and records the results in the finding; raises ProbeError.
         headers: headers in addition to the key.
-        query: query string of every request.
+        query: query string of every request, with the question mark; empty for none.
     """
     finding = Finding(shown_url(url))
     try:

@@ -1,4 +1,4 @@
-"""Probe an LLM judge: which models does it serve, does it judge, and do its flags allow it."""
+"""Probe an LLM judge: which models does it serve, does it return verdicts, and do its start options fit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rewardstack_cli.probes.http import Names, Probed, probe
 
 NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
 PATIENCE = 60.0
-"""Timeout in seconds of a verdict: the first one after a start is slow, above all on a CPU."""
+"""Timeout in seconds of a verdict: the first verdict after a start is slow, especially on a CPU."""
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
 UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
@@ -48,7 +48,7 @@ STUBBORN_TEMPLATE = (
 
 RUNS = "<|im_end|> </s> <think> <AI> <用户> <tool_call> <minimax:tool_call> <turn|> <unused7> <[begin_of_image]>"
 MORE_RUNS = "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
-"""One control token of each known form."""
+"""Together with `RUNS`: one control token of each known form."""
 CONTROL = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
 """Matches a control token among a text's tokens, but not bytes in the form <0x0A>."""
 
@@ -57,8 +57,8 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
     """Probe the judge at `url`.
 
     Args:
-        url: its base URL.
-        settings: with the key to send and the model to ask.
+        url: base URL of the judge.
+        settings: settings with the key to send and the model to use.
     """
     return await _probe_as(url, settings, NAMES, None)
 
@@ -74,7 +74,7 @@ async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
 
 
 def _names(named: Named) -> Names:
-    """Return the names for the remedies; a judge with its own URL is not started by the stack."""
+    """Return the names for the remedies; the stack does not start a judge whose URL is in the routes file."""
     if named.address == NAMES.url:
         return NAMES
     return Names(named.address, named.key, "keys", by="")
@@ -142,7 +142,7 @@ async def _served(server: Probed, url: str) -> Served:
 
 
 def _model(served: Served, wanted: str, model_name: str) -> str:
-    """Return the model that would judge a sample; raise `ProbeError` if the server does not serve it."""
+    """Return the model that would judge a sample; raise `ProbeError` if the server does not serve that model."""
     model = wanted or (next(iter(served.roots)) if len(served.roots) == 1 else DEFAULT)
     if served is not NOTHING and model not in served.roots and not (served.dialect.guessed and wanted):
         known = ", ".join(served.roots) or "none"
@@ -153,7 +153,7 @@ def _model(served: Served, wanted: str, model_name: str) -> str:
 async def _reply(
     server: Probed, asked: Asked, options: Options, label_ids: tuple[int, ...] = ()
 ) -> tuple[bytes, Asked]:
-    """Return the reply to a sample and how it was requested in the end, without the fields that it refused."""
+    """Return the reply to a sample, and how it was requested: without the fields that the server refused."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
         request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
@@ -180,7 +180,7 @@ def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
 
 
 def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
-    """Check that thinking is off and the reply is not empty; return notes on deviations that are no errors."""
+    """Raise `ProbeError` if the judge reasons or the reply is empty; return notes on deviations that are no errors."""
     content, reasons = message.get("content"), reasoning_of(message)
     if dialect.guessed and content:
         return ["it reasons, asked or not"] if reasons else []
@@ -195,7 +195,7 @@ def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
 
 
 async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
-    """Return notes on what a judge that is not vLLM does not support, and its label mass."""
+    """Return notes on what a judge other than vLLM does not support, and on its label mass."""
     dialect = asked.dialect
     notes = [] if dialect.form else ["it does not support structured output"]
     notes += [] if dialect.thinking else ["it does not honor enable_thinking"]
@@ -203,7 +203,7 @@ async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
 
 
 async def _notes(server: Probed, asked: Asked) -> list[str]:
-    """Return notes on what a vLLM judge does not support, and its label mass."""
+    """Return notes on what a vLLM judge does not support, and on its label mass."""
     try:
         quiet, thinking = [await _prompt_tokens(server, asked.model, thinks) for thinks in (False, True)]
         unbroken = await _unbroken(server, asked.model)
@@ -216,7 +216,7 @@ async def _notes(server: Probed, asked: Asked) -> list[str]:
 
 
 async def _label_mass(server: Probed, asked: Asked) -> str:
-    """Return the total probability of the labels of `default`, or why there is no verdict by labels."""
+    """Return a note on the total probability of the labels, or on why no verdict can be read from labels."""
     options = read_options({"verdict": "logprob", "label_mass_floor": 0})
     labels, values = zip(*options.labels, strict=True)
     try:
@@ -245,7 +245,7 @@ async def _label_ids(server: Probed, model: str, labels: Sequence[str]) -> tuple
 
 
 async def _unbroken(server: Probed, model: str) -> list[str]:
-    """Return the control tokens that a sample's text can contain, of known forms and of the model's chat template."""
+    """Return control tokens, of known forms or of the model's chat template, that `neutral` leaves in a sample."""
     messages = [{"role": "user", "content": PROBLEM}]
     own = filter(CONTROL.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
     text = neutral(" ".join([RUNS, MORE_RUNS, *own]))

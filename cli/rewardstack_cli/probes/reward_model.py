@@ -25,8 +25,8 @@ async def probe_reward_model(model: RewardModel, url: str, settings: Settings) -
     """Probe the reward model at `url`.
 
     Args:
-        model: the model in the routes file.
-        url: its base URL.
+        model: the reward model in the routes file, or the environment's.
+        url: base URL of the server.
         settings: settings of the environment.
     """
     own = Names(f"reward_models.{model.name}.base_url", model.api_key_env or NAMES.api_key, NAMES.server_key)

@@ -16,11 +16,12 @@ from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
 
 SAMPLE = {"data_source": "gsm8k", "solution_str": "6 * 7 = 42\n#### 42", "ground_truth": "42"}
 SCORE = 1.0
+"""The right score of each sample."""
 
 HERE = "this process"
-"""Shown as the address if rules run without a server."""
+"""The address that is shown if rules run without a server."""
 SECONDS = 60.0
-"""Timeout in seconds of the first sample, which starts the isolated processes."""
+"""Timeout in seconds of a sample in this process; the first sample starts the isolated processes."""
 INSTALL = f"correct the setting, reinstall {DISTRIBUTION}, or name a reward server in REWARD_SERVER_URL"
 NAMES = Names("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS")
 
@@ -34,7 +35,7 @@ async def probe_reward_server(url: str, settings: Settings) -> Finding:
     """Probe the reward server at `url`.
 
     Args:
-        url: its base URL, or `HERE`.
+        url: base URL of the server, or `HERE`.
         settings: settings with the key to send.
     """
     if url == HERE:
@@ -43,7 +44,7 @@ async def probe_reward_server(url: str, settings: Settings) -> Finding:
 
 
 async def _probe_here() -> Finding:
-    """Score a sample in this process, and one in an isolated process."""
+    """Score one sample in this process and one in an isolated process."""
     finding = Finding(HERE, version(DISTRIBUTION))
     uncached = {"cache_enabled": False}
     request = Request(RULE_PREFIX + SAMPLE["data_source"], SAMPLE["solution_str"], SAMPLE["ground_truth"], uncached)

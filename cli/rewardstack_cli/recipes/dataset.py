@@ -23,7 +23,7 @@ class SplitRow(NamedTuple):
     """A row of a data set.
 
     Args:
-        split: split that it comes from, one of `SPLITS`; None if unknown.
+        split: the split that the row comes from, one of `SPLITS`; None if unknown.
         row: the row.
     """
 
@@ -35,9 +35,9 @@ class Dataset(NamedTuple):
     """The rows of a data set.
 
     Args:
-        name: as the user wrote it.
-        digests: SHA-256 by file; for the hub by split, of the rows as JSON lines.
-        rows: in order.
+        name: name or path of the data set, as the user wrote it.
+        digests: SHA-256 of each file, by path; for the hub, of the rows of each split as JSON lines.
+        rows: the rows, in order.
     """
 
     name: str
@@ -50,11 +50,11 @@ def read_dataset(name: str, config: str | None = None) -> Dataset:
 
     Args:
         name: a path; if there is no such path, `ORGANIZATION/NAME` on the hub.
-        config: configuration to load from the hub; None for the only one.
+        config: configuration to load from the hub; None if the data set has only one.
 
     Raises:
         RequestError: there is no such data set, or a row is malformed; the message names file and row.
-        SettingsError: a package is missing; the message names it.
+        SettingsError: a package is missing; the message names the package.
         UnreachableError: the hub did not answer; the message has the remedy.
     """
     path = Path(name)
@@ -71,10 +71,10 @@ def read_dataset(name: str, config: str | None = None) -> Dataset:
 
 
 def text_of(row: Row, *names: str) -> str:
-    """Return the text of the first of these fields that the row has; it may be blank.
+    """Return the text of the first of these fields that the row has; the text may be blank.
 
     Raises:
-        RequestError: the row has none of them, or its value is not a string; the message names file, row and field.
+        RequestError: the row has none of the fields, or the value is not a string; the message names file, row, field.
     """
     name = next((name for name in names if row.fields.get(name) is not None), None)
     if name is None:
@@ -90,7 +90,7 @@ def text_of(row: Row, *names: str) -> str:
 
 
 def malformed(row: Row, field: str, why: str) -> RequestError:
-    """Return the error for a row that cannot be used, naming file, row and field."""
+    """Return the error for a row that cannot be used; the message names file, row and field."""
     return RequestError(f"{row.place}: {field} {why}", field)
 
 
@@ -103,7 +103,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _split_of(file: Path) -> str | None:
-    """Return the split that a file's name begins with, as on the hub: `train-00000-of-00001.parquet`."""
+    """Return the split with which a file's name begins, as on the hub: `train-00000-of-00001.parquet`."""
     word = file.stem.lower().replace("_", "-").replace(".", "-").partition("-")[0]
     return word if word in SPLITS else None
 

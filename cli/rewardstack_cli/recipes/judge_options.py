@@ -1,4 +1,4 @@
-"""Options of the remote judge for a recipe's rows, which are written into each row's `extra_info`."""
+"""The judge's options, which a recipe writes into the `extra_info` of each row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewardstack.scorers.names import JUDGE_OPTIONS
 
 MODEL = "Qwen/Qwen3-32B"
 ALLOWED = frozenset(JUDGE_OPTIONS) - {"prompt_template_path"} | {"timeout"}
-"""Fields that `--extra` may set. The judge's URL and key are settings of the trainer and do not belong into data."""
+"""Fields that `--extra` may set. The judge's URL and key are settings of the trainer and do not belong in data."""
 
 
 def add_judge_options(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def judge_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options as fields of `extra_info`, validated as by the judge.
+    """Return the options as fields of `extra_info`, after validating them as the judge's scorer does.
 
     Raises:
-        RequestError: an option is invalid; the message names it.
+        RequestError: an option is invalid; the message names the option.
     """
     options: dict[str, Any] = {
         "prompt_template": args.template if args.template in BUILTIN else _template(args.template),

@@ -54,8 +54,8 @@ class Pair(NamedTuple):
     """Two responses to one problem.
 
     Args:
-        problem: its text.
-        member: response that was in the training data.
+        problem: text of the problem.
+        member: response that was in the model's training data.
         non_member: response that was not.
     """
 
@@ -145,7 +145,7 @@ def _label(row: Row, *, others: bool, is_other: bool) -> str:
 
 
 def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
-    """Pair each member's response with a different non-member's response, in random order."""
+    """Pair members and non-members of one problem at random, each at most once; drop responses that are left over."""
     members, others = problem.responses[MEMBER], problem.responses[NON_MEMBER]
     random.shuffle(members)
     random.shuffle(others)
@@ -157,7 +157,7 @@ def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
 
 
 def _rows(split: str, groups: list[list[Pair]], data_source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return verl's rows, each member followed by its non-member."""
+    """Return rows in verl's format; each member is followed by the non-member of its pair."""
     rows: list[dict[str, Any]] = []
     for number, pair in enumerate(pair for group in groups for pair in group):
         for label, response in ((MEMBER, pair.member), (NON_MEMBER, pair.non_member)):

@@ -1,4 +1,4 @@
-"""Write parquet for verl and the report; a file is written completely or not at all."""
+"""Write the report and the parquet files for verl; each file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rewardstack.errors import RequestError
 from rewardstack_cli.recipes.prepared import Prepared
 
 REPORT = "report.json"
+"""Name of the report's file."""
 VERSION = 1
 """Version of the report's format."""
 
@@ -22,13 +23,13 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
     All files are written under temporary names first, and renamed when all of them are complete.
 
     Args:
-        folder: created if it does not exist.
+        folder: the folder for all files; created if it does not exist.
         recipe: name of the recipe.
         seed: seed of the random choices.
         prepared: the rows.
 
     Returns:
-        The report. The same seed and input give the same bytes, so it has no timestamp.
+        The report. It has no timestamp, so that the same seed and input give the same bytes.
 
     Raises:
         RequestError: the folder cannot be written, or has a file of an earlier run for a split without rows.
@@ -57,7 +58,7 @@ def _refuse_leftovers(folder: Path, prepared: Prepared) -> None:
 
 
 def _write_hidden(folder: Path, recipe: str, seed: int, prepared: Prepared, hidden: dict[Path, Path]) -> dict[str, Any]:
-    """Write all files under temporary names, which are first added to `hidden`, and return the report."""
+    """Write all files under temporary names and return the report; `hidden` receives each name before it is written."""
     files = {}
     for name, rows in prepared.splits.items():
         if rows:

@@ -35,8 +35,8 @@ class Prepared:
 
     Args:
         sources: the data sets that were read.
-        splits: rows of each split, in order; the report counts them by the `label` in their `extra_info`, if any.
-        settings: options besides the seed, for the report.
+        splits: rows of each split, in order; the report counts the rows by the `label` in their `extra_info`, if any.
+        settings: options of the recipe other than the seed, for the report.
         dropped: rows that were left out.
     """
 
@@ -50,9 +50,9 @@ def split_by_share(groups: Sequence[T], share: float, random: Random) -> dict[st
     """Shuffle the groups and split them into train and test.
 
     Args:
-        groups: groups that must not be divided.
+        groups: the groups; a group stays in one split.
         share: share of the test split, from 0 to below 1; above 0, each split gets at least one group if possible.
-        random: source of randomness.
+        random: random number generator.
     """
     shuffled = list(groups)
     random.shuffle(shuffled)

@@ -7,6 +7,6 @@ import os
 import threading
 
 importing = threading.RLock()
-"""Hold this lock during an import inside a function. No thread can fork meanwhile: the child could never import."""
+"""Hold this lock during an import inside a function, so that no thread forks meanwhile: the child could not import."""
 
 os.register_at_fork(before=importing.acquire, after_in_parent=importing.release, after_in_child=importing.release)

@@ -36,7 +36,7 @@ def last_text(conversation: Any, role: str) -> str | None:
 
     Args:
         conversation: a message, or a list (or NumPy array) of messages; other values have no messages.
-        role: such as `assistant`.
+        role: role such as `assistant`.
 
     Returns:
         The text. None if no message has the role, or if the last message with the role has no text, such as a tool

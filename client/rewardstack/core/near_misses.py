@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> str:
-    """Return the entry of `names` that `name` most likely misspells; empty if none is similar."""
+    """Return the entry of `names` of which `name` is most likely a misspelling; empty if none is similar."""
     if not SHORTEST <= len(name) <= LONGEST:
         return ""
     known = {one.lower(): one for one in names if len(one) >= SHORTEST}

@@ -9,7 +9,7 @@ scores`. Each stage calls the next. The pipelines of a trainer and a server diff
 - `Prepare` lets the scorer prepare each item; an invalid item gets its score (`unscored`) here.
 - `Cache` looks in this process's memory, then tries inline scoring (for scorers that need microseconds), then Redis.
 - `Batch` sends equal samples once, and forms batches (`core.batching`).
-- `Keep` calls the scorer, and writes each batch's scores to the cache, even if some callers no longer wait.
+- `Keep` calls the scorer, and writes each batch's scores to the cache, even if its callers have timed out.
 - `Compose` replaces this chain for a composite route; each part has its own stages.
 - `Shape` wraps the chain or `Compose` if a route has `scale`, `shift` or `clip`.
 

@@ -67,7 +67,7 @@ class NamedTable:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: for the error: which key is used without a `base_url`.
+            otherwise: text for the error: which key is used without a `base_url`.
         """
         name = self.given.get("api_key_env", "")
         # The value is not shown, because it may be the key itself.

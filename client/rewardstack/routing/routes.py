@@ -44,7 +44,8 @@ class Leaf:
 
     Args:
         kind: kind of the scorer: `rule`, `judge`, `embedding` or `reward_model`.
-        target: argument of the scorer, such as the name of a reward function; empty for the end of the source.
+        target: argument of the scorer, such as the name of a reward function; empty to use the part of the source after
+            the route's name.
         judge: the judge in a routes file; None for the environment's judge and for other kinds.
         reward_model: the reward model; None for other kinds.
     """
@@ -111,7 +112,7 @@ class RouteTable:
             self.add(route)
 
     def add(self, route: Route) -> None:
-        """Add a route, or replace one that gives way.
+        """Add a route; it may replace a route of the same name with `gives_way`.
 
         Raises:
             RouteError: another route has this name.
@@ -191,7 +192,7 @@ class RouteTable:
         return self._find(source).route
 
     def takes_whole(self, source: str) -> bool:
-        """Return whether the ground truth of `source` is always a single reference, as that of `code` is."""
+        """Return whether the ground truth of `source` is always one reference, even if it is a list, as for `code`."""
         return self._find(source).takes_whole
 
     def bounds(self, source: str) -> Bounds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class Shaping:
         return min(max(value * self.scale + self.shift, low), high)
 
     def bounds(self, unshaped: Bounds) -> Bounds:
-        """Return the bounds of shaped values, given those of the unshaped ones."""
+        """Return the bounds of shaped values, given the bounds of unshaped values."""
         low, high = sorted(map(self.apply, unshaped))
         return low, high
 
@@ -106,12 +106,21 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
     """
     found = [*parts]
     if isinstance(composite, WeightedSum):
-        scaled = [
-            Shaping(part.weight).bounds(one) for part, one in zip(composite.parts, found, strict=True) if part.weight
-        ]
-        return sum(low for low, _ in scaled), sum(high for _, high in scaled)
+        return _sum_bounds(composite, found)
     if isinstance(composite, Gate):
         found = [found[1], (composite.otherwise, composite.otherwise)]
     if composite.on_part_error == "zero" and isinstance(composite, Majority | Cascade | Gate):
         found.append((0.0, 0.0))
     return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _sum_bounds(composite: WeightedSum, parts: Sequence[Bounds]) -> Bounds:
+    weighted = [(part.weight, one) for part, one in zip(composite.parts, parts, strict=True) if part.weight]
+    if composite.on_part_error == "skip" and weighted:
+        # Any part may be the only one left, with the weight of all.
+        whole = sum(weight for weight, _ in weighted)
+        return whole * min(low for _, (low, _) in weighted), whole * max(high for _, (_, high) in weighted)
+    scaled = [Shaping(weight).bounds(one) for weight, one in weighted]
+    if composite.on_part_error == "zero":
+        scaled = [(min(low, 0.0), max(high, 0.0)) for low, high in scaled]
+    return sum(low for low, _ in scaled), sum(high for _, high in scaled)

@@ -4,7 +4,7 @@
 
 The route, i.e. how to score, is the row's `data_source`, else `REWARD_TYPE`. The reference is the column `answer`, else
 `ground_truth`, `label` or `solution`. AReaL 1.0.4 tries a call four times, with 15 s each (`areal/api/reward_api.py`).
-After a timeout, AReaL only logs a warning and uses the reward 0; after an exception, it retries and finally raises.
+If the last try times out, AReaL only logs a warning and uses the reward 0. If it raises, AReaL raises the exception.
 Therefore `reward` raises after `TIMEOUT`.
 """
 

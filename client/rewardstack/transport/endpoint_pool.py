@@ -17,7 +17,8 @@ state accordingly. A request is handled as follows:
    succeeds, all requests continue. Behind our gateway retries address another replica by number, and are not charged.
 6. A rejection is final. If it is about the key, path or model, all endpoints are tried first (twice after a 404).
 7. As in Envoy's outlier detection, an endpoint is ejected (not used for a growing interval) after three failures in a
-   row, or ten for 429, 503 and 529; at most half of the endpoints are. A probe and a single request test for recovery.
+   row, or ten for 429, 503 and 529. At most half of the endpoints are ejected. After the interval, a probe and a single
+   request test for recovery.
 8. A stuck request is hedged, charged to the retry budget. A hedge that is answered first is refunded.
 """
 

@@ -35,7 +35,7 @@ from rewardstack_settings.kinds import RAY_SCHEME
 CONNECT_TIMEOUT = 5.0
 """Maximum seconds to open a connection."""
 KEEPALIVE = 1.8
-"""Seconds to keep an idle connection: less than servers do (vLLM 5 s), so that no server closes one that is reused."""
+"""Seconds to keep an idle connection: less than servers do (vLLM 5 s), so that no server closes it as it is reused."""
 REPLY_BYTES = 64 * 2**20
 """Maximum size of a reply, in bytes."""
 ONE_READ = 2**16

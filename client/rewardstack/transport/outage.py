@@ -39,8 +39,8 @@ REPEAT_AFTER = 5.0
 ADJACENT = 0.5
 """Maximum seconds from the end of a stall to a request that still belongs to it."""
 WHOLE = 0.9
-"""Share of a call's timeout that a stall must have lasted for the call to fail fast; below 1, because a call spends part
-of its timeout on other requests."""
+"""Share of a call's timeout that a stall must have lasted for the call to fail fast; below 1, because a call spends
+part of its timeout on other requests."""
 
 
 class Stall:

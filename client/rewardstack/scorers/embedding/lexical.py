@@ -1,11 +1,11 @@
-"""Lexical similarity of two texts: the fallback if no embedding server answers."""
+"""Lexical similarity of two texts: the fallback score if no embedding server answers."""
 
 from __future__ import annotations
 
 from difflib import SequenceMatcher
 
 LEXICAL_CHARACTERS = 4000
-"""Most characters of each text that are compared, because difflib's time is quadratic."""
+"""Number of characters to compare from the start of each text; difflib's time is quadratic in the length."""
 
 
 def lexical_similarity(candidate: str, reference: str) -> float:

@@ -11,19 +11,21 @@ from rewardstack.scorers.embedding.penalties import PENALTIES
 from rewardstack.scorers.names import EMBEDDING_FIELDS
 
 THRESHOLD = 1.5
+"""Default of `length_threshold`."""
 CACHE_SIZE = 10_000
+"""Default of `cache_size`, in vectors."""
 THRESHOLD_MOST = 1e6
 CACHE_SIZE_MOST = 100_000
-"""Upper bound on `cache_size`: 0.8 GB at 4096 dimensions, because any client of a reward server can set it."""
+"""Upper bound on `cache_size`, which any client of a reward server can set: 0.8 GB at 4096 dimensions."""
 
 
 class Asked(NamedTuple):
-    """Request parameters that are the same for all texts of a batch.
+    """The parameters of a request for vectors, which are the same for all texts of a batch.
 
     Args:
-        model: name of the model, sent to `/v1/embeddings` only; empty for the one that the server serves.
-        prompt_name: name of a prompt in the model's configuration; empty for none.
-        truncate: whether texts that are too long are truncated rather than refused.
+        model: name of the model, sent to `/v1/embeddings` only; empty for the model that the server reports.
+        prompt_name: name of a prompt in the model's configuration, sent to TEI only; empty for none.
+        truncate: whether the server truncates texts that are too long; otherwise it refuses them.
     """
 
     model: str = ""
@@ -32,15 +34,15 @@ class Asked(NamedTuple):
 
 
 class Options(NamedTuple):
-    """A sample's options.
+    """A sample's options for the embedding similarity.
 
     Args:
         penalty: penalty for a difference in length, one of `PENALTIES`.
-        threshold: how many times longer one text may be without a penalty.
-        prefix: prepended to both texts.
+        threshold: how many times as long as the other text one text may be without a penalty.
+        prefix: text prepended to the response and to the references before they are embedded.
         cached: whether scores and vectors are cached.
-        cache_size: most vectors in this process's memory.
-        asked: request parameters.
+        cache_size: maximum number of vectors in this process's memory.
+        asked: the parameters of requests.
     """
 
     penalty: str = "none"
@@ -55,10 +57,10 @@ DEFAULT = Options()
 
 
 def read_options(extra: Mapping[str, Any]) -> Options:
-    """Parse the options in an `extra_info`.
+    """Parse the options in a sample's `extra_info`.
 
     Raises:
-        RequestError: an option is invalid; names it and the valid values.
+        RequestError: an option is invalid; the error names the option and the valid values.
     """
     if extra.keys().isdisjoint(EMBEDDING_FIELDS):
         return DEFAULT

@@ -1,4 +1,4 @@
-"""The two protocols: request bodies, and validation of replies.
+"""The two protocols of embedding servers: request bodies, and validation of replies.
 
 Text Embeddings Inference: `GET /info`, `POST /embed` (https://huggingface.github.io/text-embeddings-inference).
 OpenAI: `GET /v1/models`, `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings).
@@ -21,26 +21,27 @@ EMBED = "/embed"
 INFO = "/info"
 OPENAI = "/v1/embeddings"
 BATCH = 32
-"""Texts per request to a server that does not report a limit; TEI's default."""
+"""Maximum number of texts per request to a server that does not report a limit; TEI's default."""
 BATCH_MOST = 1024
+"""Upper bound on the number of texts per request, whatever the server reports."""
 
 TEXT_MOST = 2**18
-"""Characters of a text that are sent if it may be truncated: eight for each of 32,768 tokens, which is the longest
-context of the models; at most 1.6 MB of JSON."""
+"""Maximum number of characters to send of a text that the server may truncate: eight characters for each of 32,768
+tokens, the longest context of common models. This is at most 1.6 MB of JSON."""
 BODY_MOST = 2_000_000
-"""Most bytes of a request with several texts: TEI's default limit, above which it closes the connection."""
+"""Maximum size of a request with several texts, in bytes; above it, TEI by default closes the connection."""
 
 Path = str
 
 
 class About(NamedTuple):
-    """The information that a server reports.
+    """What a server reports about itself.
 
     Args:
-        identity: known properties of its model, empty for none.
-        model: its name.
-        batch: most texts in one request.
-        requests: most full requests at a time, 0 if unknown.
+        identity: the known properties of the model, as JSON, for cache keys; empty if the model is unknown.
+        model: name of the model; empty if unknown.
+        batch: maximum number of texts in one request.
+        requests: maximum number of concurrent requests with `batch` texts each; 0 if unknown.
     """
 
     identity: str
@@ -53,20 +54,20 @@ UNKNOWN = About("", "", BATCH, 0)
 
 
 def read_info(reply: bytes) -> About | None:
-    """Parse TEI's `/info`; return None if it is another reply."""
+    """Parse a reply of TEI's `/info`; return None if it is not one."""
     record = _record(reply)
     model = record.get("model_id")
     if not isinstance(model, str) or not model:
         return None
     named = {name: record.get(name) for name in ("model_id", "model_sha", "model_dtype", "model_type")}
-    # A request needs a permit for each of its texts, so one with more texts than permits is always refused.
+    # The limit counts texts: TEI always refuses a request that has more texts than permits.
     permits = _count(record.get("max_concurrent_requests"), 0)
     batch = min(_count(record.get("max_client_batch_size"), BATCH), permits or BATCH_MOST, BATCH_MOST)
     return About(json.dumps(named, sort_keys=True), model, batch, permits // batch)
 
 
 def read_models(reply: bytes) -> About | None:
-    """Parse the first model of OpenAI's `/v1/models`; return None if it is another reply."""
+    """Parse the first model in a reply of OpenAI's `/v1/models`; return None if it is not one."""
     models = _record(reply).get("data")
     first = models[0] if isinstance(models, list) and models and isinstance(models[0], dict) else {}
     model = first.get("id")
@@ -76,7 +77,7 @@ def read_models(reply: bytes) -> About | None:
 
 
 def write_request(path: Path, texts: Sequence[str], asked: Asked, model: str) -> bytes:
-    """Return the request body for the vectors of `texts`; unpaired surrogates are replaced by question marks.
+    """Return the body of a request for the vectors of `texts`; unpaired surrogates become question marks.
 
     Raises:
         RejectedError: `prompt_name` is set, which `/v1/embeddings` does not support.
@@ -93,20 +94,20 @@ def write_request(path: Path, texts: Sequence[str], asked: Asked, model: str) ->
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
-    """Return JSON as UTF-8, which is at most half as long as ASCII escapes for non-ASCII text."""
+    """Return JSON in UTF-8, which takes at most half the bytes of ASCII escapes for non-ASCII text."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def read_vectors(path: Path, reply: bytes, count: int) -> list[Vector | ReplyError]:
-    """Parse the vectors in a reply, normalized and rounded; an error in place of each vector that is not finite.
+    """Return the vectors in a reply, normalized and rounded; a vector that is not finite becomes an error.
 
     Args:
-        path: of the request.
-        reply: body of the reply.
+        path: the path of the request.
+        reply: the body of the reply.
         count: number of texts in the request.
 
     Raises:
-        ReplyError: the reply is not a list of `count` vectors of one length.
+        ReplyError: the reply does not have `count` vectors of the same length.
     """
     try:
         parsed: Any = json.loads(reply)

@@ -1,4 +1,4 @@
-"""One sample: its score if no vectors are needed, and its score from vectors."""
+"""Scores of samples: from the vectors of their texts, or without vectors if these are not needed or not available."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOWHERE = Destination((), "")
 
 
 class Sample(NamedTuple):
-    """A sample that needs vectors: neither its solution nor a reference is blank."""
+    """A sample that needs vectors: its solution is not blank, and it has a reference."""
 
     solution: str
     references: tuple[str, ...]
@@ -30,21 +30,21 @@ class Sample(NamedTuple):
 
     @property
     def candidate(self) -> str:
-        """The text of the solution that is embedded."""
+        """The text to embed for the solution."""
         return self.options.prefix + self.solution
 
     @property
     def targets(self) -> list[str]:
-        """The texts of the references that are embedded."""
+        """The texts to embed for the references."""
         return [self.options.prefix + reference for reference in self.references]
 
 
 def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Destination]) -> Sample | Score:
-    """Return an item as a sample, or its score if that needs no vectors.
+    """Return the sample of an item, or the item's score if that needs no vectors.
 
     Raises:
         RequestError: an option is malformed.
-        ConfigError: raised by `find_destination`, which returns the server.
+        ConfigError: `find_destination`, which returns the server, raised it.
     """
     options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
@@ -55,14 +55,14 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
 
 
 def lexical_score(item: Item) -> Score:
-    """Return the lexical similarity of an item, with status `fallback`."""
+    """Return the item's lexical similarity to its best reference, as a score with the status `fallback`."""
     sample = Sample(item.solution, item.references, read_options(item.extra), NOWHERE)
     alike = {one: lexical_similarity(sample.solution, one) for one in sample.references}
     return replace(_best(sample, alike), status="fallback")
 
 
 def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list[Score]:
-    """Return the scores of samples, given the vector or the error of each text."""
+    """Return the scores of samples, given the vector or the error of each text in `found`."""
     pairs = [_pairs(sample, found) for sample in samples]
     alike = iter(similarities([pair for one in pairs if isinstance(one, dict) for pair in one.values()]))
     scores = []
@@ -74,9 +74,9 @@ def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list
 
 
 def _pairs(sample: Sample, found: Mapping[str, Found]) -> dict[str, tuple[Vector, Vector]] | Score:
-    """Return the vectors to compare by reference, or the sample's score if there is nothing to compare.
+    """Return the two vectors to compare for each reference, or the sample's score if there is nothing to compare.
 
-    A sample is unscored if the server refuses its response or all of its references.
+    The sample is unscored if the server refuses its response or all its references, e.g. because they are too long.
     """
     candidate = found[sample.candidate]
     if isinstance(candidate, RewardstackError):
@@ -103,7 +103,7 @@ def _is_refusal(error: RewardstackError) -> bool:
 
 
 def _best(sample: Sample, alike: Mapping[str, float]) -> Score:
-    """Return the similarity to the best reference, times its length penalty."""
+    """Return the highest of the similarities `alike`, times the length penalty for this reference."""
     best = max(alike, key=lambda reference: alike[reference])
     if sample.options.penalty == "none":
         return Score(alike[best], source=SOURCE)
@@ -118,7 +118,7 @@ def _penalty(sample: Sample, reference: str) -> float:
 
 
 def comparisons(sample: Sample, found: Mapping[str, Found]) -> list[Record]:
-    """Return each reference's similarity and penalty, or its error, for a trace."""
+    """Return the similarity and the penalty of each reference, or the error, for a trace."""
     candidate = found[sample.candidate]
     facts: list[Record] = []
     for reference, text in zip(sample.references, sample.targets, strict=True):

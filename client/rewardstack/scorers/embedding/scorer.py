@@ -1,4 +1,4 @@
-"""The scorer: a candidate's similarity to its best reference, times a length penalty."""
+"""The embedding scorer: a response's similarity to its best reference, times a length penalty."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from rewardstack.settings import Settings
 from rewardstack.transport.discovery import briefly
 
 VERSION = "1"
-"""Increment this when the same texts get another score."""
+"""Increment this when a change of the code gives the same texts another score; it is part of cache keys."""
 BATCH_SIZE = 4096
-"""Most samples in a batch; its texts are split into requests to the server (`vectors`)."""
+"""Maximum number of samples in a batch; `vectors` splits the texts of a batch into requests to the server."""
 EMBEDDERS = 64
-"""Most embedders that are kept, because any client of a reward server can name any number of models and prompts."""
+"""Maximum number of embedders to keep; a client of a reward server can name any number of models and prompts."""
 OPTION_OF = {
     "length_penalty": "penalty",
     "length_threshold": "threshold",
@@ -42,13 +42,13 @@ OPTION_OF = {
     "cache_enabled": "cached",
     "model_name": "model",
 }
-"""Option names by field of `extra_info`, if they differ."""
+"""Names in `Options` and `Asked` by field of `extra_info`, where the names differ."""
 
 log = logging.getLogger(__name__)
 
 
 class Part(NamedTuple):
-    """The batch key of samples: server, request parameters, and whether vectors are cached."""
+    """What all samples of a batch have in common: server, request parameters, and whether vectors are cached."""
 
     destination: Destination
     asked: Asked
@@ -56,12 +56,12 @@ class Part(NamedTuple):
 
 
 class Embedding(Relayable[Sample]):
-    """Scores the similarity to the reference with an embedding server.
+    """Scores the similarity of responses to their references with an embedding server.
 
     Args:
-        settings: servers, key and timeout.
-        find_service: returns the service for URLs and a key.
-        store: vector cache.
+        settings: the settings, with servers, key and timeout.
+        find_service: returns the pool of endpoints for URLs and a key.
+        store: the vector cache.
         tenant: cache namespace of the caller.
         meter: counts the usage of requests.
     """
@@ -89,16 +89,16 @@ class Embedding(Relayable[Sample]):
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return the sample, or its score if that needs no server: one side is empty.
+        """Return the sample, or its score if it needs no server: the response is blank, or there is no reference.
 
         Raises:
             SettingsError: no server is set.
-            RequestError: an option or the sample's server is malformed.
+            RequestError: an option or the sample's `server_url` is malformed.
         """
         return read_sample(item, lambda extra: destination or self._destinations.destination(extra))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """Return cache keys that include the server's model; None if the model is unknown."""
+        """Return the samples' cache keys, which include the model; None if the model is unknown or caching is off."""
         keys: list[Key | None] = [None] * len(samples)
         wanted = {sample.destination for sample in samples if sample.options.cached}
         known = await self._meet(wanted, context.deadline)
@@ -115,7 +115,7 @@ class Embedding(Relayable[Sample]):
         return keys
 
     async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
-        """Return the information of the servers; if there are several, one that is down does not delay the others."""
+        """Return what each server reports about itself; with several servers, one that is down delays no other."""
         wait = math.inf if len(destinations) == 1 else briefly(deadline)
         asked = [self._server(one).about(deadline, wait) for one in destinations]
         known: dict[Destination, About] = {}
@@ -127,16 +127,16 @@ class Embedding(Relayable[Sample]):
         return known
 
     def batch(self, sample: Sample) -> BatchKey:
-        """Return the batch key: samples with the same server and parameters share batches."""
+        """Return the batch key: samples with the same server and request parameters share batches."""
         return BatchKey(BATCH_SIZE, self._part(sample))
 
     async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
-        """Return one score for each sample; the first score has the usage since the last call.
+        """Return one score for each sample; the first score carries the usage of all requests since the last call.
 
-        A request contains texts of many samples and several calls, so its usage cannot be attributed to one of them.
+        A request contains texts of many samples, also of other calls, so usage cannot be attributed to single samples.
 
         Raises:
-            DeadlineError, ReplyError: the server did not report its identity.
+            DeadlineError, ReplyError: the server did not answer the question for its model.
             RefusedKeyError: the server refuses the key.
             BudgetError: the budget is spent; the vectors received so far are cached.
         """
@@ -160,11 +160,11 @@ class Embedding(Relayable[Sample]):
         return Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
-        """Return an estimate without looking up vectors, since most cached vectors belong to cached scores."""
+        """Return the estimated usage, as if no vector were cached; most cached vectors belong to cached scores."""
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:
-        """Return the estimated usage of samples, with each text once and in full requests."""
+        """Return the estimated usage of samples if each distinct text is sent once, in full requests."""
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
         requests = -(-len(texts) // BATCH)
         return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
@@ -176,7 +176,7 @@ class Embedding(Relayable[Sample]):
         log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
 
     def describe(self, item: Item, sample: Sample) -> Record:
-        """Return the server, the embedded texts, and the options with their origin."""
+        """Return the servers, the texts to embed, and the options with their origin."""
         texts = {"candidate": sample.candidate, "references": sample.targets}
         options = {**sample.options._asdict(), **sample.options.asked._asdict()}
         del options["asked"]
@@ -216,7 +216,7 @@ class Embedding(Relayable[Sample]):
 
 
 def _state(about: About, options: Options) -> Any | None:
-    """Return a hash of everything except the texts that determines a score, None if the model is unknown."""
+    """Return a hash of everything that determines a score except the texts; None if the model is unknown."""
     if not (about.identity or options.asked.model):
         return None
     what = [*options.asked, options.prefix, options.penalty, options.threshold]

@@ -1,4 +1,4 @@
-"""An embedding server: its information, and vectors for texts."""
+"""A client of an embedding server: what the server reports about itself, and vectors for texts."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOO_MUCH = (400, 413, 422)
-"""Statuses of a request with a text that is too long, or with too many texts."""
+"""HTTP statuses for a request with a text that is too long, or with too many texts."""
 FAILED_DEPENDENCY = 424
-"""TEI's status for a failure of the model, which a single text can cause."""
+"""TEI's HTTP status for a failure of the model, which a single text can cause."""
 TOO_LARGE = 413
 BLIND_SPLITS = 2
-"""How often a failing request is split while no part of it succeeds."""
+"""How many times a failing request is split while no part of it succeeds."""
 
 Found = Vector | RewardstackError
-"""A text's vector, or the error."""
+"""A text's vector, or the error in its place."""
 
 
 class Server:
     """A client of equivalent embedding servers.
 
     Args:
-        service: the servers.
-        explained: adds the source of a refused key to its error.
+        service: the endpoints of the servers.
+        explained: adds to the error for a refused key where the key is set.
         meter: counts the usage of requests for vectors.
     """
 
@@ -65,11 +65,11 @@ class Server:
         self._discovery: Discovery[EndpointPool, About] = Discovery()
 
     async def about(self, deadline: SharedDeadline, wait: float = math.inf) -> About:
-        """Return the server's information, `UNKNOWN` if it reports none.
+        """Return what the server reports about itself; `UNKNOWN` if it reports nothing.
 
         Args:
-            deadline: of the caller.
-            wait: most seconds to wait for a first answer.
+            deadline: the caller's deadline.
+            wait: maximum time to wait for a first answer, in seconds.
 
         Raises:
             DeadlineError, ReplyError: the server did not answer.
@@ -82,14 +82,15 @@ class Server:
         return about
 
     async def embed(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
-        """Return the vector or the error of each text, in order; split a failing request to isolate the bad text.
+        """Return the vector or the error of each text, in order; split a failing request to find the bad text.
 
-        If the server fails for a whole request and for its parts, the texts are not tried one by one.
+        If the server itself fails (rather than rejects a text), and fails for all parts, splitting stops after
+        `BLIND_SPLITS` levels.
 
         Args:
             texts: non-empty texts.
-            asked: request parameters.
-            deadline: shared by all waiters.
+            asked: the parameters of the request.
+            deadline: deadline of the batch.
         """
         found: dict[int, Found] = {}
         parts, depth, has_answered = [range(len(texts))], 0, False
@@ -173,7 +174,7 @@ class Server:
 
 
 def _read(read: Callable[[bytes], About | None], reply: bytes) -> About | None:
-    """Parse a server's information; raise ReplyError if it is not JSON."""
+    """Parse a reply with `read`; raise ReplyError if the reply is not JSON."""
     try:
         json.loads(reply)
     except (ValueError, RecursionError) as error:
@@ -182,12 +183,12 @@ def _read(read: Callable[[bytes], About | None], reply: bytes) -> About | None:
 
 
 def is_too_large(error: BaseException) -> bool:
-    """Return whether a request was refused for its size."""
+    """Return whether a request was refused because its body is too large."""
     return isinstance(error, RejectedError) and error.status == TOO_LARGE
 
 
 def _middle(texts: Sequence[str]) -> int:
-    """Return the index that splits the texts into two non-empty halves of about the same number of characters."""
+    """Return the index that splits the texts into two non-empty parts with about the same number of characters."""
     sums = [*accumulate(map(len, texts))]
     return min(max(1, bisect_left(sums, sums[-1] / 2)), len(texts) - 1)
 
@@ -196,8 +197,8 @@ def _splits(error: ServiceError | BudgetError, may_be_text: bool) -> bool:
     """Return whether to split a failed request.
 
     Args:
-        error: error of the request.
-        may_be_text: whether one of the texts may have caused a server failure.
+        error: the error of the request.
+        may_be_text: whether a failure of the server may be due to one of the texts.
     """
     if isinstance(error, RejectedError):
         return error.status in TOO_MUCH or (error.status == FAILED_DEPENDENCY and may_be_text)

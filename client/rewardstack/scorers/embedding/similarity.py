@@ -1,7 +1,7 @@
-"""Similarity of two texts by their vectors.
+"""Similarity of texts, from their vectors.
 
-Vectors are normalized to length 1 and rounded to float16 when they arrive, so a similarity is the same for vectors from
-the server and from the cache.
+Vectors from the server are normalized to length 1 and rounded to float16 before any use, so a similarity is the same
+whether the vectors come from the server or from the cache.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float16]
-"""The vector of a text: shape (dimensions,), with length 1, or all zeros."""
+"""The vector of a text: shape (dimensions,); its norm is 1, or it is all zeros."""
 
 SLICE = 512
-"""Pairs compared at a time, so that other callers do not wait long."""
+"""Maximum number of pairs to compare at a time, which bounds the memory for the stacked vectors."""
 
 
 def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
     """Return vectors normalized to length 1 as float16; a zero vector stays zero.
 
     Args:
-        vectors: finite, shape (texts, dimensions).
+        vectors: finite vectors, shape (texts, dimensions).
     """
     exact = vectors.astype(np.float64)
     exact /= np.maximum(np.abs(exact).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -32,10 +32,10 @@ def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
 
 
 def similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
-    """Return the cosine of each pair, mapped from [-1, 1] to [0, 1]; 0 if one vector of the pair is all zeros.
+    """Return the cosine of each pair, mapped from [-1, 1] to [0, 1]; 0 if a vector of the pair is all zeros.
 
     Args:
-        pairs: of vectors; both vectors of a pair have the same number of dimensions.
+        pairs: pairs of vectors; the two vectors of a pair have the same number of dimensions.
     """
     found = [0.0] * len(pairs)
     alike: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Vectors by text: from this process's memory, from Redis, or from the server, with each text in flight only once."""
+"""Vectors of texts: from this process's memory, from Redis, or from the server, where a text is in flight only once."""
 
 from __future__ import annotations
 
@@ -19,29 +19,35 @@ from rewardstack.scorers.embedding.server import Found, Server
 from rewardstack.scorers.embedding.similarity import Vector
 
 VERSION = "1"
-"""Increment this when the stored value of a text changes."""
+"""Increment this when a change of the code gives the same text another stored vector; it is part of cache keys."""
 CHECK = 8
-"""Characters of its key that a stored vector contains, to detect a vector of another key."""
+"""Number of characters from the end of the key that are stored with a vector, to detect a vector of another key."""
 SLICE = 128
-"""Vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
+"""Number of vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
 MOST_BYTES = 2**16
-"""Most bytes of a vector in Redis: 32,000 dimensions."""
+"""Maximum size of a stored vector, in bytes: about 32,000 dimensions."""
 
 
 class VectorStore(Store[Vector]):
-    """A cache of vectors; arguments are those of `Store`."""
+    """A cache of vectors.
+
+    Args:
+        link: the connection to Redis.
+        ttl: time to live of a vector in Redis, in seconds.
+        secret: signs the vectors in Redis; empty for no signature.
+    """
 
     def __init__(self, link: RedisLink, ttl: int, secret: str = "") -> None:
         super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE, MOST_BYTES), secret)
 
 
 def encode_vector(key: str, vector: Vector) -> bytes:
-    """Return the bytes of a vector to store under `key`: the key's suffix, the number of dimensions, the numbers."""
+    """Return the bytes to store under `key` for a vector: the end of the key, the number of dimensions, the numbers."""
     return key[-CHECK:].encode() + len(vector).to_bytes(4, "little") + vector.astype("<f2").tobytes()
 
 
 def decode_vector(key: str, data: bytes) -> Vector | None:
-    """Return the vector in `data`, None if `data` is not valid for `key`."""
+    """Return the vector in `data`; None if `data` is not a valid vector for `key`."""
     dimensions = int.from_bytes(data[CHECK : CHECK + 4], "little")
     if data[:CHECK] != key[-CHECK:].encode() or not dimensions or len(data) != CHECK + 4 + 2 * dimensions:
         return None
@@ -50,13 +56,13 @@ def decode_vector(key: str, data: bytes) -> Vector | None:
 
 
 class Embedder:
-    """Returns the vectors of texts from one server with fixed request parameters.
+    """Returns the vectors of texts, from the cache or from one server, for fixed request parameters.
 
     Args:
-        server: computes the vectors.
-        about: its information.
-        asked: request parameters.
-        store: vector cache, shared with other embedders.
+        server: the server that computes the vectors.
+        about: what the server reports about itself.
+        asked: the parameters of the requests.
+        store: the vector cache, shared with other embedders.
         tenant: cache namespace of the caller.
     """
 
@@ -72,13 +78,19 @@ class Embedder:
         self._size = 0
 
     async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
-        """Return the vector or the error of each text; texts must not be empty, and `cached` enables the cache."""
-        # Texts of similar length share a request, because a server pads each batch to its longest text.
+        """Return the vector or the error of each text.
+
+        Args:
+            texts: non-empty texts.
+            deadline: deadline of the batch.
+            cached: whether to read and write the cache.
+        """
+        # Texts of similar length share a request, because servers pad all texts of a request to the longest one.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = {text: PREFIX + extended(self._state, text) for text in ordered}
         read = await self._read(keys) if cached and self._keeps else {}
         asked: dict[str, Found] = {}
-        while True:  # repeats if new vectors show that cached ones are from another model
+        while True:  # repeat if new vectors show that cached vectors are from another model
             foreign = self._foreign(read)
             self._store.invalidate([keys[text] for text in foreign])
             read = {text: one for text, one in read.items() if text not in foreign}
@@ -88,7 +100,7 @@ class Embedder:
             asked |= await self._ask(missing, deadline, cached)
 
     async def _read(self, keys: Mapping[str, str]) -> dict[str, Vector]:
-        """Return the cached vectors of texts, given the texts' keys."""
+        """Return the cached vectors by text, given the key of each text."""
         found = dict(zip(keys.values(), self._store.recall(keys.values()), strict=True))
         found.update(await self._store.read_redis([key for key, one in found.items() if one is None]))
         return {text: one for text, key in keys.items() if (one := found[key]) is not None}
@@ -100,7 +112,7 @@ class Embedder:
         return {text: cast(Found, one) for text, one in zip(keys, found, strict=True)}
 
     async def _make(self, items: Sequence[tuple[str, str]], deadline: SharedDeadline) -> Sequence[Found]:
-        """Return the vector or error of each text from the server; cache vectors with a key if the model is known."""
+        """Return the server's vector or error for each text; cache the vectors of texts with a key."""
         found = await self._server.embed([text for text, _ in items], self._asked, deadline)
         self._size = next((len(one) for one in found if isinstance(one, np.ndarray)), self._size)
         if self._keeps:
@@ -109,12 +121,12 @@ class Embedder:
         return found
 
     def _foreign(self, read: Mapping[str, Vector]) -> set[str]:
-        """Return the texts whose cached vectors cannot be from this model, because their dimensions do not match."""
+        """Return the texts whose cached vectors have another number of dimensions than the model's, or may have."""
         sizes = {len(one) for one in read.values()}
         size = self._size or (sizes.pop() if len(sizes) == 1 else 0)
         return {text for text, one in read.items() if len(one) != size}
 
 
 def _has_failed(outcome: Found | Exception) -> bool:
-    """Return whether the server failed to answer, rather than rejected the text."""
+    """Return whether the server failed to answer; a rejected text is an answer."""
     return isinstance(outcome, ServiceError) and not isinstance(outcome, RejectedError)

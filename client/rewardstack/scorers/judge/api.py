@@ -1,4 +1,4 @@
-"""Access to a judge's API: paths below its base URL, and extra headers and query parameters from the environment."""
+"""Access to a judge's API: the paths below its base URL, and the headers and query that the environment adds."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from rewardstack.transport.endpoint import Message
 
 MODELS = "/models"
 WHOLE = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")
-"""Suffixes of base URLs to which no `/v1` is added: Azure's, Gemini's, and other versions."""
+"""Ends of base URLs to which no `/v1` is added: Azure's, Gemini's, and API versions such as `/v4`."""
 DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)$")
+"""End of an Azure base URL, with the name of the model deployment."""
 
 
 class Api:
-    """The APIs of all judges.
+    """Sends requests to judges, and adds the environment's headers and query to those for the environment's judges.
 
     Args:
-        find_service: returns the service for URLs and a key.
-        settings: the environment's judges, with headers and query parameters for them only.
+        find_service: returns the pool of endpoints for URLs and a key.
+        settings: the settings, with the environment's judges and the headers and query parameters for them.
     """
 
     def __init__(self, find_service: FindService, settings: Settings) -> None:
@@ -35,12 +36,12 @@ class Api:
         self._query = query_of(settings)
 
     def ask(self, destination: Destination, message: Message, deadline: SharedDeadline) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that sends a message to a judge and returns its result; raise as `EndpointPool.ask` does.
+        """Return a coroutine that sends a request to a judge and returns the result; see `EndpointPool.ask`.
 
         Args:
-            destination: the judge.
-            message: with a path below the judge's base URL.
-            deadline: shared by all waiters.
+            destination: the judge's servers and key.
+            message: the request, with a path below the judge's base URL.
+            deadline: deadline of the batch.
         """
         if (self._headers or self._query) and self._own.issuperset(destination.urls):
             message = message._replace(path=message.path + self._query, headers={**message.headers, **self._headers})
@@ -48,20 +49,20 @@ class Api:
 
 
 def query_of(settings: Settings) -> str:
-    """Return the query string for the environment's judges, with its question mark; empty for none."""
+    """Return the query string for the environment's judges, including the question mark; empty for none."""
     return f"?{urlencode(settings.judge_query)}" if settings.judge_query else ""
 
 
 @lru_cache(maxsize=1024)
 def below(urls: tuple[str, ...], path: str) -> str:
-    """Return an API path below base URLs, with `/v1` unless they have a version.
+    """Return the path to append to base URLs: `/v1` and `path`, or only `path` if the URLs end with an API version.
 
     Args:
         urls: base URLs of equivalent judges, without a final `/v1`.
-        path: such as `/chat/completions`.
+        path: the path without a version, such as `/chat/completions`.
 
     Raises:
-        SettingsError: only some of the URLs end with a version.
+        SettingsError: some of the URLs end with an API version, and some do not.
     """
     whole = {bool(WHOLE.search(url)) for url in urls}
     if len(whole) > 1:

@@ -1,4 +1,4 @@
-"""The requests for a verdict, including retries for unreadable replies and adaptation to refused fields."""
+"""The requests for a verdict: trial requests, retries after unreadable replies, and omission of refused fields."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from rewardstack.transport.discovery import RENEWAL, SERVERS
 from rewardstack.transport.endpoint import Message
 
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
-"""The user message of a trial request, which tests the fields that a server supports."""
+"""The user message of a trial request, which tests whether a server supports the fields of a request."""
 TRIAL_SHARE = 0.15
-"""Largest share of the remaining time for a trial request."""
+"""Maximum share of the remaining time that a trial request may take."""
 TRIAL_TOKENS = 16
-"""Tokens of a trial's reply: a server refuses fields before it generates."""
+"""Maximum length of a trial's reply, in tokens; a short one suffices, as servers refuse fields before they generate."""
 NO_TRIAL = math.inf
-"""In place of the time of the next trial if none is needed."""
+"""Time of the next trial if no trial is needed any more."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -56,8 +56,8 @@ class Calls:
     """Requests verdicts from judges.
 
     Args:
-        api: of the judges.
-        models: their models and dialects.
+        api: sends the requests.
+        models: the models and dialects of the judges.
         trials_meter: counts the usage of trial requests.
     """
 
@@ -71,19 +71,19 @@ class Calls:
         self._next_trial: LruCache[Hashable, float] = LruCache(SERVERS)
 
     def is_taken(self, plan: Plan, model: Model) -> bool:
-        """Return whether the judge is known to accept such requests, by its identity or from an earlier request."""
+        """Return whether the judge is known to accept the plan's fields, from its identity or an earlier request."""
         return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == NO_TRIAL
 
     async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
-        """Test with one request whether a judge accepts such requests, before many are sent and their scores cached.
+        """Test with one request whether a judge accepts the plan's fields, before many samples are sent and cached.
 
-        Without an answer, the samples' own requests are the test, and the next trial is `RENEWAL` seconds later. The
-        request is not charged to a sample.
+        Without an answer, the samples are sent anyway, and the next trial is `RENEWAL` seconds later. The usage of the
+        trial is not charged to a sample.
 
         Args:
-            plan: of a sample whose kind of request is not known to be accepted.
+            plan: the plan of a sample for which `is_taken` is false.
             model: the judge's model.
-            deadline: of the caller.
+            deadline: the caller's deadline.
         """
         kind = _kind(plan, model)
         lock = self._trials.get(kind)
@@ -103,7 +103,7 @@ class Calls:
             self._next_trial.put(kind, time.monotonic() + RENEWAL)
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                with suppress(NoLogprobsError):  # this result is recorded, too
+                with suppress(NoLogprobsError):  # no trial is needed after this error, either
                     trial = plan._replace(options=short, meter=None, shown=Shown("", ""))
                     await self._ask(trial, model, TRIAL, deadline, answers=plan.answers(plan.chunks[0]))
             except RejectedError as error:
@@ -114,17 +114,17 @@ class Calls:
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
     ) -> Coroutine[Any, Any, Verdict]:
-        """Return a coroutine for the judge's verdict on one reference, aggregated over votes if there are several.
+        """Return a coroutine for the judge's verdict with one reference, aggregated over votes if there are several.
 
         Args:
-            plan: the judge and the options.
+            plan: the plan of the sample.
             model: the judge's model.
-            reference: one of the plan's.
-            deadline: shared by all waiters.
+            reference: one of the plan's references.
+            deadline: deadline of the batch.
 
         Raises:
             UnreadableError: a reply has no verdict.
-            RequestError: the options' labels are invalid for this model.
+            RequestError: the labels in the options are invalid for this model, or the judge returns no probabilities.
             ServiceError: the judge did not answer.
         """
         if plan.options.labels:
@@ -145,7 +145,7 @@ class Calls:
         return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
-        """Return the verdict in a text reply; ask once more if there is none."""
+        """Return the verdict in a text reply; ask once more if the reply has none."""
         options, user, is_first = plan.options, plan.user(reference, plan.rubric), True
         while True:
             reply, model = await self._ask(plan, model, user, deadline, vote)
@@ -167,7 +167,7 @@ class Calls:
     async def _answers(
         self, plan: Plan, model: Model, reference: str, criteria: Rubric, deadline: SharedDeadline
     ) -> list[float]:
-        """Return how far each criterion is met; ask once more for criteria without an answer."""
+        """Return how far each criterion is met, from 0 to 1; ask once more for criteria without an answer."""
         options, found, why = plan.options, dict[int, float](), ""
         for is_first in (True, False):
             missing = [at for at in range(len(criteria)) if at not in found]
@@ -194,7 +194,7 @@ class Calls:
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
     ) -> tuple[Choice, Model]:
-        """Return a reply and the model with the dialect that it accepted; omit refused fields and send again.
+        """Return a reply, and the model with the accepted dialect; while fields are refused, omit them and send again.
 
         Raises:
             RequestError: the judge does not support this kind of verdict or these labels.
@@ -224,7 +224,7 @@ class Calls:
         return await self._labels.find([name for name, _ in plan.options.labels], model, plan.destination, deadline)
 
     async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> Choice:
-        """Send a chat request and return the choice of its completion.
+        """Send a chat request and return the first choice of the completion.
 
         Raises:
             ServiceError: there is no valid reply.
@@ -260,7 +260,10 @@ class Calls:
 
 
 def _kind(plan: Plan, model: Model) -> Hashable:
-    """Return the kind of a request, which a server accepts or refuses as a whole; some only accept temperature 1."""
+    """Return a key that is equal for requests with the same fields, because a server accepts all of them or none.
+
+    Some servers only accept temperature 1 or `top_p` 1, so the key has whether the values are 1.
+    """
     options, answers = plan.options, plan.answers(plan.chunks[0])
     fields = frame(options, model.name, dialect=model.dialect, answers=answers).fields
     usual = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
@@ -280,7 +283,7 @@ class NoLogprobsError(RequestError):
 
 
 async def together(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Return the results of all in order; after all have ended, raise the first error."""
+    """Wait until all of `work` has ended; return the results in order, or raise the first error in this order."""
     outcomes = await asyncio.gather(*work, return_exceptions=True)
     for one in outcomes:
         if isinstance(one, BaseException):

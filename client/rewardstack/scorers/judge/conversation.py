@@ -1,7 +1,7 @@
-"""Conversations in a judge's prompt: the task, and with `view = "full_trace"` all turns of the policy.
+"""What a judge sees of a sample: the task, and the response: its last reply, or all turns (`view = "full_trace"`).
 
-Each turn is fenced. Turns of tools and other roles are marked as not the candidate's. Reasoning is omitted unless
-`hide_reasoning` is false.
+Each turn of a conversation is fenced (`fences`). Turns in the response that are not the policy's, such as tool output,
+are marked as not the candidate's words. Reasoning is omitted unless `hide_reasoning` is false.
 """
 
 from __future__ import annotations
@@ -22,16 +22,23 @@ View = Literal["last_reply", "full_trace"]
 VIEWS: tuple[View, ...] = ("last_reply", "full_trace")
 MESSAGES = "messages"
 TASKS = ("problem", "prompt", MESSAGES, "question")
-"""Fields of `extra_info` with the task, the most specific one first."""
+"""Fields of `extra_info` that may have the task; the first one that has it counts."""
 THOUGHTS = ("reasoning", "reasoning_content", "thinking")
-"""Fields of a message that contain its reasoning."""
+"""Fields of a message that may have the reasoning."""
 IMAGE_PARTS = ("image_url", "image", "input_image")
+"""Types of message parts with an image."""
 ROLES = {"system": "System", "developer": "System", "user": "User", "assistant": "Assistant", "model": "Assistant"}
-"""Display names of roles in the prompt; all other roles are tools."""
+"""Display names of roles in the prompt; any other role counts as a tool."""
 
 
 class Turn(NamedTuple):
-    """One turn with its images; `role` is `tool` for tool output."""
+    """One turn of a conversation.
+
+    Args:
+        role: the role in lower case; `tool` for tool output and unknown roles.
+        text: the text, with a placeholder for each image.
+        images: the message parts with images.
+    """
 
     role: str
     text: str
@@ -50,11 +57,11 @@ class Shown(NamedTuple):
     """The parts of a sample that the judge sees, except its references.
 
     Args:
-        problem: the task as a text; fenced if it is a conversation.
-        candidate: the last reply, or all turns, fenced.
-        task: the turns of the problem if it is a conversation.
-        trace: the turns of the candidate if all are shown.
-        images: URLs, in the order in which the texts mention them.
+        problem: the task as a text; fenced if the task is a conversation.
+        candidate: the last reply, or the fenced turns of the response if all are shown.
+        task: the turns of the task if it is a conversation; else empty.
+        trace: the turns of the response if all are shown; else empty.
+        images: URLs of the images, in the order in which the texts mention them.
     """
 
     problem: str
@@ -65,7 +72,7 @@ class Shown(NamedTuple):
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The fields of `extra_info` from which a reward server builds the same value."""
+        """The fields of `extra_info` from which a reward server builds an equal `Shown`."""
         found: dict[str, Any] = {"problem": _messages(self.task) if self.task else self.problem}
         found |= {MESSAGES: _messages(self.trace)} if self.trace else {}
         return {**found, **({IMAGES: list(self.images)} if self.images else {})}
@@ -76,12 +83,12 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
 
     Args:
         item: the sample.
-        view: whether to show all turns of the policy, or its last reply.
-        hide: whether to omit reasoning.
+        view: whether to show all turns of the response, or the last reply.
+        hide: whether to omit the policy's reasoning.
         allow_urls: whether images may be URLs, which the judge then fetches.
 
     Raises:
-        RequestError: the task, the messages or an image cannot be read; names the field.
+        RequestError: the task, the messages or an image cannot be read; the error names the field.
     """
     problem, task = read_task(item.extra, hide=hide)
     is_needed = view == "full_trace" or not (problem or task)
@@ -99,7 +106,9 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
 
 
 def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
-    """Return the task as a text, or its turns if it is a conversation; both are empty if there is none.
+    """Return the task as a text and as turns; the turns are empty unless it is a conversation, the text if it is one.
+
+    Both are empty if there is no task.
 
     Raises:
         RequestError: `problem` is neither a string nor chat messages.
@@ -118,7 +127,7 @@ def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turn
 
 
 def _ends_before_reply(messages: Any) -> bool:
-    """Return whether messages are a conversation without the response, i.e. its last turn is not the assistant's."""
+    """Return whether messages are a conversation that ends before the response: with a user or system turn."""
     if not is_conversation(messages):
         return False
     last = messages[-1] if isinstance(messages, list) else messages
@@ -177,7 +186,7 @@ def _call(call: Any) -> str:
 
 
 def _response(item: Item, *, hide: bool) -> Turns:
-    """Return the turns of the response, which is chat messages or a string with chat template headers."""
+    """Return the turns of the response, which is a list of chat messages or a string with chat template headers."""
     if not isinstance(item.messages, str):
         return _turns(item.messages, "solution_str", hide=hide)
     found = []
@@ -191,7 +200,7 @@ def _response(item: Item, *, hide: bool) -> Turns:
 
 
 def _trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
-    """Return the policy's turns: of the response, else of `messages` after the task, else from the first reply on."""
+    """Return the turns to judge: those of the response, else `messages` after the task or from the first reply on."""
     if item.messages is not None and len(found := _response(item, hide=hide)) > 1:
         return found
     if task and messages[: len(task)] == task:
@@ -203,13 +212,13 @@ def _trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
 
 
 def _before(messages: Turns, trace: Turns) -> Turns:
-    """Return the turns of `messages` before the policy's turns in `trace`."""
+    """Return the turns of `messages` that come before those in `trace`."""
     shared = next((at for at in range(len(messages)) if messages[at:] == trace[: len(messages) - at]), len(messages))
     return messages[:shared] if trace and trace[0].is_policy else messages
 
 
 def _last_reply(item: Item, *, hide: bool) -> str:
-    """Return the last reply of the policy."""
+    """Return the last reply of the policy, without its reasoning if `hide`."""
     if hide:
         return without_reasoning(item.solution)
     turns = _response(item, hide=False) if item.messages is not None else ()
@@ -221,7 +230,7 @@ def _last_reply(item: Item, *, hide: bool) -> str:
 
 
 def _numbered(turn: Turn, images: ImageReader) -> Turn:
-    """Add the turn's images to `images` and return the turn with their numbers in its text."""
+    """Add the turn's images to `images`; return the turn with the number of each image in its text."""
     text = turn.text
     for image in turn.images:
         text = text.replace(MARK, images.add(image), 1)
@@ -233,11 +242,11 @@ def _messages(turns: Turns) -> list[dict[str, str]]:
 
 
 def _fenced(turns: Iterable[Turn], own: str) -> Fenced:
-    """Return turns between fences, each below the name of its role.
+    """Return the turns as a text: each turn is fenced, below the name of its role.
 
     Args:
-        turns: of the task, or of the candidate.
-        own: name of the fence: `problem`, or `candidate`, where turns of other roles are fenced as `tool`.
+        turns: the turns of the task or of the response.
+        own: name of the fences: `problem` or `candidate`; for `candidate`, turns that are not the policy's get `tool`.
     """
     pieces = []
     for turn in turns:

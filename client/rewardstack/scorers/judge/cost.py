@@ -1,4 +1,4 @@
-"""Cost of verdicts: prompt tokens are counted by the judge's `/tokenize`, or estimated from the prompts' length."""
+"""Usage of verdicts before they are requested: the judge's `/tokenize` counts prompts, else their length is used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewardstack.scorers.judge.request import frame, most_tokens
 from rewardstack.transport.endpoint import Message
 
 SLICE = 64
-"""Samples whose prompts are counted at a time."""
+"""Number of samples whose prompts are counted concurrently."""
 CHAT_FIELDS = ("model", "messages", "chat_template_kwargs")
 """Fields of a request that determine its prompt."""
 
@@ -36,12 +36,18 @@ def estimate(plan: Plan, model: Model) -> Usage:
 
 
 async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
-    """Return the usage of each verdict; prompts are counted by the judge if it supports that, else estimated."""
+    """Return the usage of each sample's verdict; the judge counts the prompts if it can, else they are estimated.
+
+    Args:
+        asked: plan and model of each sample.
+        api: sends the requests.
+        deadline: the caller's deadline.
+    """
     found: list[Usage] = []
     for start in range(0, len(asked), SLICE):
         some = asked[start : start + SLICE]
         found += await asyncio.gather(*(_counted(plan, model, api, deadline) for plan, model in some))
-        if found[-1].uncounted:  # do not ask a judge without `/tokenize` again
+        if found[-1].uncounted:  # the judge has no `/tokenize`, so do not ask for the remaining samples
             return found + [estimate(plan, model) for plan, model in asked[start + SLICE :]]
     return found
 
@@ -73,7 +79,7 @@ def _most_completion(plan: Plan, model: Model) -> int:
 
 
 def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
-    """Return the bodies of the requests for a sample, without repetitions for votes."""
+    """Return the bodies of the requests for a sample; requests that differ only in the vote are given once."""
     options, dialect = plan.options, model.dialect
     return [
         json.loads(

@@ -1,8 +1,8 @@
-"""Dialects of the OpenAI API: the extra fields that a judge's server supports, known from its identity or learned.
+"""Dialects of the OpenAI API: which optional fields of a request a judge's server supports.
 
-Some servers refuse unknown fields (OpenAI, Azure), others ignore them (Ollama, old vLLM). So a known server gets the
-fields that it supports. An unknown one gets the most common fields, and fewer after each refusal that names a field
-(`refusals`).
+Some servers refuse unknown fields (OpenAI, Azure), others ignore them (Ollama, old vLLM). So a recognized server
+gets the fields that it supports. Any other server first gets the most common fields; each refusal that names a field
+removes this field (`refusals`).
 """
 
 from __future__ import annotations
@@ -18,26 +18,30 @@ Labels = Literal["ids", "top", ""]
 Thinking = Literal["chat_template_kwargs", "reasoning_effort", ""]
 
 MOST_TOP_LOGPROBS = 20
+"""Number of most likely tokens to request first."""
 FEWEST_TOP_LOGPROBS = 5
+"""Number of most likely tokens to request from a server that refuses `MOST_TOP_LOGPROBS`."""
 STRUCTURED_OUTPUTS_SINCE = (0, 11)
-"""First vLLM version with `structured_outputs`; older ones have `guided_regex`."""
+"""First vLLM version with the field `structured_outputs`; older versions have `guided_regex`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The fields of requests to a judge.
+    """The optional fields of requests to a judge.
 
     Args:
-        form: how a short reply is constrained: by a field `structured_outputs`, `guided_regex` or `regex`, by a
-            `response_format` with a regular expression (`regex_format`) or a JSON schema (`json_schema`), or not.
-        labels: how label probabilities are read: by token ID (`ids`), from the most likely tokens (`top`), or not.
+        form: how a short reply is constrained: by a field `structured_outputs`, `guided_regex` or `regex`, or by a
+            `response_format` with a regular expression (`regex_format`) or a JSON schema (`json_schema`); empty for
+            no constraint.
+        labels: how label probabilities are read: by token ID (`ids`) or from the most likely tokens (`top`); empty if
+            the server does not return probabilities.
         top_logprobs: number of most likely tokens to request.
-        thinking: field that enables reasoning; empty for none.
-        budget: whether `thinking_token_budget` is sent.
-        begins: whether the start of a label reply is sent (`continue_final_message`).
-        limit: field that limits the reply's tokens.
+        thinking: field that turns reasoning on or off; empty for none.
+        budget: whether `thinking_token_budget` is sent when reasoning is on.
+        begins: whether a request for labels includes the start of the reply (`continue_final_message`).
+        limit: field that limits the tokens of the reply.
         without: sampling fields to omit, sorted.
-        guessed: whether the supported fields are uncertain, so that a trial request is sent first.
+        guessed: whether it is uncertain that the server supports these fields, so that a trial request is sent first.
     """
 
     form: Form = "structured_outputs"
@@ -51,10 +55,10 @@ class Dialect:
     guessed: bool = False
 
     def refused(self, field: str) -> Dialect:
-        """Return the dialect without a refused field; the same dialect if it has no alternative.
+        """Return the dialect without a refused field, or with an alternative to it; unchanged if it lacks the field.
 
         Args:
-            field: name of the field.
+            field: name of the refused field.
         """
         if field in _FORM_FIELDS:
             return replace(self, form=_LESS_FORM[self.form]) if _FORM_FIELD[self.form] == field else self
@@ -85,7 +89,7 @@ _LESS_FORM: Mapping[Form, Form] = {
     "json_schema": "",
     "": "",
 }
-"""The form to try next if a form's field is refused."""
+"""The form to try next, by the form whose field was refused."""
 _FORM_FIELD: Mapping[Form, str] = {
     "structured_outputs": "structured_outputs",
     "guided_regex": "guided_regex",
@@ -110,14 +114,14 @@ OLLAMA = Dialect(form="json_schema", labels="top", thinking="reasoning_effort", 
 TGI = Dialect(form="regex_format", labels="top", top_logprobs=FEWEST_TOP_LOGPROBS, thinking="", budget=False)
 """https://huggingface.co/docs/text-generation-inference/basic_tutorials/using_guidance"""
 UNKNOWN = Dialect(form="json_schema", labels="top", budget=False, guessed=True)
-"""OpenAI, Azure, LiteLLM (which reports OpenAI as the owner of all models), and all others."""
+"""OpenAI, Azure, LiteLLM (which reports OpenAI as the owner of all models), and all servers that are not recognized."""
 
 OWNERS: Mapping[str, Dialect] = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP, "library": OLLAMA}
-"""Dialects by `owned_by` in `/v1/models`."""
+"""Dialects by the field `owned_by` of a model in `/v1/models`."""
 
 
 def dialect_of(models: bytes) -> Dialect:
-    """Return the dialect of a server from its `/v1/models` reply; `UNKNOWN` if it cannot be identified."""
+    """Return the dialect of a server from its reply to `/v1/models`; `UNKNOWN` if the server is not recognized."""
     try:
         first: Any = json.loads(models)["data"][0]
         owner, name = str(first["owned_by"]), str(first["id"])
@@ -129,7 +133,7 @@ def dialect_of(models: bytes) -> Dialect:
 
 
 def vllm_of(version: bytes) -> Dialect:
-    """Return the dialect of a vLLM server from its `/version` reply; that of the current version if it is unknown."""
+    """Return the dialect of a vLLM server from its reply to `/version`; `VLLM` if the version cannot be read."""
     try:
         numbers = re.match(r"(\d{1,4})\.(\d{1,4})\.", str(json.loads(version)["version"]))
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Explanations of verdicts: the effective options, the messages sent, the replies, and the parsed verdicts."""
+"""Explanations of verdicts, for traces: the effective options, the messages, the replies, and the parsed verdicts."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from rewardstack.scorers.judge.templates import BUILTIN
 from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
 WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
-"""Fields of `extra_info` by option, if the names differ."""
+"""Fields of `extra_info` by option, where the names differ."""
 
 
 def options_that_hold(options: Options, extra: Mapping[str, Any], model: str, named: Named | None) -> Record:
-    """Return the value and the origin of each option: the sample, the routes file, a setting, or the default.
+    """Return the value of each option and where it is set: the sample, the routes file, a setting, or the default.
 
     Args:
         options: the effective options.
-        extra: `extra_info` of the sample.
-        model: model in the environment or the routes file; empty for none.
-        named: the judge in the routes file; None for the environment's judge.
+        extra: the sample's `extra_info`, overridden by the options in the routes file.
+        model: the model that the environment or the routes file sets; empty for none.
+        named: the judge if a routes file defines it; None for the environment's judge.
     """
     place = named.place if named is not None else "extra_info.{}".format
     by_setting = named.model if named is not None else "LLM_JUDGE_MODEL"
@@ -71,7 +71,7 @@ def _shown(parts: tuple[str, ...]) -> list[str]:
 
 
 def explained(plan: Plan, exchange: Exchange) -> Step:
-    """Return an exchange with a judge as a step: the request, the reply and the parsed verdict."""
+    """Return a request to a judge and its reply as a step of a trace, with the verdict parsed from the reply."""
     if not exchange.path.endswith(CHAT):
         return exchange.step()
     if not exchange.sent:
@@ -98,7 +98,7 @@ def _content(messages: Sequence[Mapping[str, Any]], role: str) -> str:
 
 
 def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
-    """Return the reply's text, reasoning and finish reason, the labels' probabilities, and the verdict."""
+    """Return the reply's text, reasoning and finish reason, the labels' probabilities if any, and the verdict."""
     try:
         choice = json.loads(received)["choices"][0]
         message = choice.get("message") or {}
@@ -145,7 +145,7 @@ def _pairs(text: str) -> Record:
 
 
 def _probabilities(plan: Plan, request: Mapping[str, Any], choice: Mapping[str, Any]) -> Record | None:
-    """Return the probability of each label, or of each of the most likely tokens; None if the reply has none."""
+    """Return the probability of each label, else of each of the most likely tokens; None if the reply has none."""
     names = {
         f"{TOKEN_ID}{one}": name
         for one, (name, _) in zip(request.get("logprob_token_ids") or (), plan.options.labels, strict=False)

@@ -1,8 +1,9 @@
-"""Untrusted text in a prompt: fenced, and neutralized against control tokens and fake verdicts.
+"""Make untrusted text safe in a prompt: fence it, and neutralize control tokens and fake verdicts in it.
 
-A fence is a pair of lines with a tag that is a hash of the text between them, so the text cannot contain its own
-closing line. Text that looks like a control token is split by a zero-width character, because vLLM converts an
-`<|im_end|>` in a message to the control token. A verdict marker is written in lower case, which the parser ignores.
+A fence is a pair of lines around the text. Both have a tag, which is a hash of the text, so the text cannot contain its
+own closing line. A zero-width character splits everything that looks like a control token, because vLLM converts
+`<|im_end|>` in a message to the control token. The verdict marker `REWARD:` becomes lower case, which the parser
+ignores.
 """
 
 from __future__ import annotations
@@ -16,29 +17,32 @@ from rewardstack.scorers.judge.verdict import MARK
 
 
 class Fenced(str):
-    """A text that is fenced already."""
+    """A text that is fenced already, so that templates do not fence it again."""
 
     __slots__ = ()
 
 
 BREAK = "\u034f"
-"""Combining grapheme joiner: it has no width, and tokenizers that drop U+200B and similar characters keep it."""
+"""The combining grapheme joiner, which splits control tokens: it has no width, and tokenizers that drop zero-width
+characters such as U+200B keep it."""
 TAG_BYTES = 8
-"""Bytes of a tag's hash."""
+"""Size of the hash in a tag, in bytes."""
 
 _DROPPED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\U000e0001\U000e0020-\U000e007f]"
 )
-"""Invisible control and format characters. Some tokenizers drop them, which would restore a token that they split."""
+"""Invisible control and format characters to remove. If a policy splits a control token with one of them, a tokenizer
+that drops the character would restore the token."""
 _JOINER = re.compile(r"(?<=[\x00-~\uff1c\uff5c])[\u034f\u200c\u200d\ufe00-\ufe0f]+")
-"""Joiners and variation selectors after characters that need none, unlike letters of some scripts and emoji."""
+"""Joiners and variation selectors to remove: those after ASCII characters and full-width `<` and `|`. After emoji and
+letters of some scripts they have a meaning and are kept."""
 
 _UNSEEN = re.compile(r"[\u034f\ufe00-\ufe0f]+")
 _LOOKALIKE = re.compile(
     r"(?:[^\W\d_a-z][\u034f\ufe00-\ufe0f]{0,4}){6}(?=(?:[^\w\n]|_){0,40}?[:\uff1a\ufe55\ufe13\u2236\ua789\u02d0\u05c3])"
 )
-"""Six letters of any script or width before a character that looks like a colon."""
+"""Six letters of any script or width before a character that looks like a colon, which may imitate `REWARD:`."""
 
 _ORDINARY = (
     "html|head|body|title|meta|link|style|script|div|span|ul|ol|li|dl|dt|dd|table|thead|tbody|tfoot|tr|td|th|caption|em|"
@@ -51,7 +55,7 @@ _ORDINARY = (
     "host|port|url|numerator|denominator|item|index|length|width|height|size|count|"
     "instance|command|locals|data|tag|outfile|dict|console|empty|variable|setup|obj|group|big"
 )
-"""Words in angle brackets that are common in code; any other counts as a control token."""
+"""Words in angle brackets that are common in code; other single words in angle brackets count as control tokens."""
 _GT, _BAR = r"[>\uff1e\ufe65]", r"[|\uff5c]"
 _END = rf"[\s/]{{0,4}}{_GT}"
 _CONTROL = re.compile(
@@ -90,7 +94,7 @@ _CONTROL = re.compile(
 
 
 def neutral(text: str) -> str:
-    """Return `text` with the same appearance, but without control tokens, our fences and verdict lines."""
+    """Return `text` with nearly the same appearance, but without control tokens, fences of ours and verdict lines."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     text = _DROPPED.sub("", text)
@@ -103,7 +107,7 @@ def neutral(text: str) -> str:
 
 
 def _small(mark: re.Match[str]) -> str:
-    """Return a lookalike of a verdict marker in plain lower case; other words unchanged."""
+    """Return `reward` for a word that looks like `REWARD`; any other word unchanged."""
     return "reward" if _plain(mark[0]) == "REWARD" else mark[0]
 
 
@@ -113,11 +117,11 @@ def _plain(text: str) -> str:
 
 
 def fence(name: str, text: str) -> str:
-    """Return neutralized `text` between two lines with its tag.
+    """Return `text`, neutralized, between two lines with its tag.
 
     Args:
-        name: kind of the text, such as `candidate`.
-        text: untrusted text.
+        name: the kind of text, such as `candidate`; the tag starts with it.
+        text: the untrusted text.
     """
     text = neutral(text)
     tag = f"{name}-{_tag(text)}"

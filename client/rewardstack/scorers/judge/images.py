@@ -1,4 +1,4 @@
-"""Images for a judge, from messages and from the field `images`."""
+"""The images that a judge sees, from chat messages and from the field `images` of `extra_info`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from rewardstack.core.fields import Fields, field_error
 
 IMAGES = "images"
 MARK = "\ufffc"
-"""Placeholder for an image in a text, until it has a number."""
+"""Placeholder for an image in the text of a turn, until the image has a number."""
 MOST = 16
+"""Maximum number of images of a sample."""
 MOST_CHARACTERS = 20_000_000
-"""Most characters of an image as a data URL."""
+"""Maximum length of an image as a data URL, in characters."""
 TOKENS = 1000
-"""Estimated tokens of an image."""
+"""Estimated number of tokens of an image in a prompt."""
 SOURCES = ("image_url", "image", "url", "bytes")
-"""Fields of a message part, or of a data set's cell, that contain an image."""
+"""Fields of a message part, or of an image in a data set, that may contain the image."""
 
 _SIGNATURES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
 _DATA_URL = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/=_-]{4}")
@@ -27,10 +28,11 @@ _WEB_URL = re.compile(r"https?://\S{1,4000}\Z")
 
 
 class ImageReader:
-    """The images of one sample, in the order in which they are shown.
+    """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: its `extra_info`; `images` contains images that messages only mention, and more; false for no images.
+        extra: the sample's `extra_info`. Its field `images` has the images that messages mention without containing
+            them, then further images; false means that the judge sees no images.
         allow_urls: whether an image may be a URL, which the judge then fetches.
     """
 
@@ -42,7 +44,7 @@ class ImageReader:
         self._found: list[str] = []
 
     def add(self, part: Mapping[str, Any]) -> str:
-        """Add the image of a message part, or the next one of `images` if it has none; return its name."""
+        """Add the image in a message part, or the next one from `images` if the part has none; return its name."""
         if self._is_off:
             return "[image, which is not shown]"
         source: Any = part
@@ -55,7 +57,7 @@ class ImageReader:
         return f"[image {len(self._found)}]"
 
     def finish(self) -> tuple[str, ...]:
-        """Return all images as URLs."""
+        """Return the images of message parts, then the rest of `images`, as URLs; raise RequestError for too many."""
         found = (*self._found, *map(self._url, self._given))
         if len(found) > MOST:
             raise field_error(IMAGES, f"{len(found)} images exceed the maximum of {MOST} for a judge")
@@ -81,7 +83,7 @@ class ImageReader:
 
 
 def content_with(images: Sequence[str], user: str) -> Any:
-    """Return the content of the user message: a text, or parts with the images before the text."""
+    """Return the content of the user message: the text `user`, or a list of parts with the images before the text."""
     if not images:
         return user
     return [*({"type": "image_url", "image_url": {"url": url}} for url in images), {"type": "text", "text": user}]
@@ -93,7 +95,7 @@ def _data_url(data: bytes) -> str:
 
 
 def _encoded(image: Any) -> bytes:
-    """Return a PIL image as PNG; empty if it cannot be encoded."""
+    """Return a PIL image as the bytes of a PNG; empty if it cannot be encoded."""
     stream = BytesIO()
     try:
         image.save(stream, format="PNG")

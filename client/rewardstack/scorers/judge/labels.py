@@ -1,4 +1,4 @@
-"""The tokens of labels, from `POST /tokenize`, requested once per model."""
+"""The token IDs of labels (the answers whose probabilities give a verdict), from the judge's `POST /tokenize`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TOKENIZE = "/tokenize"
 
 
 def label_request(label: str, model: str) -> dict[str, Any]:
-    """Return the `TOKENIZE` request for a label's tokens, without special tokens."""
+    """Return the body of the request to `TOKENIZE` for the tokens of a label, without special tokens."""
     return {"model": model, "prompt": label, "add_special_tokens": False}
 
 
 class LabelTokens:
-    """A cache of the label tokens of all models.
+    """Finds the tokens of labels; each label is requested once per model.
 
     Args:
-        api: of the judges.
+        api: sends the requests.
     """
 
     def __init__(self, api: Api) -> None:
@@ -46,10 +46,10 @@ class LabelTokens:
         """Return the token ID of each label, in order.
 
         Args:
-            labels: texts.
-            model: model of the tokenizer.
-            destination: the judge.
-            deadline: of the caller.
+            labels: the texts of the labels.
+            model: the model whose tokenizer is used.
+            destination: the judge's servers and key.
+            deadline: the caller's deadline.
 
         Raises:
             RequestError: a label is not one token, or two labels have the same token.

@@ -1,4 +1,4 @@
-"""The models of a judge and its dialect, from `GET /v1/models` and from refused requests."""
+"""Discovery of a judge's models and API dialect, from `GET /v1/models` and from refused requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rewardstack.transport.discovery import SERVERS, Discovery, briefly
 from rewardstack.transport.endpoint import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
-"""Default model if the server serves several and none is set."""
+"""Model to request if none is set and the server does not report exactly one."""
 VERSION = "/version"
 
 log = logging.getLogger(__name__)
@@ -32,9 +32,9 @@ class Model(NamedTuple):
     """A judge's model.
 
     Args:
-        name: served model name.
-        root: underlying model that the server reports; None if it does not.
-        dialect: supported request fields.
+        name: the name under which the server serves the model.
+        root: the underlying model, such as its weights' name; None if the server does not report it.
+        dialect: the request fields that the server supports.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Model(NamedTuple):
 
 
 class Served(NamedTuple):
-    """The information that a judge reports.
+    """What a judge reports about itself.
 
     Args:
-        roots: underlying models by served name; empty if unknown.
-        dialect: dialect of its API.
+        roots: the underlying models by served name; empty if unknown.
+        dialect: the dialect of the API.
     """
 
     roots: Mapping[str, str] = MappingProxyType({})
@@ -55,14 +55,14 @@ class Served(NamedTuple):
 
 
 NOTHING = Served()
-"""The information of a judge that reports none."""
+"""What is known of a judge that reports nothing."""
 
 
 class Models:
-    """The models and dialects of all judges.
+    """The models and dialects of judges, as far as they are known.
 
     Args:
-        api: of the judges.
+        api: sends the requests.
     """
 
     def __init__(self, api: Api) -> None:
@@ -71,12 +71,12 @@ class Models:
         self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
 
     async def meet(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
-        """Request a judge's models, unless they are known and recent.
+        """Request a judge's models, unless a recent answer is known.
 
         Args:
-            destination: the judge.
-            deadline: of the caller.
-            wait: most seconds to wait for a first answer.
+            destination: the judge's servers and key.
+            deadline: the caller's deadline.
+            wait: maximum time to wait for a first answer, in seconds.
 
         Raises:
             DeadlineError: the judge did not answer in time.
@@ -85,28 +85,31 @@ class Models:
         await self._served.find(destination, partial(self._ask, destination), deadline, wait)
 
     def served(self, destination: Destination) -> list[str]:
-        """Return the names of the judge's models; empty if they are unknown."""
+        """Return the names of the models that the judge serves; empty if they are unknown."""
         return list(self._served.known(destination, NOTHING).roots)
 
     def choose(self, wanted: str, destination: Destination) -> Model:
-        """Return the model to use.
+        """Return the model to request from a judge.
 
         Args:
-            wanted: its name; empty for the server's only model if it has one, else `DEFAULT`.
-            destination: the judge.
+            wanted: name of the model; empty for the judge's only model, or `DEFAULT` if it does not report exactly one.
+            destination: the judge's servers and key.
         """
         roots, dialect = self._served.known(destination, NOTHING)
         name = wanted or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
         return Model(name, roots.get(name), self._corrected.get((destination, name, dialect)) or dialect)
 
     def learn(self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]) -> Model:
-        """Return the model with a dialect without the fields that a refusal names; unchanged if it names none.
+        """Record the fields that a judge refuses, and return the model with a dialect that omits them.
 
         Args:
             error: the refusal.
-            destination: the judge.
-            model: as in the refused request.
-            fields: optional fields of the request.
+            destination: the judge's servers and key.
+            model: the model of the refused request.
+            fields: the optional fields of the request.
+
+        Returns:
+            The model; unchanged if the refusal names no field that can be omitted.
         """
         refused = refused_fields(error, fields)
         if not refused:
@@ -141,7 +144,7 @@ class Models:
         return Served(roots, await self._vllm(destination, deadline) if dialect is VLLM else dialect)
 
     async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
-        """Return the dialect of a vLLM server; the last known one, else the current one, if it reports no version."""
+        """Return the dialect of a vLLM server; if it reports no version, its last known dialect, else `VLLM`."""
         try:
             asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
             return vllm_of(await within(briefly(deadline), asked))
@@ -157,7 +160,7 @@ def _read(data: bytes) -> tuple[dict[str, str], Dialect]:
 
 
 def read_models(data: bytes) -> dict[str, str] | None:
-    """Parse the models of `/v1/models` and their roots; return None if it is another reply."""
+    """Return the underlying models by served name from a reply of `/v1/models`; None if it is not one."""
     try:
         return {str(one["id"]): str(one.get("root") or one["id"]) for one in json.loads(data)["data"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

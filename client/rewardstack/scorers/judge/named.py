@@ -1,4 +1,4 @@
-"""Named judges from a routes file: their servers, names, and the options that override those of samples."""
+"""Named judges, which a routes file defines: their servers, and the options that override those of samples."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
 BELOW = "judges"
-"""Path below the environment's URL of judges without a `base_url`; the name follows."""
+"""A judge without a `base_url` is at this path below the environment's judge URL, followed by the judge's name."""
 TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
-"""Fields of `extra_info` that select the judge; ignored by named judges."""
+"""Fields of `extra_info` that select another server or model; ignored for named judges."""
 RANGE = "score_range"
 KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
-"""The valid names in a table's `options`."""
+"""The valid names in the `options` of a judge's table."""
 
 log = logging.getLogger(__name__)
 
 
 class Named:
-    """A judge of a routes file, for its scorer: its name, source, and the names of its settings for errors.
+    """A judge that a routes file defines: its source, its limits, its options, and how errors name its settings.
 
     Args:
-        judge: the definition.
+        judge: the judge's definition in the routes file.
     """
 
     def __init__(self, judge: NamedJudge) -> None:
@@ -53,29 +53,29 @@ class Named:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether its verdicts are always read from probabilities."""
+        """Whether the judge's verdicts are always read from label probabilities."""
         return self._judge.options.get("verdict") == "logprob"
 
     @property
     def may_be_negative(self) -> bool:
-        """Whether its scores can be below 0."""
+        """Whether the judge's scores can be below 0."""
         return self._judge.may_be_negative
 
     @property
     def is_below(self) -> bool:
-        """Whether its URL is below the environment's judge URL."""
+        """Whether the judge has no `base_url`, so that its URL is below the environment's judge URL (`BELOW`)."""
         return not self._judge.base_url
 
     def addresses(self, settings: Settings) -> tuple[str, ...]:
-        """Return the base URLs of its servers; empty if the environment sets none."""
+        """Return the base URLs of the judge's servers; empty if neither the file nor the environment sets any."""
         below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
         return self._judge.base_url or tuple(below)
 
     def settings(self, settings: Settings) -> Settings:
-        """Return the settings with this judge in place of the environment's.
+        """Return the settings with this judge's servers, key and model in place of the environment's.
 
         Raises:
-            SettingsError: the variable that holds its key is not set.
+            SettingsError: the environment variable with the judge's key is not set.
         """
         judge = self._judge
         own = replace(settings, judge_urls=self.addresses(settings), judge_model=judge.model)
@@ -88,7 +88,7 @@ class Named:
     def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's `extra_info`, overridden by the options in the routes file.
 
-        Fields that select another judge or model are ignored with a warning, which is logged once.
+        Fields that select another server or model are ignored with a warning, which is logged once.
         """
         if not self._fixed and not any(name in extra for name in self._ignored):
             return extra
@@ -98,22 +98,22 @@ class Named:
         return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed}
 
     def restated(self, error: RequestError) -> RequestError:
-        """Return the error about an option from the routes file, with its name in the file; other errors unchanged."""
+        """Return an error that names the option as in the routes file, if it is set there; else `error` unchanged."""
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed:
             return error
         return RequestError(_renamed(error, name, self.place(name)), self.place(name))
 
     def place(self, option: str) -> str:
-        """Return the full name of an effective option, in the routes file or in `extra_info`."""
+        """Return the full name of an option where it is set: in the routes file, else in `extra_info`."""
         return _field(self.name, option) if option in self._fixed else f"extra_info.{option}"
 
 
 def check_named(judge: NamedJudge) -> None:
-    """Raise if the template or an option of a judge is invalid.
+    """Check the template and the options of a judge.
 
     Raises:
-        RouteError: names the field, such as `judges.small.options.temperature`.
+        RouteError: one is invalid; the error names the field, such as `judges.small.options.temperature`.
     """
     for name, value in judge.options.items():
         if name in (RANGE, *TEMPLATES, *MODELS):

@@ -1,4 +1,4 @@
-"""The judge options in a sample's `extra_info`; see `docs/judge.md` for their table."""
+"""The judge options in a sample's `extra_info`; `docs/judge.md` has a table of them."""
 
 from __future__ import annotations
 
@@ -21,37 +21,41 @@ Aggregate = Literal["mean", "median", "majority"]
 AGGREGATES: tuple[Aggregate, ...] = ("mean", "median", "majority")
 
 THINKING_TOKENS = 4096
-"""Default of `thinking_budget`: tokens of reasoning, in addition to the reply."""
+"""Default of `thinking_budget`, the maximum number of tokens of reasoning, in addition to those of the reply."""
 MOST_TOKENS = 131_072
+"""Upper bound on `max_new_tokens` and on `thinking_budget`."""
 MOST_SAMPLES = 64
+"""Upper bound on `num_samples`."""
 MOST_LABELS = 32
+"""Maximum number of labels."""
 LABEL_MASS_FLOOR = 0.5
-"""Default of the minimum total probability of the labels."""
+"""Default of `label_mass_floor`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Options:
-    """How one sample is judged; equal options are the same object while they are cached.
+    """How one sample is judged. Options are compared by identity: `read_options` caches them.
 
     Args:
-        model: the judge's model; empty for the environment's, else the one that the server serves.
-        verdict: how it is read: `text`, `logprob` by labels, `rubric` by criteria.
-        template: prompt template, with the scale of its verdicts.
-        system_prompt: replaces the built-in one; empty for none, None for the built-in one.
+        model: the judge's model; empty for the model that the settings name, else the one that the server serves.
+        verdict: how the verdict is read: from the reply's text (`text`), from the probabilities of labels
+            (`logprob`), or from an answer to each criterion (`rubric`).
+        template: the prompt template, with the scale of its verdicts.
+        system_prompt: the system prompt; empty for none, None for the built-in one.
         temperature: sampling temperature; 0 for greedy decoding.
         top_p: probability mass of nucleus sampling.
-        max_new_tokens: of the reply, without reasoning.
+        max_new_tokens: maximum number of tokens of the reply, without reasoning.
         enable_thinking: whether the model may reason before it replies.
-        thinking_budget: tokens of that reasoning.
-        seed: of sampling; None for none.
-        batch_size: samples with this option in flight at a time; None for no separate limit.
-        labels: labels and their values if the verdict is read from probabilities; else empty.
+        thinking_budget: maximum number of tokens of the reasoning.
+        seed: seed of sampling; None for none.
+        batch_size: maximum number of samples with this batch size in flight; None for no separate limit.
+        labels: labels and their values if `verdict` is `logprob`; else empty.
         label_mass_floor: minimum total probability of the labels.
         num_samples: number of votes.
         aggregate: how votes are combined.
-        max_criteria: most criteria of a rubric in one request; None for all.
+        max_criteria: maximum number of a rubric's criteria in one request; None for all.
         clip_negative: whether a rubric's value below 0 becomes 0.
-        view: whether the judge sees the last reply or all turns of the response.
+        view: whether the judge sees the last reply (`last_reply`) or all turns of the response (`full_trace`).
         hide_reasoning: whether the policy's reasoning is hidden from the judge.
     """
 
@@ -80,10 +84,10 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     """Parse the judge options of a sample.
 
     Args:
-        extra: its `extra_info`.
+        extra: the sample's `extra_info`.
 
     Raises:
-        RequestError: an option is invalid; names the field and the remedy.
+        RequestError: an option is invalid; the error names the field and the remedy.
     """
     values = [extra.get(name) for name in JUDGE_OPTIONS]
     path = Fields(extra).text("prompt_template_path", "")
@@ -95,17 +99,17 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     values[_RANGE_AT] = read_range(Fields(extra).get("score_range"))
     try:
         return _parse(*values)
-    except TypeError:  # a list or an array, which is not hashable
+    except TypeError:  # a value is a list or an array, which cannot be a key of the cache
         return _parse.__wrapped__(*map(plain, values))
 
 
 def portable_extra(extra: Mapping[str, Any], shown: Shown, rubric: Rubric) -> dict[str, Any]:
-    """Return the judge's part of `extra_info` for a reward server, with the template's text in place of its path.
+    """Return the `extra_info` to send to a reward server, with the template's text in place of its path.
 
     Args:
         extra: the sample's `extra_info`, which `read_options` accepts.
-        shown: result of `read_shown`.
-        rubric: result of `read_rubric`.
+        shown: the result of `read_shown` for the sample.
+        rubric: the result of `read_rubric` for the sample.
 
     Raises:
         RequestError: the template file cannot be read.
@@ -127,7 +131,7 @@ _LABELS_AT = JUDGE_OPTIONS.index("labels")
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """A hashable mapping."""
+    """A hashable form of a mapping, for the cache."""
 
     pairs: tuple[tuple[str, Any], ...]
 

@@ -25,14 +25,25 @@ from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
 from rewardstack.scorers.judge.rubric import Answers, Rubric, answers_of, listed, read_rubric
 
 AFFINITY = "X-Prompt-Affinity"
+"""Header by which a gateway sends all samples of a problem to the same replica, which caches their common prefix."""
 
 _PROCESS = uuid.uuid4().hex
+"""Scope of cached stochastic verdicts without a run ID."""
 
 log = logging.getLogger(__name__)
 
 
 class Plan(NamedTuple):
-    """The requests for one sample, one for each reference; prompts are rendered when they are sent."""
+    """Everything that the requests for one sample need; prompts are rendered when they are sent.
+
+    Args:
+        destination: the judge's servers and key.
+        options: how the sample is judged.
+        shown: what the judge sees of the sample.
+        references: the references, each of which has its own requests; one empty text if the template uses none.
+        meter: counts the usage of the requests; None until the sample is scored.
+        rubric: the criteria; empty if neither the verdict nor the template needs any.
+    """
 
     destination: Destination
     options: Options
@@ -45,22 +56,22 @@ class Plan(NamedTuple):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers of its requests, by which a gateway sends all samples of a problem to the same replica."""
+        """The headers of the plan's requests; see `AFFINITY`."""
         return _affinity(self.shown.problem or self.references[0])
 
     @property
     def chunks(self) -> list[Rubric]:
-        """The criteria of each request."""
+        """The criteria of each request; one empty rubric if there are no criteria."""
         size = self.options.max_criteria or len(self.rubric) or 1
         return [self.rubric[at : at + size] for at in range(0, len(self.rubric), size)] or [()]
 
     def user(self, reference: str, criteria: Rubric = ()) -> str:
-        """Return the user message for a reference and criteria."""
+        """Return the user message for a reference and for some of the criteria."""
         listing = listed(criteria, with_points=self.options.verdict != "rubric")
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def answers(self, criteria: Rubric) -> Answers:
-        """Return the valid answers to each criterion; empty for other kinds of verdicts."""
+        """Return the valid answers to each criterion; empty unless the verdict is `rubric`."""
         return answers_of(criteria) if self.options.verdict == "rubric" else ()
 
 
@@ -69,7 +80,7 @@ def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False)
 
     Args:
         item: the sample.
-        destination: the judge.
+        destination: the judge's servers and key.
         allow_urls: whether images may be URLs, which the judge then fetches.
     """
     options = read_options(item.extra)
@@ -82,7 +93,7 @@ def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False)
 
 
 def _rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
-    """Return the criteria if the verdict or the template needs them; else an empty rubric."""
+    """Return the sample's criteria if the verdict or the template needs them; else an empty rubric."""
     if options.verdict != "rubric" and not options.template.uses("CRITERIA"):
         if extra.get(RUBRICS) is not None:
             _warn_of_rubric()
@@ -105,14 +116,14 @@ def _affinity(text: str) -> Mapping[str, str]:
 
 
 def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
-    """Return the cache key of the plan's score, None if the judge does not report its model.
+    """Return the cache key of the plan's score; None if the judge does not report its underlying model.
 
     Args:
         plan: the plan.
         model: the judge's model.
-        revision: the operator's revision of the judge.
-        run_id: scope in which stochastic verdicts are cached; empty for this process.
-        name: of a named judge; empty for the environment's.
+        revision: revision of the judge, which the operator changes to discard cached verdicts.
+        run_id: ID of the run in which verdicts that are not deterministic are cached; empty for this process only.
+        name: name of a named judge; empty for the environment's judge.
     """
     if model.root is None:
         return None
@@ -139,7 +150,7 @@ def _state(options: Options, model: Model, revision: str, scope: str, name: str)
 
 @lru_cache
 def _sources() -> str:
-    """Return a hash of this package's source, which determines how prompts are rendered and replies are parsed."""
+    """Return a hash of this package's source, because it determines how prompts are rendered and replies are parsed."""
     state = blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.glob("*.py")):
         state.update(path.read_bytes())

@@ -1,7 +1,7 @@
-"""Error messages with which servers refuse a field of a request, and the pages that document them.
+"""Recognize the field that a server refuses, from its error message.
 
-An error may quote a sample, and a candidate can contain any text. So only the start of the server's message counts, and
-only for fields that were sent.
+A message may quote a sample, and a policy can write any text. So only the start of the server's message counts, and
+only fields that were sent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rewardstack.errors import RejectedError
 from rewardstack.scorers.judge.dialect import Dialect
 
 ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_format"}
-"""Servers' names for fields of the request."""
+"""Fields of our requests by other names that servers use for them in errors."""
 
 _BEGINNING = re.compile(
     r"""
@@ -77,20 +77,20 @@ WORDINGS: tuple[tuple[str, str], ...] = (
     ),
     (rf"The parameter {_NAME} specified", "https://github.com/agno-agi/agno/issues/2553"),
 )
-"""Patterns for the start of a message, each with one or more field names, and a page that documents it."""
+"""Patterns for the start of a message, with a group for one or more field names, and a page that documents each."""
 _WORDING = re.compile("|".join(f"(?:{words})" for words, _ in WORDINGS))
 _TOO_MANY = "Requested sample logprobs"
 _ABOUT_VALUES = ("Failed to deserialize", "The parameter ")
-"""Starts of messages that refuse a value rather than a field; other samples may have other values."""
+"""Starts of messages that may refuse only the value of a field. Then the fields `_CHOSEN` are still supported."""
 _CHOSEN = frozenset({"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"})
-"""Fields whose values samples choose freely."""
+"""Fields whose values the options of a sample set, so that another sample's value may be valid."""
 
 
 def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
-    """Return the fields of a request that an error refuses; empty if it has another cause.
+    """Return the fields of a request that a server refuses; empty if the error has another cause.
 
     Args:
-        error: the refusal.
+        error: the server's error.
         sent: the names of the request's fields.
     """
     text = str(error)
@@ -108,7 +108,7 @@ def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
 
 
 def corrected(dialect: Dialect, fields: Collection[str]) -> Dialect:
-    """Return the dialect without these fields."""
+    """Return the dialect without these fields; see `Dialect.refused`."""
     for field in fields:
         dialect = dialect.refused(field)
     return dialect

@@ -1,4 +1,4 @@
-"""The body of a chat request, most of which is the same for all samples."""
+"""The body of a chat request; the part around the user message is cached, because many samples share it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rewardstack.scorers.judge.templates import system_message
 
 CHAT = "/chat/completions"
 REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
-"""Appended to the user message when a reply without a verdict is requested again."""
+"""Appended to the user message, before the reply format, when the reply had no verdict and is requested again."""
 DECIMALS = "with three decimals"
 TOKENS_PER_CRITERION = 8
-"""Most tokens per criterion of a rubric's reply."""
+"""Number of tokens to allow for the answer to a criterion of a rubric."""
 MEMBER = re.compile("([A-Z]+): ")
-"""The name of a line in a template's form, which is also the name of a member in the JSON form."""
+"""The name of a line in a template's regular expression; in a JSON reply, a member has this name."""
 ALWAYS = frozenset({"model", "messages", "stream"})
-"""Fields of a request that every server supports."""
+"""Fields of a request that every server supports, so that they are never omitted."""
 
 
 class Frame(NamedTuple):
     """The JSON of a request around the user message, as bytes.
 
     Args:
-        head: before the message.
-        tail: after the message.
-        fields: the names of the fields that a server may refuse.
+        head: the JSON before the content of the user message.
+        tail: the JSON after the content.
+        fields: names of the fields that a server may refuse.
     """
 
     head: bytes
@@ -44,8 +44,8 @@ class Frame(NamedTuple):
         """Return the body of the request.
 
         Args:
-            user: user message.
-            images: URLs of its images.
+            user: the user message.
+            images: URLs of the images in the user message.
         """
         return b"".join((self.head, json.dumps(content_with(images, user)).encode(), self.tail))
 
@@ -61,16 +61,16 @@ def frame(
 ) -> Frame:
     """Return the frame of requests with these options.
 
-    The field that enables or disables reasoning is always sent if the server supports it. Without it, a reasoning
-    parser can wait for the end of a reasoning that never started, and drop the structure of the reply.
+    The field that turns reasoning on or off is always sent if the server supports it. Without this field, the server's
+    reasoning parser may wait for the end of reasoning that never started, and not constrain the reply.
 
     Args:
-        options: of the samples.
+        options: the options of the samples.
         model: the judge's model.
-        vote: index of the vote; added to the seed.
-        label_ids: label tokens whose probabilities are requested; empty if they are not read by ID.
-        dialect: of the server.
-        answers: valid answers to each criterion of a rubric; empty for other verdicts.
+        vote: index of the vote, which is added to the seed.
+        label_ids: token IDs whose probabilities are requested; empty if probabilities are not read by token ID.
+        dialect: the dialect of the server.
+        answers: the valid answers to each criterion; empty unless the verdict is `rubric`.
     """
     system = system_message(closing(options, dialect, answers), options.system_prompt)
     messages = [{"role": "system", "content": system}] if system.strip() else []
@@ -85,17 +85,17 @@ def frame(
 
 
 def reminded(user: str, options: Options, dialect: Dialect, answers: Answers = ()) -> str:
-    """Return the user message with a reminder of the reply format."""
+    """Return the user message with a reminder of the reply format appended."""
     return f"{user}{REMINDER}{closing(options, dialect, answers)}"
 
 
 def is_json(options: Options, dialect: Dialect, answers: Answers = ()) -> bool:
-    """Return whether a JSON schema constrains the reply."""
+    """Return whether the request constrains the reply by a JSON schema."""
     return dialect.form == "json_schema" and _form(options, answers) is not None
 
 
 def is_deterministic(options: Options, dialect: Dialect) -> bool:
-    """Return whether a repeated request gives the same verdict."""
+    """Return whether a repeated request gives the same verdict: with labels, temperature 0, or a seed."""
     if options.labels:
         return True
     cold = options.temperature == 0 and "temperature" not in dialect.without
@@ -103,7 +103,7 @@ def is_deterministic(options: Options, dialect: Dialect) -> bool:
 
 
 def _form(options: Options, answers: Answers) -> str | None:
-    """Return the regular expression that constrains the reply; None with reasoning or labels."""
+    """Return the regular expression that constrains the reply; None for an unconstrained reply."""
     if options.enable_thinking or options.labels:
         return None
     return form_of(answers) if answers else options.template.form
@@ -124,7 +124,7 @@ def _sampling(
 
 
 def most_tokens(options: Options, dialect: Dialect, answers: Answers = ()) -> int:
-    """Return the token limit of a reply, even if the dialect omits the limit."""
+    """Return the maximum number of tokens of a reply, including reasoning."""
     return 1 if options.labels else int(_text_sampling(options, 0, dialect, answers)[dialect.limit])
 
 
@@ -136,7 +136,8 @@ def _text_sampling(options: Options, vote: int, dialect: Dialect, answers: Answe
     }
     if options.seed is not None:
         sampling["seed"] = options.seed + vote
-    if options.enable_thinking or dialect.limit == "max_completion_tokens":  # such models always reason
+    # Models with `max_completion_tokens` always reason, and this limit includes the reasoning.
+    if options.enable_thinking or dialect.limit == "max_completion_tokens":
         sampling[dialect.limit] += options.thinking_budget
     if options.enable_thinking and dialect.budget:
         sampling["thinking_token_budget"] = options.thinking_budget
@@ -145,7 +146,7 @@ def _text_sampling(options: Options, vote: int, dialect: Dialect, answers: Answe
 
 
 def _constraint(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
-    """Return the field that constrains a reply to its form."""
+    """Return the field that constrains a reply to the regular expression `form`, or to the equivalent JSON schema."""
     if dialect.form == "structured_outputs":
         return {"structured_outputs": {"regex": form}}
     if dialect.form in ("guided_regex", "regex"):
@@ -159,7 +160,7 @@ def _constraint(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]
 
 
 def _schema(form: str) -> dict[str, Any]:
-    """Return the JSON schema of a form's lines, without bounds, which not all servers support with `strict`."""
+    """Return a JSON schema with a member for each line of a form; no bounds, as some servers lack them in `strict`."""
     members: dict[str, Any] = {name: {"type": "integer"} for name in MEMBER.findall(form)}
     members["REWARD"] = {"type": "number"}
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
@@ -176,15 +177,16 @@ def _thinking(options: Options, dialect: Dialect) -> dict[str, Any]:
 def _beginning(options: Options) -> str:
     """Return the start of the assistant's message, which the model continues with a label.
 
-    It shows each label in its exact form, so that even a small model continues with one. It does not end with a space:
-    chat templates may trim it, and the next token would then be a label with a leading space.
+    The start shows each label as it must be written, so that even a small model continues with a label. The start does
+    not end with a space: chat templates may trim the space, and the next token would then be a label with a leading
+    space.
     """
     choices = " or ".join(f"grade={name}" for name, _ in options.labels)
     return f"Either {choices}. Here grade="
 
 
 def closing(options: Options, dialect: Dialect, answers: Answers = ()) -> str:
-    """Return the instruction for the end of the reply."""
+    """Return the part of the prompt that tells the judge how to end the reply."""
     if answers:
         return closing_of(answers, is_json=is_json(options, dialect, answers))
     if options.labels:

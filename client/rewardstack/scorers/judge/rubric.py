@@ -1,8 +1,8 @@
-"""Rubrics: criteria that a judge decides one by one, and the value from their points.
+"""Rubrics: lists of criteria, for which a judge answers one by one whether the response meets them.
 
-A criterion is met or not, or has choices from worst to best. The value is the sum of the points of met criteria,
-divided by the sum of all points above 0, as in HealthBench. The judge does not see the points. For a criterion with
-negative points the question is the same: is it met?
+A criterion is met or not, or has choices from worst to best. The reward is the sum of the points of met criteria,
+divided by the sum of all positive points, as in HealthBench. The judge does not see the points. A criterion with
+negative points describes an undesired property, and is met if the response has this property.
 """
 
 from __future__ import annotations
@@ -18,32 +18,39 @@ from rewardstack.errors import RequestError
 from rewardstack.scorers.judge.verdict import DECORATION, UnreadableError, Verdict, without_thinking
 
 FIELD = "rubrics"
+"""Field of `extra_info` with the criteria."""
 TEXT_FIELDS = ("criterion", "criteria", "description", "text")
 POINTS_FIELDS = ("points", "weight")
 NAME_FIELDS = ("title", "name")
+"""Fields of a criterion with its name; the first one that is set counts, as in `TEXT_FIELDS` and `POINTS_FIELDS`."""
 MOST_CRITERIA = 128
+"""Maximum number of criteria."""
 MOST_CHARACTERS = 10_000
-"""Most characters of a criterion."""
+"""Maximum length of a criterion's text, in characters."""
 LONGEST_NAME = 80
+"""Maximum length of a criterion's name, in characters; longer names are cut."""
 MOST_POINTS = 1e6
+"""Maximum absolute value of a criterion's points."""
 YES_NO = ("no", "yes")
+"""The valid answers to a criterion without choices, from worst to best."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The valid answers to a criterion with choices: the first letter is the first choice."""
 OWN_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
-"""Reserved names of a score's parts."""
+"""Names of a score's parts that have another meaning, so that a criterion cannot have them."""
 
 _ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?!\w)(?!\s{1,4}(?:and|or)\b)")
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
 
 
 class Criterion(NamedTuple):
-    """One criterion.
+    """One criterion of a rubric.
 
     Args:
-        name: name of its part of the score; its number if the name is not unique.
-        text: in one line.
-        points: points if it is met; below 0 for an undesired property.
-        choices: from worst to best; empty for met or not met.
-        must_pass: whether the value is at most 0 unless it is met.
+        name: name of the criterion's part of the score; its number in the rubric if it has no valid, unique name.
+        text: the text of the criterion, in one line.
+        points: points for a response that meets the criterion; below 0 for an undesired property.
+        choices: texts of the choices from worst to best; empty for a criterion that is met or not.
+        must_pass: whether the reward is at most 0 unless the criterion is fully met.
     """
 
     name: str
@@ -54,7 +61,7 @@ class Criterion(NamedTuple):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The valid answers, from worst to best."""
+        """The valid answers to the criterion, from worst to best."""
         return tuple(LETTERS[: len(self.choices)]) or YES_NO
 
     def record(self) -> dict[str, Any]:
@@ -73,10 +80,11 @@ def read_rubric(extra: Mapping[str, Any]) -> Rubric:
     """Parse the criteria of a sample; return an empty rubric if there are none.
 
     Args:
-        extra: its `extra_info`: `rubrics`, else `rubric`, else `reward_model.rubrics`; a list or its JSON.
+        extra: the sample's `extra_info`. The criteria are in `rubrics`, else `rubric`, else `reward_model.rubrics`, as
+            a list or as JSON.
 
     Raises:
-        RequestError: a criterion is invalid; names the criterion and its field.
+        RequestError: a criterion is invalid; the error names the criterion and the field.
     """
     given = Fields(extra)
     model = given.get("reward_model")
@@ -105,7 +113,7 @@ def _is_part_name(name: str) -> bool:
 
 
 def _entries(value: Any) -> Any:
-    """Return the list of criteria, which may be JSON, JSON encoded twice, or in an object."""
+    """Return the list of criteria in `value`, which may be JSON, JSON encoded twice, or an object with the list."""
     for _ in range(2):
         if isinstance(value, str):
             try:
@@ -172,7 +180,7 @@ def listed(rubric: Sequence[Criterion], *, with_points: bool) -> str:
 
     Args:
         rubric: the criteria.
-        with_points: whether to show the points, for a single verdict on all criteria.
+        with_points: whether to show the points, for a template in which the judge gives one verdict on all criteria.
     """
     lines = []
     for at, one in enumerate(rubric, 1):
@@ -187,18 +195,18 @@ def answers_of(rubric: Iterable[Criterion]) -> Answers:
 
 
 def form_of(answers: Answers) -> str:
-    """Return the regular expression that constrains a reply: a numbered line for each criterion."""
+    """Return the regular expression for a reply: a numbered line with an answer for each criterion."""
     return r"\n".join(f"{at}: ({'|'.join(labels)})" for at, labels in enumerate(answers, 1))
 
 
 def schema_of(answers: Answers) -> dict[str, Any]:
-    """Return the JSON schema that constrains a reply: a member for each criterion."""
+    """Return the JSON schema for a reply: a member with an answer for each criterion."""
     members = {str(at): {"type": "string", "enum": list(labels)} for at, labels in enumerate(answers, 1)}
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
 
 def closing_of(answers: Answers, *, is_json: bool) -> str:
-    """Return the instruction for the end of a reply with answers to criteria."""
+    """Return the part of the prompt that tells the judge how to answer the criteria at the end of the reply."""
     count, choices = len(answers), any(labels != YES_NO for labels in answers)
     kinds = "`yes` or `no`" + (", or the letter of a choice where the criterion has choices" if choices else "")
     if is_json:
@@ -210,15 +218,18 @@ def closing_of(answers: Answers, *, is_json: bool) -> str:
 
 
 def read_answers(text: str, answers: Answers, *, cut: bool = False) -> dict[int, float]:
-    """Parse the answers in a reply, from 0 to 1 by position; criteria without a clear answer are omitted.
+    """Parse the answers in a reply; criteria without exactly one valid answer are omitted.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
-        answers: the valid answers.
+        answers: the valid answers to each criterion.
         cut: whether the reply was truncated at the token limit.
 
+    Returns:
+        How far each criterion is met, from 0 to 1, by its position from 0.
+
     Raises:
-        UnreadableError: the reply has the number of a criterion that does not exist.
+        UnreadableError: the reply has a number that no criterion has, or its reasoning does not end.
     """
     found: dict[int, set[str]] = {}
     for number, word in pairs_in(text, cut=cut):
@@ -229,14 +240,14 @@ def read_answers(text: str, answers: Answers, *, cut: bool = False) -> dict[int,
 
 
 def _share(words: set[str], labels: tuple[str, ...]) -> float | None:
-    """Return the value of an answer, from 0 to 1; None for an invalid answer or several answers."""
+    """Return how far a criterion is met, from 0 to 1; None if `words` is not exactly one valid answer."""
     known = {_WORDS.get(word.lower(), "") if labels == YES_NO else word.upper() for word in words}
     word = known.pop()
     return None if known or word not in labels else labels.index(word) / (len(labels) - 1)
 
 
 def pairs_in(text: str, *, cut: bool = False) -> list[tuple[int, str]]:
-    """Return numbers and words of the answers in a reply: of its JSON object, or of its last block of lines."""
+    """Return number and word of each answer in a reply: from its JSON object, else from its last block of lines."""
     text = without_thinking(text, cut=cut).strip()
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
@@ -258,12 +269,12 @@ def pairs_in(text: str, *, cut: bool = False) -> list[tuple[int, str]]:
 
 
 def verdict_of(rubric: Rubric, shares: Sequence[float], *, clip: bool) -> Verdict:
-    """Return the verdict on a rubric.
+    """Return the verdict from the answers to all criteria.
 
     Args:
         rubric: the criteria.
         shares: how far each criterion is met, from 0 to 1.
-        clip: whether a value below 0 becomes 0.
+        clip: whether a reward below 0 becomes 0.
     """
     decided = list(zip(rubric, shares, strict=True))
     positive, negative = (
@@ -280,6 +291,6 @@ def verdict_of(rubric: Rubric, shares: Sequence[float], *, clip: bool) -> Verdic
 
 
 def _met(decided: Sequence[tuple[Criterion, float]]) -> float:
-    """Return the share of the criteria's absolute points that is met; 0 if there are no points."""
+    """Return the absolute points of met criteria, divided by those of all criteria; 0 if there are no points."""
     whole = sum(abs(one.points) for one, _ in decided)
     return sum(abs(one.points) * share for one, share in decided) / whole if whole else 0.0

@@ -1,8 +1,8 @@
-"""The scale of a judge's verdict: declared as `score_range`, or named in the template's verdict instruction.
+"""The scale of a judge's verdict: declared as `score_range`, or found in the text of the prompt template.
 
-The verdict instruction is the sentence with the word REWARD; if it has no range, the rest of the template is searched.
-A template whose text names a different range than the scale is rejected. Otherwise, with "from 1 to 10" in the text and
-a scale of 0 to 1, the worst verdict would be the best reward.
+The sentences with the word REWARD are searched first, then the other sentences. A template whose text names another
+range than the scale is rejected: with "from 1 to 10" in the text and a scale from 0 to 1, the worst verdict would be
+the best reward.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewardstack.core.json_types import is_finite, is_list, plain
 
 FIELD = "score_range"
 LARGEST = 1e6
-"""Largest absolute value of a scale's ends."""
+"""Maximum absolute value of the ends of a scale."""
 
 
 class Scale(NamedTuple):
@@ -37,7 +37,7 @@ class Scale(NamedTuple):
         return f"{FIELD} = [{self.low:g}, {self.high:g}]"
 
     def fraction(self, value: float) -> float:
-        """Map a number on the scale to a number from 0 to 1."""
+        """Return the position of a number on the scale, from 0 (worst) to 1 (best)."""
         return (value - self.low) / (self.high - self.low) + 0.0
 
 
@@ -46,7 +46,7 @@ HUNDRED = Scale(0.0, 100.0)
 
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,3})?)"
 _NOTE = r"\s{0,3}(?:\([^()\n]{0,80}\)\s{0,3})?"
-"""The meaning of an end of the scale in parentheses, as in "from 1 (useless) to 10 (perfect)"."""
+"""A note in parentheses after an end of the scale, as in "from 1 (useless) to 10 (perfect)"."""
 _JOINERS = rf"{_NOTE}(?:-|\u2013|\u2014|~|\.\.|to|through|up to|bis|\u5230|\u81f3|\u304b\u3089)\s{{0,3}}"
 _IS = r"\s{0,3}(?:is|means|being|stands for|=)\s"
 _MENTION = re.compile(
@@ -58,16 +58,16 @@ _MENTION = re.compile(
     re.IGNORECASE,
 )
 _LIKERT = re.compile(r"^\W{0,4}(?:score|rating|grade|level)?\s{0,3}(\d{1,3})\s{0,3}[:=]", re.IGNORECASE | re.MULTILINE)
-"""A line in a list of grades, such as `Score 5: perfect`."""
+"""The start of a line in a list of grades, such as `Score 5: perfect`."""
 _SPELLED = (*("zero", "one", "two", "three", "four", "five"), *("six", "seven", "eight", "nine", "ten"))
 _WORDS = {word: str(at) for at, word in enumerate(_SPELLED)}
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _DENOMINATOR = re.compile(r"[>\])}_]\s?/\s?(\d{1,4})(?!\d)")
-"""A denominator, as in `REWARD: <number>/10`."""
+"""The denominator after a placeholder, as in `REWARD: <number>/10`."""
 _SENTENCE = re.compile(r"\n|(?<=[.!?;\u3002\uff01\uff1f])\s")
 _REWARD = re.compile(r"\breward\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\W\d]{0,8}[A-Za-z][\w ]{0,40}:\s{0,3}[<\[({]")
-"""A line of the reply format other than the verdict, such as `CORRECTNESS: <0 to 10>`."""
+"""The start of a line of the reply format that is not the verdict, such as `CORRECTNESS: <0 to 10>`."""
 _CRITERION = re.compile(r"\b(?:each|every|criteri(?:on|a)|aspects?|dimensions?)\b", re.IGNORECASE)
 _RATING = re.compile(r"\b(?:rate|rating|grade|score|scale|verdict|points?|mark)\b", re.IGNORECASE)
 
@@ -76,7 +76,7 @@ def read_range(value: Any) -> Scale | None:
     """Parse a `score_range`; return None if there is none.
 
     Raises:
-        RequestError: it is not two numbers, the lower one first.
+        RequestError: `value` is not two numbers with the lower one first.
     """
     value = plain(value)
     if value is None:
@@ -93,12 +93,12 @@ def scale_of(text: str, declared: Scale | None) -> Scale:
     """Return the scale of a template's verdicts.
 
     Args:
-        text: text of the template.
-        declared: the `score_range`; None for none.
+        text: the text of the template.
+        declared: the declared `score_range`; None for none.
 
     Raises:
-        RequestError: the text names a different range than the declared one, an undeclared range other than 0 to 1 and
-            0 to 100, or several ranges.
+        RequestError: the text names ranges, but not the declared one; or nothing is declared, and the text names
+            several ranges, or one that is neither 0 to 1 nor 0 to 100.
     """
     named = _named(text, with_criteria=declared is None)
     if declared is not None:
@@ -111,7 +111,12 @@ def scale_of(text: str, declared: Scale | None) -> Scale:
 
 
 def _named(text: str, *, with_criteria: bool) -> set[Scale]:
-    """Return the ranges in the verdict instruction, else those in other sentences that may describe the verdict."""
+    """Return the ranges in the sentences with the word REWARD, else those in sentences that may describe the verdict.
+
+    Args:
+        text: the text of the template.
+        with_criteria: whether sentences about criteria count as well.
+    """
     text = _WORD.sub(lambda word: _WORDS[word[0].lower()], normalize("NFKC", text))
     sentences = [one for one in _SENTENCE.split(text) if one.strip()]
     verdict = [(one, _REWARD.search(one)) for one in sentences]
@@ -139,7 +144,7 @@ def _ranges(texts: Iterable[str]) -> Iterable[Scale]:
 
 
 def _grades(text: str) -> set[Scale]:
-    """Return the range of a list with at least three consecutive grades."""
+    """Return the range of a list of grades; empty unless there are at least three, and they are consecutive."""
     numbers = sorted({int(found[1]) for found in _LIKERT.finditer(text)})
     is_list = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
     return {Scale(float(numbers[0]), float(numbers[-1]))} if is_list else set()

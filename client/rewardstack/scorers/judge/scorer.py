@@ -1,4 +1,4 @@
-"""The judge scorer: sends one request for each sample, reference and vote."""
+"""The judge scorer: an LLM judges each sample, with a request for each reference, vote and chunk of criteria."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ from rewardstack.transport.discovery import briefly
 
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
-"""Phrases in vLLM's error about a prompt that is too long."""
+"""Phrases in vLLM's errors about a prompt that is too long."""
 NO_ANSWER = "there is no answer"
-"""Reason for a response that is empty or only reasoning."""
+"""Reason of the score 0 for a response that is empty or has only reasoning."""
 MOST_TIMES = 4096
-"""Most samples since the last report whose latency is kept."""
+"""Maximum number of latencies to keep for the next report."""
 
 Kind = tuple[Destination, Options]
-"""The batch kind of samples, which are judged by the same model with the same options."""
+"""What samples have in common that are judged by the same servers with the same options."""
 
 log = logging.getLogger(__name__)
 
 
 class Judge(Relayable[Plan]):
-    """An LLM judge behind one or several equivalent servers.
+    """Scores with an LLM judge on one or several equivalent servers.
 
     Args:
-        settings: servers, key, model and timeout.
-        find_service: returns the service for URLs and a key.
+        settings: the settings, with the judge's servers, key, model and timeout.
+        find_service: returns the pool of endpoints for URLs and a key.
         new_meter: creates meters for the usage of requests.
-        named: the judge in a routes file; None for the environment's judge.
-        rate: rate limit; None for none.
+        named: the judge if a routes file defines it; None for the environment's judge.
+        rate: the judge's rate limit; None for none.
 
     Raises:
-        SettingsError: the judges' URLs are inconsistent.
+        SettingsError: a URL of the judge is invalid, or only some of the URLs end with an API version.
     """
 
     on_error: OnError = "zero"
@@ -98,11 +98,11 @@ class Judge(Relayable[Plan]):
         self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
-        """Return the plan of the item, or its score if it has no answer.
+        """Return the plan of the item, or the score 0 if the response has no answer.
 
         Raises:
-            RequestError: an option is malformed, or the template needs a reference and there is none.
-            SettingsError: the environment sets no judge, or is inconsistent.
+            RequestError: an option is invalid, or the template needs a reference and there is none.
+            SettingsError: neither the sample nor the environment sets a judge.
         """
         item = self._own(item)
         destination = destination or self._servers.destination(item.extra)
@@ -124,12 +124,12 @@ class Judge(Relayable[Plan]):
         return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
-        """Return a key for each sample, None if the judge does not report its model."""
+        """Return a cache key for each sample; None if the model or its support of the request's fields is unknown."""
         unready = await self._unready(samples, context.deadline)
         return [None if unready and _kind(plan) in unready else self._key(plan) for plan in samples]
 
     async def _unready(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[Kind]:
-        """Prepare the judges for each kind of sample; return the kinds whose judge did not answer."""
+        """Discover the judge's model for each kind of sample; return the kinds for which the judge did not answer."""
         kinds = {_kind(plan): plan for plan in plans}
         is_one = len({destination for destination, _ in kinds}) == 1
         wait = math.inf if is_one else briefly(deadline)  # a judge that is down does not delay the others
@@ -144,9 +144,9 @@ class Judge(Relayable[Plan]):
         """Return the judge's model after discovery and, if needed, a trial request.
 
         Args:
-            plan: of a sample that will be sent.
-            deadline: of the caller.
-            wait: most seconds to wait for the first discovery.
+            plan: the plan of a sample that will be sent.
+            deadline: the caller's deadline.
+            wait: maximum time to wait for the first discovery, in seconds.
 
         Raises:
             ServiceError: discovery failed.
@@ -159,10 +159,11 @@ class Judge(Relayable[Plan]):
         return model
 
     async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
-        """Return the score of a single sample, because the batch size is 1.
+        """Return the score of the only sample in `samples`; `batch` sets the batch size 1.
 
         Raises:
-            RequestError: the sample needs probabilities, which the environment's judge does not return.
+            RequestError: the sample needs token probabilities, which the configured judge does not return.
+            BudgetError: the budget of the run is spent.
         """
         [plan] = samples
         try:
@@ -172,7 +173,7 @@ class Judge(Relayable[Plan]):
                 context.trace.note("judge", {}, [explained(plan, one) for one in context.trace.take()])
 
     def describe(self, item: Item, sample: Plan) -> Record:
-        """Return the judge, the texts of the prompt, and the options with their origin."""
+        """Return the judge's servers, the texts in the prompt, and the options with their origin."""
         extra, model = self._own(item).extra, self._settings.judge_model
         options = options_that_hold(sample.options, extra, model, self._named)
         shown = sample.shown
@@ -181,26 +182,27 @@ class Judge(Relayable[Plan]):
         return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
-        """Return a batch key of size 1, ordered by problem, with `batch_size` or all connections as its width.
+        """Return a batch key: one sample per batch; samples with the same problem are sent one after another.
 
-        With a rate limit the width is unlimited: samples wait in the limiter, where the timeout does not run.
+        At most `batch_size` samples are in flight, by default as many as there are connections. With a rate limit,
+        there is no such default, because samples wait in the limiter, where their timeout does not run.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
         return BatchKey(1, (destination, size), width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
-        """Return the item with the judge's part of its `extra_info`, with a template file replaced by its text."""
+        """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""
         return replace(item, extra=portable_extra(self._own(item).extra, sample.shown, sample.rubric))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
-        """Return the maximum usage of verdicts; prompts are counted by the judge's `/tokenize` if it has one."""
+        """Return the maximum usage of samples; the judge's `/tokenize` counts the prompts if the judge has it."""
         await self._unready(samples, context.deadline)  # prompts of a judge that is not ready are estimated
         asked = [(plan, self._model(plan)) for plan in samples]
         return Usage.total(await counted(asked, self._api, context.deadline))
 
     def estimate(self, samples: Sequence[Plan]) -> Usage:
-        """Return the estimated usage of samples that a reward server judges."""
+        """Return the estimated usage of samples, without a request."""
         return Usage.total(estimate(plan, self._model(plan)) for plan in samples)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
@@ -227,7 +229,7 @@ class Judge(Relayable[Plan]):
         )
 
     def _own(self, item: Item) -> Item:
-        """Return the item with its options overridden by those of a named judge."""
+        """Return the item with its options overridden by those of the named judge, if this is one."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
     def _key(self, plan: Plan) -> Key | None:
@@ -269,15 +271,15 @@ class Judge(Relayable[Plan]):
         return score
 
     async def _turn(self, plan: Plan, deadline: SharedDeadline) -> Spending | None:
-        """Wait until the judge's rate limit, if it has one, admits the sample."""
+        """Wait until the judge's rate limit admits the sample; return its spending, None without a rate limit."""
         if self._rate is None:
             return None
         cost = estimate(plan, self._model(plan))
         return await self._rate.turn(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
     async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
-        """Return the best verdict over the references."""
-        model = await self._ready(plan, deadline)  # again, because the sample may have no key, or may have waited
+        """Return the best of the verdicts with each reference."""
+        model = await self._ready(plan, deadline)  # `keys` may not have been called, or its answer may be outdated
         asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
         return max(await together(asked), key=lambda one: one.value) if len(asked) > 1 else await asked[0]
 
@@ -292,7 +294,7 @@ class Judge(Relayable[Plan]):
         return Score.failed(f"{error}{_about_images(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
-        """Return the score for a prompt that is too long: 0 if the candidate is more than half of it, else failed."""
+        """Return the score for a prompt that is too long: 0 if the candidate is over half of it, else failed."""
         rest = len(plan.shown.problem) + max(map(len, plan.references))
         if len(plan.shown.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
@@ -300,7 +302,7 @@ class Judge(Relayable[Plan]):
 
 
 def _about_images(error: ServiceError, plan: Plan) -> str:
-    """Return the remedy if a judge refuses a sample with images, most likely because it does not support them."""
+    """Return a remedy to append to the error if the judge most likely does not support the sample's images."""
     refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
     if not plan.shown.images or not (refused or "image" in str(error).lower()):
         return ""
@@ -314,14 +316,14 @@ def _kind(plan: Plan) -> Kind:
 
 
 def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
-    """Raise if a judge's URL is invalid, or if the judges' URLs do not have the same API path.
+    """Check that a judge's URLs are valid, and that either all or none of them end with an API version.
 
     Args:
-        settings: with the URLs.
-        variable: name of the variable or field with the URLs, for the error.
+        settings: the settings, with the URLs.
+        variable: name of the variable or field that sets the URLs, for the error.
 
     Raises:
-        SettingsError: the URLs are invalid or inconsistent.
+        SettingsError: the check fails.
     """
     for url in settings.judge_urls:
         ray_actor.check(url)

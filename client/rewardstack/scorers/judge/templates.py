@@ -1,4 +1,4 @@
-"""Prompt templates: built-in ones, which are files next to this module, and custom ones."""
+"""Prompt templates of a judge: built-in ones, from files in the folder `templates`, and custom ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Kind = Literal["text", "logprob", "rubric"]
 KINDS: tuple[Kind, ...] = ("text", "logprob", "rubric")
 FOLDER = Path(__file__).with_name("templates")
 MAX_CHARACTERS = 100_000
-"""Most characters of a custom template."""
+"""Maximum length of a custom template, in characters."""
 PLACEHOLDERS = {
     "PROBLEM": "problem",
     "REFERENCE_SOLUTION": "reference",
     "CRITERIA": "criteria",
     "CANDIDATE_SOLUTION": "candidate",
 }
-"""Placeholders, and the names of the fences around their texts."""
+"""Names of the placeholders, and of the fences around the texts that replace them."""
 
 _NUMBER = r"(0\.[0-9]{3}|1\.000)"
 _POINTS = r"(10|[0-9])"
@@ -37,22 +37,23 @@ BUILTIN: Mapping[str, str | None] = {
     "points": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
     "detailed": None,
 }
-"""The built-in templates, with the regular expression that constrains a short reply."""
+"""The built-in templates by name: a regular expression that constrains the reply; None for a free-form reply."""
 LABELS: Mapping[str, Mapping[str, float]] = {
     "default": {str(digit): digit / 9 for digit in range(10)},
     "binary": {"0": 0.0, "1": 1.0},
 }
-"""The labels of `verdict: "logprob"` and their values, by built-in template."""
+"""The labels and their values for `verdict: "logprob"`, by the built-in templates that support it."""
 
 FORMS: Mapping[str, Collection[str]] = {"logprob": LABELS, "rubric": ("default",)}
-"""The built-in templates by kind of verdict."""
+"""The built-in templates that support each kind of verdict; all of them support `text`."""
 CRITERIA = "Criteria:\n{CRITERIA}\n\n"
-"""Section of the built-in rubric template; moved after the candidate if the criteria are split over requests."""
+"""The section with the criteria in the built-in rubric template; it moves to the end if requests split the criteria."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _HEADER = re.compile(rf"\s*{FIELD}\s*=\s*(\[[^\]\n]{{0,60}}\])[ \t\r]*\n")
-"""The first line of a template that declares its scale."""
+"""A first line of a custom template that declares the scale."""
 _FENCES_KEPT = 1024
+"""Number of fenced texts to cache, because samples of a group have the same problem and reference."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +61,9 @@ class Template:
     """A prompt with placeholders for untrusted text.
 
     Args:
-        parts: alternating texts and names of placeholders, starting and ending with a text.
-        scale: of its verdicts.
-        form: regular expression that constrains a short reply; None for a free-form reply.
+        parts: texts and names of placeholders in turn, starting and ending with a text.
+        scale: the scale of the verdicts.
+        form: regular expression that constrains the reply; None for a free-form reply.
     """
 
     parts: tuple[str, ...]
@@ -77,7 +78,7 @@ class Template:
 
     @property
     def size(self) -> int:
-        """Number of characters without placeholders."""
+        """The number of characters of the template without the placeholders."""
         return sum(map(len, self.parts[::2]))
 
     def uses(self, placeholder: str) -> bool:
@@ -85,13 +86,13 @@ class Template:
         return placeholder in self.parts[1::2]
 
     def render(self, problem: str, reference: str, candidate: str, criteria: str = "") -> str:
-        """Return the text with each placeholder replaced by its fenced text, in one pass.
+        """Return the template with each placeholder replaced by a fenced text; placeholders in the texts stay.
 
         Args:
             problem: the task; empty for none.
             reference: one reference solution; empty for none.
             candidate: the response of the policy.
-            criteria: of a rubric, as a list; empty for none.
+            criteria: the list of a rubric's criteria; empty for none.
         """
         texts = {"PROBLEM": problem, "REFERENCE_SOLUTION": reference, "CANDIDATE_SOLUTION": candidate}
         texts["CRITERIA"] = criteria
@@ -114,16 +115,17 @@ _known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
 def find_template(
     name_or_text: str, *, verdict: Kind = "text", declared: Scale | None = None, is_split: bool = False
 ) -> Template:
-    """Return a built-in template by name, or a custom one from its text.
+    """Return a built-in template by its name, or a custom template from its text.
 
     Args:
-        name_or_text: one of `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.
-        verdict: kind of verdict; labels and criteria have their own values.
-        declared: the `score_range` of the sample; None for none.
-        is_split: whether the criteria are split over several requests, which then share the prefix before them.
+        name_or_text: a name in `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.
+        verdict: how the verdict is read.
+        declared: the `score_range` of the sample; None for none. Only `text` verdicts can have one.
+        is_split: whether the criteria are split over several requests. The criteria then come last in a built-in
+            template, so that the requests share a prefix.
 
     Raises:
-        RequestError: there is no such template, it does not support the verdict, or its scale is not the declared one.
+        RequestError: there is no such template, it does not support the verdict, or its scale contradicts `declared`.
     """
     if name_or_text not in BUILTIN:
         return _own(name_or_text, verdict, declared)
@@ -165,7 +167,7 @@ def _own(text: str, verdict: Kind, declared: Scale | None) -> Template:
 
 
 def _declared_in(header: str, declared: Scale | None) -> Scale | None:
-    """Return the scale in a template's first line; raise RequestError if a different one is declared as well."""
+    """Return the scale in a template's first line; raise RequestError if `declared` is a different scale."""
     try:
         own = read_range(json.loads(header))
     except ValueError:
@@ -185,7 +187,7 @@ def _builtin(name: str, verdict: Kind, is_split: bool) -> Template:
 
 
 def read_template(path: str) -> str:
-    """Read the text of a template file.
+    """Return the text of a template file.
 
     Raises:
         RequestError: the file cannot be read.
@@ -206,8 +208,8 @@ def system_message(closing: str, own: str | None = None) -> str:
     """Return the system message of the judge; empty for none.
 
     Args:
-        closing: instruction for the end of the reply, which replaces `{CLOSING}` in the text.
-        own: custom text; None for the built-in one.
+        closing: how the judge must end the reply; replaces `{CLOSING}` in the text.
+        own: a custom text; None for the built-in text.
     """
     text = (FOLDER / "system.txt").read_text(encoding="utf-8") if own is None else own
     return text.replace("{CLOSING}", closing).rstrip("\n")

@@ -1,7 +1,7 @@
-"""Verdicts and their parser: a verdict is the number on the last `REWARD:` line of a reply, after any reasoning.
+"""The parser of verdicts: a verdict is the number on the last `REWARD:` line of a judge's reply, after any reasoning.
 
-The rest of the reply is ignored, because it may quote the candidate. A verdict must be exactly one number within the
-template's scale.
+The rest of the reply is ignored, because it may quote the candidate. The line must have exactly one number, and the
+number must be on the template's scale. Without such a line, the reply may be a JSON object with the member `REWARD`.
 """
 
 from __future__ import annotations
@@ -15,37 +15,38 @@ from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
 
 UNREADABLE = "no verdict in the judge's reply"
-"""Start of the reason for every unreadable verdict."""
+"""Start of the message of every `UnreadableError`."""
 CUT = "it was cut at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
 DECORATION = " \t\r*_`#>$\"'"
+"""Characters that may surround a verdict, such as Markdown emphasis."""
 BULLET = re.compile(r"(?:[-+\u2022]|\d{1,3}[.)])\s{1,8}")
-"""A list marker, which may precede a verdict."""
+"""A bullet or number of a list, which may precede a verdict."""
 MARK = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
-"""The marker of a verdict at the start of a line, after decoration; it is neutralized in all untrusted text."""
+"""The marker of a verdict line. `fences` neutralizes it in all untrusted text."""
 END_OF_THINKING = "</think>"
 THINKING = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
 RATIO = re.compile(r"\s{0,3}\(?(?:/|out of)\s{0,3}(\d{1,7})(?:\.0{1,3})?\)?(?![\w.]\d|\w)")
-"""The end of the scale after a number: `8/10`, `0.8 out of 1`."""
+"""The rest of a ratio after its first number, as in `8/10` or `0.8 out of 1`; the group is the end of the scale."""
 PERCENT = re.compile(r"\s{0,3}%")
 DIGITS = re.compile(r"\d{1,7}")
 FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
 """A JSON object in a code fence."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
-"""A complete structured reply."""
+"""A whole reply with only a verdict from 0 to 1, which needs no further parsing."""
 COMPLETE = re.compile(r"\.\d{3}$")
-"""A number that cannot have been truncated, because it has three decimals."""
+"""The end of a number with three decimals, which counts as complete although the reply was truncated."""
 
 
 class Verdict(NamedTuple):
     """The verdict of a judge.
 
     Args:
-        value: from 0 to 1; can be below 0 for a rubric that is not clipped.
-        note: additional information.
-        label_mass: total probability of the labels; None for a text verdict.
-        agreement: share of votes that agree; None for a single vote.
-        parts: the score's `parts` for a rubric; None for others.
+        value: the verdict from 0 to 1; can be below 0 for a rubric that is not clipped.
+        note: additional information, for the reason of the score.
+        label_mass: total probability of the labels; None unless the verdict is read from probabilities.
+        agreement: share of the votes with the most frequent value; None for a single vote.
+        parts: the parts of a rubric's score; None for other kinds of verdicts.
     """
 
     value: float
@@ -56,22 +57,22 @@ class Verdict(NamedTuple):
 
 
 class UnreadableError(ReplyError):
-    """A reply without a verdict."""
+    """A reply has no readable verdict."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{UNREADABLE}: {why}")
 
 
 def read_verdict(text: str, scale: Scale, *, cut: bool = False) -> float:
-    """Parse the verdict in a reply, from 0 to 1: its last `REWARD:` line, else its JSON object.
+    """Return the verdict in a reply, mapped to 0 to 1: from the last `REWARD:` line, else from a JSON object.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
-        scale: of the template.
+        scale: the scale of the template.
         cut: whether the reply was truncated at the token limit.
 
     Raises:
-        UnreadableError: there is not exactly one verdict, or it is out of range.
+        UnreadableError: there is no verdict, more than one number, or a number that is not on the scale.
     """
     if scale == UNIT and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
@@ -95,7 +96,7 @@ def _in_range(value: float, number: str, scale: Scale) -> float:
 
 
 def verdict_line(text: str) -> str:
-    """Return the line or JSON object that `read_verdict` parses; empty if there is none."""
+    """Return the line or JSON object from which `read_verdict` reads the verdict; empty if there is none."""
     lines = text.rpartition(END_OF_THINKING)[2].strip().split("\n")
     at, mark = _last_mark(lines)
     if mark is not None:
@@ -104,7 +105,7 @@ def verdict_line(text: str) -> str:
 
 
 def _last_mark(lines: Sequence[str]) -> tuple[int, re.Match[str] | None]:
-    """Return the index of the last verdict line and the match of its marker; None if there is none."""
+    """Return the index of the last verdict line and the match of its marker; `(0, None)` if there is none."""
     marks = ((at, MARK.match(_undecorated(lines[at]))) for at in reversed(range(len(lines))))
     return next(((at, mark) for at, mark in marks if mark), (0, None))
 
@@ -116,14 +117,14 @@ def _undecorated(line: str) -> str:
 
 
 def read_json_verdict(text: str, scale: Scale) -> float | None:
-    """Parse the verdict in a JSON object, which may follow a preamble or be in a code fence; None if there is none.
+    """Return the verdict in a reply's JSON object, mapped to 0 to 1; None if the reply has no JSON object.
 
     Args:
-        text: the reply.
-        scale: of the template.
+        text: the reply; other text, or a code fence, may surround the object.
+        scale: the scale of the template.
 
     Raises:
-        UnreadableError: the object does not have exactly one valid `REWARD`.
+        UnreadableError: the object does not have exactly one number `REWARD` that is on the scale.
     """
     for found in _objects(without_thinking(text, cut=False).strip()):
         try:
@@ -139,7 +140,7 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
 
 
 def _objects(text: str) -> list[str]:
-    """Return candidates for a reply's JSON object: the text from first to last brace, and the last one in a fence."""
+    """Return texts that may be a reply's JSON object: from the first to the last brace, and in the last code fence."""
     start, end = text.find("{"), text.rfind("}")
     whole = [text[start : end + 1]] if 0 <= start < end else []
     return whole + FENCED.findall(text)[-1:]
@@ -156,7 +157,7 @@ def without_thinking(text: str, *, cut: bool) -> str:
 
 
 def _number(rest: str, scale: Scale) -> tuple[float, str]:
-    """Return the number after a verdict's marker and its text; the scale's end and words may follow it."""
+    """Return the number after the marker of a verdict line, and its text; only a ratio, `%` or words may follow it."""
     rest = rest.lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
     found = NUMBER.match(rest)
     if found is None:
@@ -174,7 +175,7 @@ def _number(rest: str, scale: Scale) -> tuple[float, str]:
 
 
 def _share(value: float, number: str, end: int, scale: Scale) -> float:
-    """Return the value of a ratio such as `8/10`: the number if the scale ends at 10, or the fraction on 0 to 1."""
+    """Return the value of a ratio such as `8/10`: 8 if the scale ends at 10, and 0.8 if the scale is from 0 to 1."""
     if end == scale.high:
         return value
     if scale == UNIT and end > 1 and DIGITS.fullmatch(number):
