@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _hand_over(error: ImportError) -> None:
-    """Continue in the models environment of `make up`, if there is one; else exit."""
+    """Continue with the interpreter of the models environment (MODELS_DIR) if it exists; otherwise exit."""
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     if Path(models.python).exists() and Path(sys.prefix) != models.venv:
         os.execv(models.python, [models.python, __file__, *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""Render the gateway's configuration with a list of servers; containers fill in the same templates with DNS names."""
+"""Render nginx's configuration for the gateway from templates, which containers fill in with DNS names."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WITH_TLS = " ssl; include tls.conf"
 PAGE = "page"
 """Name of the port of the status page, which the reward server serves."""
 TRIES = 2
-"""Maximum number of servers that a request is sent to if one fails."""
+"""Maximum number of servers that a request is sent to: if one fails, the next is tried."""
 AUTH_REQUEST_URIS = {
     "RULES_AUTH_REQUEST_URI": "REWARD_SERVER_API_KEYS",
     "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",
     "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
-"""Setting with the keys of a port, by the template variable that says whether the port requires a key."""
+"""Setting with the API keys of a port, by the template variable that says whether the port requires a key."""
 NOBODY = "unix:/nonexistent/server.sock"
 """Placeholder for a service without servers: nginx requires one, and reports this one as unreachable."""
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
@@ -43,9 +43,9 @@ def files(
     Args:
         servers: addresses of each service's servers in nginx syntax, such as `unix:/run/judge.sock`.
         settings: settings of the stack.
-        listen: address and port of the gateway by service; named judges share the judge's.
+        listen: address and port of the gateway by service; named judges use the port of the default judge.
         tls: certificate and key; None for plain HTTP.
-        paths: the service behind each path at the judge's port, but for the default judge's own.
+        paths: service behind each additional path at the judge's port, such as `/judges/NAME`.
     """
     services = [service for service in servers if service in listen]
     included = [*services, *([PAGE] if "rules" in services else [])]
@@ -69,7 +69,7 @@ def files(
 
 
 def auth_request_uris(settings: Settings) -> dict[str, str]:
-    """Return by template variable the URI that checks keys, or `off` for a service without keys."""
+    """Return the URI that checks keys, or `off` for a port without keys, by template variable."""
     return {variable: "/key" if settings[key] else "off" for variable, key in AUTH_REQUEST_URIS.items()}
 
 
@@ -77,7 +77,7 @@ def model_paths(paths: Mapping[str, str], servers: Mapping[str, Sequence[str]], 
     """Return the values of the template variables for model paths at the judge's port.
 
     Args:
-        paths: the service behind each: the default judge, or a server of its own.
+        paths: service behind each path: the default judge, or a separate server.
         servers: addresses of each service's servers in nginx syntax.
         settings: settings of the stack.
     """
@@ -97,7 +97,7 @@ def balancing(settings: Settings) -> str:
 
 
 def variable(service: str) -> str:
-    """Return the template variable for a server of a service."""
+    """Return the template variable for the servers of a service."""
     return f"{service.upper()}_SERVER"
 
 

@@ -1,4 +1,4 @@
-"""TLS at the gateway: read and check the certificate and key that the settings name."""
+"""Read and check the gateway's TLS certificate and key, which the settings name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from services.stack.errors import StackError
 from services.stack.settings import Settings
 
 FILES = {"tls_certificate": "TLS_CERTIFICATE", "tls_key": "TLS_KEY"}
-"""Setting that names the source of each of the gateway's TLS files."""
+"""Setting with the source of each TLS file, by file name."""
 TRUST = "SSL_CERT_FILE"
-"""Environment variable with the CA file of OpenSSL, which all clients use."""
+"""Environment variable with a CA file, which OpenSSL and therefore all clients read."""
 FLIGHTS = 4
-"""Number of turns of each side in a handshake; two are enough."""
+"""Number of times that each side continues the handshake; two are enough."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Tls:
 
     Args:
         folder: folder with the files named in `FILES`.
-        version: digest of their contents.
+        version: digest of the files' contents.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ def require(settings: Settings) -> None:
     """Check that certificate and key exist, match, and are accepted by clients on this machine.
 
     Raises:
-        StackError: one of these fails; the message names the setting and the remedy.
+        StackError: a check fails; the message names the setting and the remedy.
     """
     given = [setting for setting in FILES.values() if settings[setting]]
     if len(given) == 1:
@@ -57,7 +57,7 @@ def require(settings: Settings) -> None:
 
 
 def trusted(settings: Settings) -> str:
-    """Return the CA file that clients on this machine need; empty if they need none, or without TLS.
+    """Return the CA file that clients on this machine need to trust the gateway; empty if none, or without TLS.
 
     Raises:
         StackError: clients reject the certificate.
@@ -99,7 +99,7 @@ def _server(settings: Settings, certificate: str) -> ssl.SSLContext:
 
 
 def _trusting(file: str) -> ssl.SSLContext:
-    """Return a client context that trusts a CA file; without a file, the CAs of this machine."""
+    """Return a client context that trusts a CA file, or without a file the CAs of this machine."""
     try:
         return ssl.create_default_context(cafile=file or None)
     except OSError as error:

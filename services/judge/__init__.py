@@ -1,1 +1,1 @@
-"""The LLM judge: find or install vLLM, choose a model that fits this machine, and start it."""
+"""Serve the LLM judge: find or install vLLM, choose a model that fits this machine, and start the server."""

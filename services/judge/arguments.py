@@ -1,4 +1,4 @@
-"""The command line and environment of `run_vllm_server.py`."""
+"""Parse the command line and environment of `run_vllm_server.py`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FROM_ENVIRONMENT = {
     "MAX_MODEL_LEN": "JUDGE_MAX_MODEL_LEN",
     "GPU_MEMORY_UTILIZATION": "JUDGE_GPU_MEMORY_UTILIZATION",
 }
-"""Variables of the script, and the settings of the stack that are their defaults."""
+"""Environment variables of the script, and the stack settings that are their defaults."""
 AS_SETTINGS = ("dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
-"""Flags that override the setting `JUDGE_...` of the same name."""
+"""Flags that override the stack setting of the same name, such as `JUDGE_DTYPE`."""
 AS_FLAGS = ("max_num_seqs", "max_num_batched_tokens")
 """Flags that are passed on to vLLM."""
 EVERY_ADDRESS = "0.0.0.0"
@@ -33,12 +33,12 @@ def parse(
     """Parse the command line; flags override variables of the script, which override settings of the stack.
 
     Args:
-        arguments: command-line arguments; unknown ones are passed to vLLM.
+        arguments: command-line arguments; unknown arguments are passed to vLLM.
         settings: settings of the stack.
         environ: the environment.
 
     Returns:
-        The namespace with model (may be empty), host, port, replicas and yes; and the settings with the flags applied.
+        The parsed flags, of which `model` may be empty, and the settings with the flags applied.
 
     Raises:
         StackError: a variable is malformed; the message names it.

@@ -1,4 +1,4 @@
-"""vLLM's command line and environment, from the table of services; shared flags are in vllm-*.yaml."""
+"""Find vLLM, and build its command line and environment from the table of services and `vllm-*.yaml`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ print(importlib.metadata.version("vllm") if importlib.util.find_spec("vllm") els
 PROBE_SECONDS = 60
 JUDGE, REWARD_MODEL = SERVICES["judge"], SERVICES["reward-model"]
 FIXED = JUDGE.command.index("{config}") + 1
-"""Index of the first flag in the table's command."""
+"""Index of the first flag after `--config` in the judge's command in the table of services."""
 SERVED = "--served-model-name"
 CONFIG = "--config"
 SHARED_MEMORY = 512 * 2**20
-"""Bytes of /dev/shm that a vLLM needs to communicate with worker processes; one takes 160 to 240 MiB."""
+"""Bytes of /dev/shm that must exist for vLLM to use worker processes; a server uses 160 to 240 MiB."""
 ONE_PROCESS = ("--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor")
-"""Runs the worker in the server's process. The short form `uni` does not work: on a CPU vLLM replaces it by `mp`."""
+"""Flags that run the worker in the server's process. Not `uni`, which vLLM replaces by `mp` on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Vllm:
     """An installed vLLM.
 
     Args:
-        python: interpreter in which it is installed.
-        version: its version.
+        python: interpreter in which vLLM is installed.
+        version: version of vLLM.
     """
 
     python: str
@@ -47,12 +47,12 @@ class Vllm:
 
     @property
     def for_cpu(self) -> bool:
-        """Whether it is a CPU build; vLLM selects its platform by this."""
+        """Whether this is a CPU build; vLLM itself decides this by its version, too."""
         return "cpu" in self.version
 
     @property
     def config(self) -> Path:
-        """File with the flags shared by all judges on this kind of machine."""
+        """File with the flags that all judges on this platform share."""
         return CHART_FILES / f"judge/vllm-{'cpu' if self.for_cpu else 'gpu'}.yaml"
 
 
@@ -73,7 +73,7 @@ def find(python: str) -> Vllm | None:
 
 
 def command(vllm: Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service = JUDGE) -> list[str]:
-    """Return the command that serves a model; arguments as those of `arguments`."""
+    """Return the command that serves a model; the parameters are those of `arguments`."""
     serve = [vllm.python, "-m", "vllm.entrypoints.cli.main", "serve"]
     return [*serve, *arguments(vllm, model, listen, settings, service)]
 
@@ -87,10 +87,11 @@ def arguments(
         vllm: the vLLM to use.
         model: model to serve.
         listen: flags with the address to listen on, such as `--uds PATH`.
-        settings: settings of the stack; flags in JUDGE_VLLM_ARGS come last and take precedence.
+        settings: settings of the stack; the user's flags (JUDGE_VLLM_ARGS) come last and take precedence.
+        service: the row of the service in the table: judge or reward model.
     """
     further = shlex.split(settings[service.more_options])
-    # vLLM reads only one such file; the user's takes precedence.
+    # vLLM reads only one configuration file; the user's file takes precedence.
     own = any(flag.partition("=")[0] == CONFIG for flag in further)
     config = [] if own else [CONFIG, str(vllm.config)]
     flags = [*service.command[FIXED:], *service.arguments(settings, "cpu" if vllm.for_cpu else "gpu")]
@@ -108,12 +109,12 @@ def served(command: Sequence[str]) -> str:
 
 
 def versions(vllm: Vllm) -> dict[str, str]:
-    """Return a digest of the configuration file that a judge reads at startup, by name."""
+    """Return a digest of the configuration file that a judge reads at startup, by file name."""
     return {vllm.config.name: hashlib.sha256(vllm.config.read_bytes()).hexdigest()[:16]}
 
 
 def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -> dict[str, str]:
-    """Return the environment variables of vLLM, without those of the system and without the key.
+    """Return the environment variables for vLLM, except system variables and the API key.
 
     Args:
         vllm: the vLLM to use.
@@ -127,7 +128,7 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
     if vllm.for_cpu:
         own |= {"VLLM_CPU_KVCACHE_SPACE": cpu_cache, **JUDGE.cpu_environment}
         if _little_shared_memory():
-            # vLLM sets this only for a worker process; like vLLM, leave one core for the server itself.
+            # vLLM sets this only for a worker process. As vLLM does, leave one core for the server.
             own["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) - 1))
     else:
         own["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
@@ -135,7 +136,7 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
 
 
 def obstacle(tensor_parallel_size: int) -> str:
-    """Return why this machine cannot run a judge with several worker processes; empty if it can."""
+    """Return why this machine cannot run a judge with this many worker processes; empty if it can."""
     if tensor_parallel_size == 1 or not _little_shared_memory():
         return ""
     return (
@@ -149,7 +150,12 @@ def _little_shared_memory() -> bool:
 
 
 def replica_name(number: int, judge: str = "judge") -> str:
-    """Return the name of a replica, counted from 1; for named judges with a dot, as their names may contain hyphens."""
+    """Return the name of a replica: `judge`, `judge-2`, `judge.NAME.2` (names may contain hyphens).
+
+    Args:
+        number: number of the replica, from 1.
+        judge: service name of the judge.
+    """
     if number == 1:
         return judge
     return f"{judge}{'.' if '.' in judge else '-'}{number}"

@@ -1,4 +1,4 @@
-"""Run one server in the foreground: its output goes to the terminal, and it ends with the script that started it."""
+"""Run one server in the foreground: its output goes to the terminal, and it stops when the script stops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.stack.signals import defer_signals
 
 POLL_SECONDS = 0.5
 ABANDON_SECONDS = 5.0
-"""Seconds to wait for a server that is still loading: vLLM ignores SIGTERM then, and has no requests to finish."""
+"""Seconds from SIGTERM to SIGKILL for a server that is still loading: it has no requests, and vLLM ignores SIGTERM."""
 
 
 def serve(
@@ -30,15 +30,15 @@ def serve(
     """Run a server until it ends or is interrupted; then kill its whole process group.
 
     Args:
-        command: command that starts it.
-        environment: all of its environment variables.
-        address: host and port of its /health.
-        startup_timeout: seconds until it must be healthy.
-        stop_grace: seconds from SIGTERM to SIGKILL.
-        announce: called once it is healthy.
+        command: command that starts the server.
+        environment: all environment variables of the server.
+        address: host and port of the server, for its health check.
+        startup_timeout: maximum seconds until the server is healthy.
+        stop_grace: seconds from SIGTERM to SIGKILL for a healthy server.
+        announce: called when the server is healthy.
 
     Raises:
-        StackError: it exited, or was not healthy in time.
+        StackError: the server exited, or was not healthy in time.
     """
     process, healthy = None, False
     try:
@@ -65,7 +65,7 @@ def serve(
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Send SIGTERM to a server, which drains it; after `grace` seconds, SIGKILL its process group."""
+    """Send SIGTERM to a server so that it drains; when it has ended or after `grace` seconds, kill its group."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(grace)

@@ -25,9 +25,9 @@ class Model:
     """A model for vLLM.
 
     Args:
-        source: a folder, or a name on the model hub.
+        source: folder of the model, or its name on the model hub.
         name: served model name.
-        local: whether it is on this machine, so that the hub is not needed.
+        local: whether the model is on this machine, so that the hub is not needed.
     """
 
     source: str
@@ -36,17 +36,17 @@ class Model:
 
 
 def default(gpus: list[Gpu]) -> str:
-    """Return the default model: the large one if the GPUs have the memory for it, else the small one."""
+    """Return the default model: `LARGE` if the GPUs have enough memory together, else `SMALL`."""
     return LARGE if sum(gpu.memory for gpu in gpus) >= LARGE_MEMORY else SMALL
 
 
 def resolve(asked: str, python: str, models: Models) -> Model:
-    """Return the model to serve; fall back to the small one, with a message, if the requested one is unavailable.
+    """Return the model to serve; if the requested model is unavailable, print a message and return the small model.
 
     Args:
-        asked: a folder, a name on the model hub, or the small model's name.
+        asked: a folder, a name on the model hub, or the name of the small model.
         python: interpreter with vLLM.
-        models: folder of the small model.
+        models: folders of the models environment, in which the small model is unpacked.
 
     Raises:
         StackError: `asked` is neither a folder nor a valid name, or the small model could not be unpacked.
@@ -58,7 +58,7 @@ def resolve(asked: str, python: str, models: Models) -> Model:
 
 
 def find(asked: str, python: str, models: Models) -> Model | None:
-    """Return the requested model, None if it is unavailable; arguments as in `resolve`.
+    """Return the requested model; None if no hub can be reached and it is not cached. Parameters as in `resolve`.
 
     Raises:
         StackError: as `resolve` does.

@@ -1,9 +1,9 @@
 """Serve an LLM judge with vLLM: `python run_vllm_server.py --model Qwen/Qwen3-32B --port 8000`.
 
-Requires only Python 3.10 or later. Uses the vLLM of this interpreter, else the one in MODELS_DIR, which it installs
-there after asking (`--yes`: without asking). Prints the address to export once the judge is healthy; ends on Ctrl-C or
-SIGTERM without leaving processes behind. Several replicas run as a native stack with only judge and gateway, which
-creates `.venv`.
+Requires only Python 3.10 or later. Uses the vLLM of this interpreter, else the vLLM in MODELS_DIR; if there is none, it
+asks and installs vLLM there (`--yes`: without asking). When the judge is healthy, it prints the address to export. It
+ends on Ctrl-C or SIGTERM without leaving processes behind. Several replicas run as a native stack with only judges and
+gateway, which needs `.venv` and creates it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Judge:
         )
 
     def serve_replicas(self, shares: Sequence[Sequence[str]]) -> None:
-        """Run several servers and nginx under supervisord; replaces this process."""
+        """Replace this process by one that runs several servers and nginx under supervisord."""
         venv.make()
         run = RunDir(tempfile.mkdtemp(prefix="judge-"))
         run.make()
@@ -120,7 +120,7 @@ class Judge:
 
     @property
     def _here(self) -> str:
-        """Host by which this machine reaches the judge."""
+        """Host under which this machine reaches the judge."""
         return "127.0.0.1" if self.host in WILDCARDS else self.host
 
     @property
@@ -152,7 +152,7 @@ def _devices(vllm: Vllm, gpus: list[Gpu]) -> str:
 
 
 def _vllm(models: Models, yes: bool) -> Vllm:
-    """Return the vLLM of this interpreter, else that of MODELS_DIR; install it there if the user agrees."""
+    """Return the vLLM of this interpreter or of MODELS_DIR; if there is none, install it there if the user agrees."""
     if found := engine.find(sys.executable):
         return found
     if not environment.ready(models):

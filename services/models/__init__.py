@@ -1,1 +1,1 @@
-"""Model servers without containers: vLLM, small models, and the GPUs and memory of the machine."""
+"""Support model servers without containers: install vLLM and small models, and find GPUs and memory."""

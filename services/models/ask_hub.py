@@ -15,7 +15,10 @@ WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 
 def where(model: str) -> str:
-    """Return the availability of a model; a hub that answers with any HTTP status counts as reachable."""
+    """Return the availability of a model: `cached`, `reachable`, `unreachable` or `malformed`.
+
+    A hub that answers with any HTTP status, even an error, counts as reachable.
+    """
     from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -35,7 +38,7 @@ def where(model: str) -> str:
 
 
 def complete(snapshot: Path) -> bool:
-    """Return whether a cached model has its weights: all files in its index, or any weights file without an index."""
+    """Return whether a cached model has its weights: all files of its index, or without an index any weights file."""
     index = snapshot / INDEX
     if index.exists():
         return all((snapshot / file).exists() for file in set(json.loads(index.read_text())["weight_map"].values()))

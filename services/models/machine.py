@@ -25,20 +25,20 @@ LIMITS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""Files of cgroup v2 and v1: limit, usage, statistics, and the row with the file cache in the statistics."""
+"""Files of cgroup v2 and v1 with limit, usage and statistics, and the name of the file cache in the statistics."""
 SHARED_MEMORY = Path("/dev/shm")
 NVIDIA_SMI_SECONDS = 20
 X86_FLAGS = ("avx2", "avx512f")
 GPUS = ("--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
 PART = re.compile(r"MIG \S+?\.(\d+)gb\S* +Device +\d+: \(UUID: (MIG-[^)\s]+)\)")
-"""A MIG device in the output of `nvidia-smi --list-gpus`: memory in GB, and UUID."""
+"""A line for a MIG device in the output of `nvidia-smi --list-gpus`, with its memory in GB and its UUID."""
 
 
 class Gpu(NamedTuple):
     """A GPU or MIG device.
 
     Args:
-        name: its index or UUID, as in CUDA_VISIBLE_DEVICES.
+        name: index or UUID of the device, as in CUDA_VISIBLE_DEVICES.
         memory: memory in bytes.
     """
 
@@ -47,7 +47,7 @@ class Gpu(NamedTuple):
 
 
 def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
-    """Return the NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES says."""
+    """Return the NVIDIA GPUs that this process may use according to CUDA_VISIBLE_DEVICES."""
     program = shutil.which("nvidia-smi")
     if not program:
         return []
@@ -56,7 +56,7 @@ def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
 
 
 def parts(listed: str) -> str:
-    """Return the MIG devices in `nvidia-smi --list-gpus` in the format of `nvidia-smi --query-gpu`."""
+    """Convert the MIG devices in the output of `nvidia-smi --list-gpus` to the format of `nvidia-smi --query-gpu`."""
     return "".join(f"{uuid}, {uuid}, {int(memory) * 1024}\n" for memory, uuid in PART.findall(listed))
 
 
@@ -70,7 +70,7 @@ def _listed(program: str, *query: str) -> str:
     try:
         listed, _ = asked.communicate(timeout=NVIDIA_SMI_SECONDS)
     except subprocess.TimeoutExpired:
-        asked.kill()  # without waiting: it may never end
+        asked.kill()  # do not wait: the process may never end
         say(f"warning: {program} does not answer in {NVIDIA_SMI_SECONDS} s: no GPU is used", sys.stderr)
         return ""
     return listed if asked.returncode == 0 else ""  # no driver, no GPU
@@ -85,7 +85,7 @@ def visible(listed: str, visible: str | None) -> list[Gpu]:
 
 
 def free_memory() -> int:
-    """Return the bytes available without swapping, on the machine or under the limit of the container."""
+    """Return the memory in bytes that is available without swapping, within the limit of the container if any."""
     for line in MEMINFO.read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return min(int(line.split()[1]) * 1024, _left_in_container())
@@ -118,15 +118,15 @@ def runs_vllm() -> bool:
 
 
 def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
-    """Return the names of the GPUs of each replica; an empty list for each on a machine without GPUs.
+    """Return the names of the GPUs of each replica; on a machine without GPUs, an empty list for each replica.
 
     Args:
         gpus: GPUs of the machine.
         replicas: number of replicas.
-        size: GPUs of each replica.
+        size: number of GPUs of each replica.
 
     Raises:
-        StackError: there are too few.
+        StackError: there are too few GPUs.
     """
     if not gpus:
         return [[] for _ in range(replicas)]
@@ -135,10 +135,10 @@ def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
 
 
 def require(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
-    """Check that there are enough GPUs; arguments as in `shares`.
+    """Check that there are enough GPUs; the parameters are those of `shares`.
 
     Raises:
-        StackError: there are too few.
+        StackError: there are too few GPUs.
     """
     if replicas * size > len(gpus):
         raise StackError(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def main(folder: str) -> None:
-    """Write the checkpoint into a folder, in bfloat16, tokenizer and chat template included."""
+    """Write the checkpoint in bfloat16 into a folder, with tokenizer and chat template."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer

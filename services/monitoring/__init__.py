@@ -1,1 +1,1 @@
-"""Monitoring: Grafana's dashboards, written in Python, and the configuration of Prometheus and Grafana."""
+"""Grafana dashboards, defined in Python, and the configuration of Prometheus and Grafana."""

@@ -1,4 +1,4 @@
-"""The Grafana dashboards; `python -m services.monitoring.dashboards` writes their JSON files next to the alerts."""
+"""Define the Grafana dashboards; `python -m services.monitoring.dashboards` writes their JSON files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.stack.rundir import CHART_FILES
 FOLDER = CHART_FILES / "monitoring"
 ITEMS, REQUESTS, CACHED = "rewardstack_items_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
 OWN = 'endpoint!~"/health|/ready|/metrics"'
-"""Selects requests of clients, not those of probes."""
+"""Prometheus selector for requests of clients, without those of probes."""
 
 
 def rate(metric: str, by: str = "") -> str:
@@ -34,7 +34,7 @@ def quantile(part: float, histogram: str, by: str = "") -> str:
 
     Args:
         part: the quantile, from 0 to 1.
-        histogram: its name without `_bucket`, with its selector.
+        histogram: name of the histogram without `_bucket`, with its selector.
         by: labels to keep.
     """
     name, brace, selector = histogram.partition("{")
@@ -53,12 +53,12 @@ def mean(histogram: str) -> str:
 
 
 def of_queue(metric: str, by: str = "") -> str:
-    """Return the query for a gauge of the shared queue, which every reward server reports."""
+    """Return the query for a gauge that every reward server reports with the same value, such as the queue's length."""
     return f"max{f' by ({by})' if by else ''} ({metric})"
 
 
 def queue_rate(metric: str, by: str) -> str:
-    """Return the query for the rate per second of a counter of the shared queue, which every reward server reports."""
+    """Return the query for the rate per second of a counter that every reward server reports with the same value."""
     return f"max by ({by}) (rate({metric}[$__rate_interval]))"
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 SOURCE = {"type": "prometheus", "uid": "prometheus"}
-"""The data source that `provisioning/datasources` sets up."""
+"""The Prometheus data source that Grafana's `provisioning/datasources` defines."""
 TAG = "rewardstack"
 COLUMNS = 24
-"""Width of a dashboard."""
+"""Number of columns of a dashboard."""
 HEIGHTS = {"stat": 4, "timeseries": 8}
 SCHEMA = 39
-"""Schema version of Grafana 11; later versions migrate it."""
+"""Schema version of Grafana 11; later versions of Grafana convert it."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Query:
     """A query of a panel, which draws one or more lines.
 
     Args:
-        expr: PromQL, in which Grafana replaces `$__rate_interval`.
-        legend: name of each line, with labels in double braces.
+        expr: query in PromQL; Grafana replaces `$__rate_interval` in it.
+        legend: name of each line; label names in double braces are replaced by their values.
     """
 
     expr: str
@@ -38,10 +38,10 @@ class Panel:
 
     Args:
         title: title of the panel.
-        queries: its queries, in order.
+        queries: queries in the order in which they are drawn.
         unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
-        text: description, shown on demand.
-        kind: lines over time, or the latest number.
+        text: description, which Grafana shows on hover.
+        kind: `timeseries` for lines over time, `stat` for the latest value.
         width: width in columns; a dashboard has `COLUMNS`.
     """
 
@@ -53,7 +53,7 @@ class Panel:
     width: int = 8
 
     def json(self, ident: int, place: Mapping[str, int]) -> dict[str, Any]:
-        """Return the panel as Grafana JSON with this id and position."""
+        """Return the panel as Grafana JSON with an id and a position."""
         stat = {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"}
         lines = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
         return {
@@ -74,11 +74,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """Panels under a heading, from left to right and then below.
+    """Panels under a heading, placed from left to right on one or more lines.
 
     Args:
         title: heading of the row.
-        panels: its panels, in order.
+        panels: panels in order.
     """
 
     title: str
@@ -90,9 +90,9 @@ class Dashboard:
     """A Grafana dashboard.
 
     Args:
-        name: name of its file, also used in its uid.
+        name: name of the dashboard's file, and part of its uid.
         title: title of the dashboard.
-        rows: its rows, from top to bottom.
+        rows: rows from top to bottom.
     """
 
     name: str

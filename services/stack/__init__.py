@@ -1,1 +1,1 @@
-"""Shared by all deployments: settings, run directory, processes, console output, errors."""
+"""Code that all deployments share: settings, run directory, processes, console output, errors."""

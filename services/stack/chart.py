@@ -1,6 +1,6 @@
-"""Generate the chart's files from the tables: services, defaults of settings, and the schema of its values.
+"""Generate the Helm chart's files from the tables of services and settings: defaults, schema of the values, README.
 
-A line of `values.yaml` that ends in `# NAME` has the default of that setting.
+In `values.yaml`, a line that ends in `# NAME` gets the default of the setting NAME.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from services.stack.settings_table import TABLE, read_by
 CHART = "helm/rewardstack"
 DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
 COMMON = "common"
-"""The section with values that every service also accepts."""
+"""The section of the chart's values that every section of `POD_SECTIONS` also accepts."""
 POD_SECTIONS = ("rules", "worker", "sandbox", "gateway", "cache", "queue", "judge", "embedding")
 CHOICES = {
     "device": ["gpu", "cpu"],
@@ -34,23 +34,23 @@ CHOICES = {
     "imagePullPolicy": ["IfNotPresent", "Always", "Never"],
     "externalTrafficPolicy": ["Cluster", "Local"],
 }
-"""Allowed values, by name."""
+"""Allowed strings, by the name of the value."""
 AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSeconds"})
-"""Numbers that must be at least 1."""
+"""Names of numbers that must be at least 1."""
 METRICS_PORTS = {"gateway-metrics": 9113, "worker-metrics": 9100}
 OPEN = frozenset({"resources", "dashboardLabels", "namespace"})
-"""Maps that accept keys beyond their defaults."""
+"""Names of maps that accept keys that are not in their defaults."""
 LABELS = frozenset(
     {
         *("annotations", "clients", "commonLabels", "dashboardLabels", "direct", "labels", "namespace", "nodeSelector"),
         *("podAnnotations", "podLabels"),
     }
 )
-"""Maps of strings."""
+"""Names of maps from strings to strings."""
 WORDS = frozenset({"program", "functions", "topologyKeys", "names"})
-"""Lists of strings."""
+"""Names of lists of strings."""
 NAMED = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
-"""Lists of objects with a `name`, and the further fields that are strings."""
+"""Names of lists whose items are objects with a `name`, and the other string fields of these objects."""
 HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PATTERNS = {
     "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
@@ -62,9 +62,9 @@ PATTERNS = {
     "judge": HOST,
     "embedding": HOST,
 }
-"""Patterns of strings, by name, as Redis, Kubernetes and nginx accept them; names of services are Ingress hosts."""
+"""Patterns of strings by name: sizes and addresses of Redis, Kubernetes and nginx, and the Ingress host by service."""
 WIRED = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
-"""Settings of the reward server that the chart fixes."""
+"""Settings of the reward server that the chart sets itself."""
 
 
 Schema = dict[str, Any]
@@ -105,7 +105,7 @@ def schema(values: Mapping[str, Any]) -> Schema:
     """Return the JSON schema of the chart's values; unknown names are invalid.
 
     Args:
-        values: the defaults, from which types are inferred; an empty map may contain anything.
+        values: default values, from which types are inferred; an empty map may contain anything.
     """
     made = _of(values)
     parts = made["properties"]
@@ -126,7 +126,7 @@ def schema(values: Mapping[str, Any]) -> Schema:
     parts["files"]["properties"]["functions"]["items"]["not"] = {"pattern": r"^/|:|\.\."}
     parts["judges"] = {
         "type": "object",
-        # Part of a Service's name and of a route: not like an API version (v1), and not the name of a rule.
+        # A judge's name is part of a Service name and a route: it must not look like an API version (v1) or a rule.
         "propertyNames": {
             "pattern": "^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$",
             "not": {"anyOf": [{"pattern": "^v[0-9]"}, {"enum": sorted(RULES)}]},
@@ -137,7 +137,7 @@ def schema(values: Mapping[str, Any]) -> Schema:
     for name in ("enabled", "route", "scaling"):
         del reward_model["properties"][name]
     parts["rewardModel"] = _partial(reward_model)
-    parts["global"] = {"type": "object"}  # of Helm, for charts that use this one as a subchart
+    parts["global"] = {"type": "object"}  # Helm's global values, for charts that use this one as a subchart
     return {"$schema": "http://json-schema.org/draft-07/schema#", **made, **_reward_types()}
 
 
@@ -171,7 +171,7 @@ def _reward_types() -> Schema:
 def _of(value: Any, name: str = "") -> Schema:
     if isinstance(value, dict):
         parts = {key: _of(part, key) for key, part in value.items()}
-        # All keys have defaults, so a missing one was set to null.
+        # All keys have defaults, so a missing key was set to null.
         closed = {"properties": parts, "additionalProperties": False, "required": [*parts]} if parts else {}
         if name in OPEN:
             closed = {}
@@ -208,7 +208,7 @@ def _partial(made: Schema) -> Schema:
 
 
 def _settings(settings: Iterable[Setting]) -> Schema:
-    """Return the schema of a map of settings by name, without secrets, which belong to `keys`."""
+    """Return the schema of a map of settings by name; secrets are not included, because they belong to `keys`."""
     parts = {setting.name: setting.schema() for setting in settings if not setting.secret and setting.name not in WIRED}
     return {"type": "object", "properties": parts, "additionalProperties": False}
 

@@ -1,4 +1,4 @@
-"""Generate the chart's README: tables of the values with the comments in `values.yaml`."""
+"""Generate the chart's README: tables of the values, described by the comments in `values.yaml`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE = frozenset({"resources", "gpu", "cpu"})
 """Maps that are documented as a single value."""
 LINE = re.compile(r"^(?P<indent> *)(?:# (?P<comment>.*)|(?P<name>\w+):(?P<flow>.*))?$", re.M)
 STEP = 2
-"""Indentation of a nested map."""
+"""Number of spaces by which a nested map is indented."""
 
 
 @dataclass
@@ -41,17 +41,17 @@ def page(text: str) -> str:
     """Return the README for a `values.yaml`.
 
     Args:
-        text: text of the file. A comment above each value is its meaning; a value without one has the meaning of the
-            last value with the same name.
+        text: text of the file. The comment above a value describes it; a value without a comment has the description
+            of the last value with the same name.
 
     Raises:
-        ValueError: a value has no comment, and no earlier one has its name.
+        ValueError: a value has no comment, and no earlier value has the same name.
     """
     return "\n".join([HEAD, *(line for section in sections(text) for line in _lines(section)), ""])
 
 
 def sections(text: str) -> list[Section]:
-    """Return the sections of a `values.yaml` in its order; the arguments are those of `page`.
+    """Return the sections of a `values.yaml` in order; the parameters are those of `page`.
 
     Raises:
         ValueError: as `page` does.
@@ -95,5 +95,5 @@ def _at(values: Mapping[str, Any], path: list[str]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """Return a default in YAML on one line."""
+    """Return a default value as YAML on one line."""
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6).removesuffix("...\n").strip()

@@ -1,4 +1,4 @@
-"""The commands of `python -m services.stack`."""
+"""Run the commands of `python -m services.stack`."""
 
 from __future__ import annotations
 

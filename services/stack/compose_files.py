@@ -21,21 +21,21 @@ ENTRY_POINT = {"judge": ("vllm", "serve"), "reward-model": ("vllm", "serve"), "e
 PROGRAM = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
 """Settings that override the entry points."""
 MODEL = {"reward-model": "${REWARD_MODEL_ID}"}
-"""A model that has no other one by default."""
+"""Model in the command of a service whose model has no default."""
 ARGUMENTS = {"gateway": ("-p", "/tmp/gateway"), "embedding": ("--hostname", "0.0.0.0", "--port", "8080")}
-"""Additional arguments in containers."""
+"""Arguments that services have only in containers."""
 REPLICAS = ("--data-parallel-size", "${JUDGE_REPLICAS}")
-"""Compose cannot assign GPUs to each replica, so on GPUs one container runs all replicas of vLLM."""
+"""Flag that runs all replicas in one container on GPUs, because Compose cannot assign GPUs to each replica."""
 FOLDER = "/run/secrets"
 PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
-"""A word that needs no quotes in a YAML flow sequence."""
+"""Pattern of a word that needs no quotes in a YAML flow sequence."""
 CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
 WIDTH = 110
 LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
 
 
 def parts() -> Mapping[str, Iterable[str]]:
-    """Return the lines of each generated part by its name, which is in angle brackets in its first line."""
+    """Return the lines of each generated part by its name, such as `service judge` (see `writer`)."""
     services = {f"service {name}": _service(row) for name, row in SERVICES.items()}
     names = ("rules", "worker", "judge", "reward-model", "embedding")
     on_gpus = {f"service {name} gpu": _command(SERVICES[name], "gpu") for name in ("judge", "embedding")}
@@ -53,7 +53,7 @@ def parts() -> Mapping[str, Iterable[str]]:
 
 
 def fixed_environment(service: str) -> list[str]:
-    """Return the variables of a service that no setting fills, as lines of a compose file."""
+    """Return the environment variables of a service with fixed values, as lines of a compose file."""
     row = SERVICES[service]
     return [f'{name}: "{value}"' for name, value in {**row.environment, **row.cpu_environment}.items()]
 

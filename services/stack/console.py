@@ -1,4 +1,4 @@
-"""Console output: one line per step, with the time it took."""
+"""Print messages, steps with their duration, and errors to the console; find errors in logs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from services.stack.os_errors import explain_os_error
 
 TICK = "✓"
 IN_ASCII = {TICK: "ok", "—": "-", "→": "->"}
-"""For terminals and logs that are not UTF-8."""
+"""ASCII replacements for outputs that are not UTF-8."""
 COLORS = {TICK: "32", "ERROR:": "1;31", "warning:": "33"}
 SLOW_SECONDS = 1.0
 """A step is announced after this many seconds."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")
-"""Markers of a line with the cause of a failure, in the output of Python, nginx, Redis and others."""
+"""Text that marks the line with the cause of a failure in the logs of Python, nginx, Redis and others."""
 NAME = f"{string.ascii_letters}{string.digits}._"
 """Characters of the error name that may precede a marker."""
 SEARCHED_BYTES = 2**20
@@ -57,7 +57,7 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
     except BrokenPipeError:
         raise
     except OSError as error:
-        # Not the remedy for a full RUN_DIR: the output may be on another disk.
+        # Not `explain_os_error`, whose remedy is for a full RUN_DIR: the output may be on another disk.
         raise StackError(
             f"cannot write the output: {error.strerror}", "free space on its disk, or redirect it"
         ) from None
@@ -73,7 +73,7 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def _colored(line: str) -> str:
-    """Return the line with its first word in color, if that is one of `COLORS`."""
+    """Return the line with its first word in color, if this word is in `COLORS`."""
     color = next((color for word, color in COLORS.items() if line.startswith(word)), "")
     if not color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return line
@@ -86,7 +86,7 @@ def exit_status(command: Callable[[], None]) -> int:
     try:
         command()
     except BrokenPipeError:
-        # The reader has gone, as `| head` does.
+        # The reader has closed the pipe, as `| head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (StackError, OSError) as error:
@@ -109,7 +109,7 @@ def step(doing: str, finished: str = "") -> Iterator[None]:
 
     Args:
         doing: what the step does, such as `installing Python packages`.
-        finished: its result, such as `Python packages installed`; empty to repeat `doing`.
+        finished: result of the step, such as `Python packages installed`; empty to repeat `doing`.
     """
     start = time.monotonic()
     announcement = threading.Timer(SLOW_SECONDS, _announce, [doing])
@@ -136,11 +136,11 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 def first_error(log: Path, start: int = 0) -> str:
-    """Return the first error in a log file, which usually causes the others; empty if there is none.
+    """Return the first error in a log file, which usually causes the later errors; empty if there is none.
 
     Args:
         log: log file to search.
-        start: number of bytes to skip; ignored if the file is shorter, because it was then rotated.
+        start: number of bytes to skip; ignored if the file is shorter, because it has been rotated since.
     """
     if not log.exists():
         return ""

@@ -8,14 +8,14 @@ from pathlib import Path
 from services.stack.errors import StackError
 
 LOCAL = ".env.local"
-"""The user's lasting settings, which git ignores and upgrades keep."""
+"""File with the user's lasting settings, which git ignores and upgrades do not change."""
 
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return the values of a file by name, from its lines `NAME=value`.
+    """Return the values in a file with lines `NAME=value`, by name.
 
     A value may be quoted; without quotes, ` #` starts a comment. There is no interpolation.
 

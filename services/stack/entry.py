@@ -1,4 +1,4 @@
-"""Entry point of the commands: Ctrl-C during imports ends them without a traceback."""
+"""Run commands so that Ctrl-C, even during imports, ends them without a traceback."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NoReturn
 
 
 def enter(module: str) -> NoReturn:
-    """Run the `main` of a module as a command.
+    """Import a module, run its `main` function, and exit.
 
     Args:
-        module: full name of the module, which is imported here.
+        module: full name of the module.
 
     Raises:
         SystemExit: always, with the exit status.

@@ -1,17 +1,17 @@
-"""The error of the stack: what is wrong, and what to do about it."""
+"""Define the error that commands of the stack report: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
 COMMAND = "\n      "
-"""Precedes a command in a remedy: puts it on its own line, which is not wrapped, so that it can be copied."""
+"""Text before a command in a remedy; the command gets its own line, which is not wrapped, so that it can be copied."""
 
 
 class StackError(Exception):
     """The stack cannot be set up, started or stopped.
 
     Args:
-        problem: what is wrong, with the variable, program or service.
-        remedy: what the user can do; empty if the problem says it.
+        problem: what is wrong, and with which variable, program or service.
+        remedy: what the user can do; empty if this is clear from the problem.
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Convert settings to values of the Helm chart; `make plan` prints those of `.env.local`."""
+"""Convert settings to values of the Helm chart; `make plan` prints them for the settings in `.env.local`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ VALUES = {
     **{name: ("settings", name) for name in read_by("rules", "worker")},
     **{name: ("gateway", "settings", name) for name in read_by("gateway") if name not in read_by("rules", "worker")},
 }
-"""Path in the chart's values, by setting."""
+"""Path of each setting in the chart's values."""
 IN_PODS = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
-"""Settings that the chart fixes."""
+"""Settings that the chart sets itself."""
 
 
 def of(settings: Mapping[str, str]) -> str:
-    """Return settings as YAML values of the chart; comments name those without a value, and those that need a Secret.
+    """Return settings as YAML values of the chart; comments name settings that need a file, a Secret or have no value.
 
     Args:
         settings: values by name.

@@ -16,16 +16,16 @@ from services.stack.rundir import MARK, ROOT, SUPERVISOR
 PROC = Path("/proc")
 LISTENING = "0A"
 DEBIAN = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
-"""Services that Debian starts when their packages are installed, by program or user."""
+"""Services that Debian starts when it installs their packages, by program or user."""
 
 
 class Listener(NamedTuple):
     """The process that listens on a port.
 
     Args:
-        who: description, such as `redis-server (pid 812)`, or its user if the process cannot be read.
-        service: Debian service that it probably is; empty for none.
-        down: command that stops the stack that it belongs to; empty for none.
+        who: description of the process, such as `redis-server (pid 812)`, or its user if it cannot be read.
+        service: Debian service that the process probably belongs to; empty for none.
+        down: command that stops the stack that the process belongs to; empty for none.
     """
 
     who: str
@@ -39,9 +39,9 @@ def listener(port: int) -> Listener:
 
 
 def owner(sockets: Mapping[str, str]) -> Listener:
-    """Return the process that owns one of these sockets, which are in the form of `answering`."""
+    """Return the process that owns one of these sockets (user id by socket name, as from `answering`)."""
     for folder in PROC.glob("[0-9]*/fd"):
-        with suppress(OSError):  # it is another user's, or has ended
+        with suppress(OSError):  # the process is another user's, or has ended
             if any(name in sockets for name in _open(folder)):
                 return _process(folder.parent)
     users = [_user(uid) for uid in sockets.values()]
@@ -49,9 +49,9 @@ def owner(sockets: Mapping[str, str]) -> Listener:
 
 
 def answering(address: str, port: int) -> dict[str, str]:
-    """Return the sockets that accept connections to an address of this machine: user id by socket name.
+    """Return the user id of each socket that accepts connections to an address of this machine, by socket name.
 
-    As in the kernel, a socket bound to this address takes precedence over one bound to all addresses.
+    As in the kernel, a socket bound to this address takes precedence over a socket bound to all addresses.
 
     Args:
         address: IP address that clients connect to.
@@ -73,7 +73,7 @@ def opened(pids: Iterable[int]) -> Iterator[str]:
 
 def _open(folder: Path) -> Iterator[str]:
     for file in folder.iterdir():
-        with suppress(FileNotFoundError):  # it was closed meanwhile
+        with suppress(FileNotFoundError):  # the file was closed meanwhile
             yield os.readlink(file)
 
 
@@ -90,7 +90,7 @@ def _process(folder: Path) -> Listener:
 
 
 def _down(run: Path, tree: Path) -> str:
-    """Return the command that stops the stack of a run directory, whatever RUN_DIR is in the user's shell."""
+    """Return the command that stops the stack of a run directory, independent of the user's RUN_DIR."""
     there = "" if tree == ROOT else f"-C {tree} "
     return f"RUN_DIR={run} make {there}down"
 

@@ -1,4 +1,4 @@
-"""Explain errors of the operating system: permission denied, full disk, read-only file system."""
+"""Explain operating system errors to the user: permission denied, full disk, read-only file system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.stack.rundir import ROOT
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DENIED = (errno.EACCES, errno.EPERM)
 NO_ROOM = 2**20
-"""A disk with fewer free bytes counts as full."""
+"""Number of free bytes below which a disk counts as full."""
 
 
 def explain_os_error(error: OSError | StackError) -> StackError:
@@ -41,7 +41,7 @@ def full(path: Path | None = None) -> StackError:
     """Return the error for a full disk.
 
     Args:
-        path: path that could not be written; None if unknown, to look for the full disk.
+        path: path that could not be written; None if unknown: then the disks that the stack uses are checked.
     """
     written = (ROOT, ROOT / os.environ.get("RUN_DIR", ".run"), Path(os.environ.get("TMPDIR") or "/tmp"))
     there = [folder for folder in written if folder.exists()]
@@ -57,7 +57,7 @@ def is_full(folder: Path) -> bool:
 
 
 def _denied(path: Path) -> StackError:
-    """Return the error for a denied path: name the owner of the path, its folder or the first visible parent."""
+    """Return the error for a denied path; name the owner of the path or of its folder if it is another user."""
     at = Path(os.path.realpath(path))
     while not _seen(at) and at != at.parent:
         at = at.parent

@@ -16,13 +16,13 @@ from services.stack.rundir import ROOT
 from services.stack.settings import load
 
 PROGRAMS = ("nginx", "redis-server")
-"""Programs, and the Debian packages of the same names."""
+"""Programs that the native stack needs; their Debian packages have the same names."""
 
 LIBRARIES = {"libnuma.so.1": "libnuma1"}
 """Shared libraries that vLLM loads on a CPU, and their Debian packages."""
 
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Folders of nginx on Debian, which only root has on PATH."""
+"""Folders in which Debian installs nginx; only root has them on PATH."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -35,10 +35,10 @@ def find() -> dict[str, str]:
 
 
 def require() -> dict[str, str]:
-    """Return the path of every program, installing what is missing.
+    """Return the path of every program; install missing programs first.
 
     Raises:
-        StackError: one is missing and cannot be installed here.
+        StackError: a program is missing and cannot be installed here.
     """
     install(missing_programs)
     return find()
@@ -64,13 +64,13 @@ def _loads(library: str) -> bool:
 
 
 def install(missing: Callable[[], list[str]]) -> None:
-    """Install Debian packages, without starting the services in them.
+    """Install missing Debian packages, without starting the services in them.
 
     Args:
-        missing: returns the packages that are missing now.
+        missing: returns the names of missing packages; called before and after the installation.
 
     Raises:
-        StackError: they cannot be installed here, or apt-get failed.
+        StackError: the packages cannot be installed here, or apt-get failed.
     """
     packages = missing()
     if not packages:
@@ -89,10 +89,10 @@ def install(missing: Callable[[], list[str]]) -> None:
 
 
 def require_installable(packages: Sequence[str]) -> None:
-    """Check that these packages, if any, can be installed here.
+    """Check that packages can be installed here; do nothing if there are none.
 
     Raises:
-        StackError: INSTALL is never, the user is not root, or this is not Debian.
+        StackError: INSTALL is `never`, the user is not root, or there is no apt-get.
     """
     if not packages:
         return
@@ -120,7 +120,7 @@ def _apt_get(*arguments: str) -> int:
 
 @contextmanager
 def _no_services_started() -> Iterator[None]:
-    """Keep Debian from starting nginx and Redis when it installs them: they could take ports of the stack."""
+    """Keep Debian from starting nginx and Redis when it installs them, because they could take ports of the stack."""
     if POLICY.exists():
         yield
         return

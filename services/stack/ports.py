@@ -1,4 +1,4 @@
-"""Check that the ports of the stack are free; report who holds them, and suggest free ones."""
+"""Check that the ports of the stack are free; report which process holds a port, and suggest free ports."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from services.stack.settings import Settings, make_up
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
-"""Setting of each service's port at the gateway."""
+"""Setting with the port of each service at the gateway."""
 REWARDS = ("REWARD_PORT", "PAGE_PORT")
-"""Settings of the reward server's ports."""
+"""Settings with the ports of the reward server: rewards, and status page."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
-"""Name of the embedding server's own port among those of the settings; it is not a setting."""
+"""Name under which the embedding server's internal port is saved with the ports of settings; it is not a setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""Errors for an address of another machine, or an IPv6 address without IPv6."""
+"""Errors for an address that is not this machine's, or an IPv6 address if the machine has no IPv6."""
 STEP = 1000
 HIGHEST = 65_535
 
 
 def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Return address and port of these settings, by name."""
+    """Return the address and the port that each of these settings publishes, by name."""
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
 def wanted(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
-    """Return address and port by setting for a stack of local processes.
+    """Return the address and port of a stack of local processes, by setting.
 
     Args:
         settings: settings of the stack.
-        gateway: names of the settings of the gateway's ports.
+        gateway: names of the settings with the ports of the gateway.
     """
     return published(settings, [*gateway, *(name for name in ("CACHE_PORT", "QUEUE_PORT") if settings[name])])
 
 
 def composed(settings: Settings) -> dict[str, tuple[str, int]]:
-    """Return address and port by setting for a stack of containers."""
+    """Return the address and port of a stack of containers, by setting."""
     names = [*GATEWAY.values()]
     if settings["CACHE_PORT"] and settings["CACHE_PASSWORD"]:
         names.append("CACHE_PORT")
@@ -56,8 +56,8 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         held: ports of the running stack.
 
     Raises:
-        StackError: ports are taken, two settings name the same port, or an address is not this machine's. The message
-            names every port, and one command that starts the stack on free ones.
+        StackError: ports are taken, two settings name the same port, or an address is not this machine's. For ports,
+            the message names all of them, and a command that starts the stack on free ports.
     """
     problems, owners, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
@@ -79,7 +79,7 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
 
 
 def own_address() -> str:
-    """Return the address by which other machines reach this one; its name if it has none."""
+    """Return the address by which other machines reach this machine; its host name without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # TEST-NET-1; UDP connect sends nothing, it only selects the route
@@ -99,12 +99,12 @@ def require_one_free(name: str, address: str, port: int) -> None:
     """Check that a port is free.
 
     Args:
-        name: variable or flag with the port.
+        name: variable or flag with the port, for the message.
         address: address to listen on.
         port: port to listen on.
 
     Raises:
-        StackError: it is taken, or the address is not this machine's.
+        StackError: the port is taken, or the address is not this machine's.
     """
     if error := _refusal(address, port):
         raise _refused(name, address, port, error)
@@ -114,7 +114,7 @@ def port_owner(name: str, address: str, port: int) -> str:
     """Return the process that listens on a port, such as `redis-server (pid 812)`; empty if the port is free.
 
     Args:
-        name: setting with the port.
+        name: setting with the port, for the message.
         address: address of this machine.
         port: port number.
 
@@ -132,7 +132,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 def _refusal(address: str, port: int) -> OSError | None:
-    """Try to listen on a port; return the error, None if it works."""
+    """Try to listen on a port; return the error, or None if it works."""
     try:
         with socket.socket(_family(address)) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -144,13 +144,13 @@ def _refusal(address: str, port: int) -> OSError | None:
 
 
 def _another(address: str, port: int, used: Collection[int]) -> int:
-    """Return a free alternative to a port: the first free one from `port` + 1000 on."""
+    """Return a free alternative to a port: the first free port from `port` + 1000 on."""
     nearby = range(port + STEP if port + STEP <= HIGHEST else 7000, HIGHEST + 1)
     return next((one for one in nearby if one not in used and not _refusal(address, one)), 0) or free()
 
 
 def _stop(owners: Sequence[Listener]) -> str:
-    """Return the remedy that stops other stacks and Debian's services; empty for other processes."""
+    """Return the remedy that stops another stack or Debian's services; empty if the owners are neither."""
     downs = sorted({owner.down for owner in owners if owner.down})
     started = sorted({owner.service for owner in owners if owner.service})
     remedies = [f"stop that stack:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []

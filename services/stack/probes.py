@@ -1,4 +1,7 @@
-"""Health probes over HTTP and the Redis protocol; each returns what is wrong, or an empty string if healthy."""
+"""Probe the health of services over HTTP and the Redis protocol.
+
+Each probe returns what is wrong; an empty string if the service is healthy.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ REPLY_BYTES = 512
 
 
 class RedisError(Exception):
-    """A Redis does not answer, or refuses a command."""
+    """A Redis server does not answer, or rejects a command."""
 
 
 class UnixConnection(HTTPConnection):
@@ -23,7 +26,7 @@ class UnixConnection(HTTPConnection):
 
     Args:
         path: path of the socket.
-        timeout: timeout in seconds; None for none.
+        timeout: timeout in seconds; None for no timeout.
     """
 
     def __init__(self, path: Path, timeout: float | None = TIMEOUT_SECONDS) -> None:
@@ -39,7 +42,7 @@ def http(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
     """Probe a path of an HTTP server, which must answer 200.
 
     Args:
-        address: host and port, an IPv6 host in brackets.
+        address: host and port; an IPv6 host is in brackets.
         path: path to request.
         timeout: timeout in seconds.
     """
@@ -59,7 +62,7 @@ def http_socket(listens: Path, path: str, timeout: float = TIMEOUT_SECONDS) -> s
 
 
 def redis(listens: Path, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Send PING to a Redis over a Unix socket; one that requires a password is healthy, too."""
+    """Send PING to a Redis server over a Unix socket; a server that requires a password is also healthy."""
     try:
         [reply] = redis_replies(f"unix://{listens}", ["PING"], timeout)
     except RedisError as error:
@@ -68,7 +71,7 @@ def redis(listens: Path, timeout: float = TIMEOUT_SECONDS) -> str:
 
 
 def redis_replies(url: str, command: list[str], timeout: float = TIMEOUT_SECONDS) -> list[Any]:
-    """Send one command to a Redis, and return a list with its reply.
+    """Send one command to a Redis server, and return a list with the reply as its only item.
 
     Args:
         url: `unix://[[USER]:PASSWORD@]/PATH`.

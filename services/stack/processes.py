@@ -1,4 +1,4 @@
-"""Find and end processes of this machine with /proc alone, without further packages."""
+"""Find and end processes of this machine; needs only /proc, no packages."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Process(NamedTuple):
     """Snapshot of a process.
 
     Args:
-        pid: its id, which can be reused later.
-        name: name of its program, up to 15 characters.
-        state: a letter, such as S for sleeping.
-        parent: process id of its parent.
-        group: id of its process group.
-        session: id of its session.
-        started: start time in clock ticks since boot; identifies it together with `pid`.
+        pid: process id, which the kernel may reuse after the process has ended.
+        name: program name, up to 15 characters.
+        state: state as a letter, such as S for sleeping.
+        parent: process id of the parent.
+        group: id of the process group.
+        session: id of the session.
+        started: start time in clock ticks since boot; identifies the process together with `pid`.
     """
 
     pid: int
@@ -41,7 +41,7 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; a zombie counts as ended."""
+        """Whether the process still runs; a zombie counts as ended."""
         now = find(self.pid)
         return now is not None and now.started == self.started
 
@@ -60,14 +60,14 @@ class Process(NamedTuple):
         return None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, unless its id has been reused."""
+        """Send a signal to the process, unless its id has been reused."""
         if self.is_alive:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
 
 def find(pid: int) -> Process | None:
-    """Return the process with an id; None if there is none, or it is a zombie."""
+    """Return the process with an id; None if there is none, or if it is a zombie."""
     try:
         status = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
@@ -93,7 +93,7 @@ def members(session: int, group: int | None = None) -> list[Process]:
 
 
 def descendants(pid: int) -> list[Process]:
-    """Return a process and its descendants; empty if it has ended."""
+    """Return a process and its descendants, without processes that have ended."""
     table, found = list(every()), {pid}
     while more := {one.pid for one in table if one.parent in found} - found:
         found |= more
@@ -101,7 +101,7 @@ def descendants(pid: int) -> list[Process]:
 
 
 def abandoned_mounts(session: int) -> list[Process]:
-    """Return the processes that mount the image of a program that has ended: their parent is in another session."""
+    """Return the processes that mount the image of an ended program: their parent is not in the session."""
     mounting = [one for one in members(session) if one.name in MOUNTING]
     return [one for one in mounting if not (parent := find(one.parent)) or parent.session != session]
 
@@ -110,8 +110,8 @@ def end(victims: Callable[[], list[Process]], grace: float = TERM_SECONDS) -> No
     """End processes: SIGTERM first, then SIGKILL to those left after `grace` seconds.
 
     Args:
-        victims: returns the processes; called before each signal, so that new children are included.
-        grace: seconds; 0 for no SIGTERM.
+        victims: returns the processes to end; called before each signal, so that new children are included.
+        grace: seconds between the signals; 0 to send only SIGKILL.
     """
     if grace:
         _signal(victims(), signal.SIGTERM, grace)
@@ -123,7 +123,7 @@ def end_group(group: int | None, session: int) -> None:
 
     Args:
         group: id of the process group.
-        session: session of the group; a group of another session has reused the id.
+        session: session of the group; if the group is in another session, its id was reused, and nothing is killed.
     """
     if group is not None:
         end(lambda: [process for process in members(session, group) if process.pid != os.getpid()], 0)

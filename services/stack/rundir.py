@@ -1,4 +1,4 @@
-"""The private directory of the running stack, by default `.run/`: configuration, sockets, logs and state."""
+"""Manage the private directory of a running stack (RUN_DIR): configuration, sockets, logs and state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART_FILES = ROOT / "helm/rewardstack/files"
-"""Files that all deployments share; they are in the chart because a chart cannot refer to files outside of it."""
+"""Folder of files that all deployments share; it is in the chart, because a chart cannot use files elsewhere."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107
@@ -27,16 +27,16 @@ SUPERVISOR_SUFFIX = len(".4194304")
 TEMPORARY_NAME = len("/vllm_dist_") + 32
 """Length of the longest socket or file name that a model server creates in its temporary folder."""
 LINKED = "rewardstack-"
-"""Prefix of that folder's name if it is outside of the run directory."""
+"""Prefix of the temporary folder's name if it is outside of the run directory."""
 DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
-"""Module of the session leader of a stack's processes; the last argument of its command is in the run directory."""
+"""Module that leads the session of a stack's processes; its last argument is a file in the run directory."""
 MOUNTING = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
-"""Programs that mount an image without root; they survive a killed program, in their own process group."""
+"""Programs that mount an image without root; they outlive a killed program, as their process group differs."""
 MARK = ".rewardstack"
-"""Marks a directory that a stack created; others are left alone."""
+"""File that marks a directory as created by a stack; other directories are not changed."""
 MARKS = (MARK, "supervisord.conf", "compose.json")
-"""Files that mark such a directory; earlier versions created no `MARK`."""
+"""Files that show that a stack created a directory; earlier versions created no `MARK`."""
 PUBLISHED = ("published.json", "endpoints.json")
 WRITTEN = (
     MARK,
@@ -51,7 +51,7 @@ WRITTEN = (
     "settings.json",
     *PUBLISHED,
 )
-"""Files that a stack creates in the directory, besides its folders."""
+"""Patterns of the files that a stack creates in the run directory, not including folders."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class Running:
 
     Args:
         session: process id of supervisord, which is the session id of all its processes.
-        boot: boot id at the start; process ids are invalid after a reboot.
+        boot: id of the boot in which the stack started; process ids are invalid after a reboot.
         gateway: digest of the configuration files that the gateway has loaded.
         host: address by which this machine reaches the gateway.
-        ports: port by setting.
+        ports: port numbers by setting.
         services: names of the started services.
         tls: whether the gateway uses TLS.
         healthy: names of the services that have been healthy since they were started.
-        backend: deployment, a value of STACK.
+        backend: deployment, as a value of STACK.
     """
 
     session: int
@@ -104,7 +104,7 @@ class RunDir:
     """The run directory of one stack.
 
     Args:
-        path: its path, absolute or relative to the root of the tree.
+        path: path of the directory, absolute or relative to the root of the tree.
 
     Raises:
         StackError: the path is invalid or too long, or another user controls the directory.
@@ -147,7 +147,7 @@ class RunDir:
             owners = {path: path.lstat().st_uid for path in (given, self.path)}
             found = self.path.stat()
         except OSError:
-            return  # it does not exist, or its first reader will report the error
+            return  # the directory does not exist, or its first reader will report the error
         for path, owner in owners.items():
             if owner not in trusted:
                 raise StackError(
@@ -163,7 +163,7 @@ class RunDir:
         """Check that a stack created the directory or that it is empty, because `clean` removes files in it.
 
         Raises:
-            StackError: it is not a directory, or contains other files.
+            StackError: the path is not a directory, or the directory contains other files.
         """
         if self.path.exists() and not self.path.is_dir():
             raise StackError(f"RUN_DIR: {self.path} is not a folder", "name one, or a path that does not exist")
@@ -178,7 +178,7 @@ class RunDir:
         """Create the directory, accessible only by its owner.
 
         Raises:
-            StackError: it contains other files.
+            StackError: the directory contains other files.
         """
         self.require_own()
         for directory in (self.path, self.logs, self.queue, self.caches, self._programs):
@@ -187,7 +187,7 @@ class RunDir:
         (self.path / MARK).touch()
         if self._tmp.exists():
             return
-        self._tmp.unlink(missing_ok=True)  # a link to a folder that is gone
+        self._tmp.unlink(missing_ok=True)  # a link whose target does not exist any more
         if len(str(self._tmp)) + TEMPORARY_NAME > MAX_SOCKET_PATH:
             self._tmp.symlink_to(tempfile.mkdtemp(prefix=LINKED))
         else:
@@ -202,7 +202,7 @@ class RunDir:
         """Return the Unix socket that a service behind the gateway listens on.
 
         Raises:
-            StackError: its path is too long.
+            StackError: the path is too long for a Unix socket.
         """
         path = self.path / f"{service}.sock"
         if len(str(path)) > MAX_SOCKET_PATH:
@@ -222,11 +222,11 @@ class RunDir:
         return {log.name: log.stat().st_size for log in self.logs.glob("*.log")}
 
     def group_file(self, service: str) -> Path:
-        """Return the path of the file with a service's process group, the process id of its main process."""
+        """Return the path of the file with the id of a service's process group."""
         return self.path / f"{service}.group"
 
     def process_group(self, service: str) -> int | None:
-        """Return the process group of a service's last start; None if it never started."""
+        """Return the process group of a service's last start; None if the service has never started."""
         try:
             return int(self.group_file(service).read_text())
         except (OSError, ValueError):
@@ -237,7 +237,7 @@ class RunDir:
         """Lock the directory against another `make up` or `make down`.
 
         Raises:
-            StackError: another one is running, or the directory contains other files.
+            StackError: another `make up` or `make down` is running, or the directory contains other files.
         """
         self.require_own()
         with (self.path / "lock").open("w") as file:
@@ -252,7 +252,7 @@ class RunDir:
         self._state.write_text(json.dumps(asdict(running)), encoding="utf-8")
 
     def load(self) -> Running | None:
-        """Return the state of the stack started since boot; None if there is none, or after `clear`.
+        """Return the saved state of the stack; None if no stack was started since the machine booted.
 
         Raises:
             OSError: the directory cannot be read.
@@ -268,7 +268,7 @@ class RunDir:
         self._state.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove everything that the stack has created here, including jobs; keep other files.
+        """Remove everything that the stack has created in the directory, including jobs; keep other files.
 
         Raises:
             OSError: something cannot be removed.
@@ -277,13 +277,13 @@ class RunDir:
             shutil.rmtree(self.temporary)
         for folder in (self.logs, self.queue, self.caches, self.secrets, self._programs, self._tmp):
             if folder.is_symlink():
-                folder.unlink()  # a link of the user's: its target does not belong to the stack
+                folder.unlink()  # the user created the link; its target does not belong to the stack
             elif folder.exists():
                 shutil.rmtree(folder)
         for pattern in WRITTEN:
             for file in self.path.glob(pattern):
                 file.unlink()
-        with suppress(OSError):  # it does not exist, or contains other files
+        with suppress(OSError):  # the directory does not exist, or contains other files
             self.path.rmdir()
 
 

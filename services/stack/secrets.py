@@ -1,4 +1,4 @@
-"""Keys and passwords of a stack, each in a file in its run directory and never on a command line."""
+"""Store keys and passwords of a stack in files in its run directory, never on a command line."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Secrets:
         return self.folder / name
 
     def generate(self, name: str) -> str:
-        """Return a password that stays the same until the run directory is removed."""
+        """Return a generated password, which stays the same until the run directory is removed."""
         return hmac.new(self._key.encode(), name.encode(), hashlib.sha256).hexdigest()
 
     def digest(self, name: str) -> str:
-        """Return a keyed digest of a secret, which reveals nothing about it without the key."""
+        """Return a keyed digest of a secret, which reveals nothing about the secret without the key."""
         return self.generate(f"{name}={self._contents[name]}")[:16]
 
     def write(self) -> None:
-        """Write the secrets that have changed, and remove files of other secrets."""
+        """Write the secrets that have changed, and remove the files of secrets that were not added."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.folder.chmod(0o700)
         self._keep(self._contents)

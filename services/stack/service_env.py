@@ -1,4 +1,4 @@
-"""Settings and environment variables of each service: only those it needs, as in a container."""
+"""Select the settings and environment variables that each service needs; it gets no others, as in a container."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ CACHES = {
     "CUDA_CACHE_PATH": "cuda",
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
-"""Cache folder by variable, for what vLLM, PyTorch and their kernels would otherwise write into the home."""
+"""Cache folder by variable, for files that vLLM and PyTorch would otherwise write into the user's home."""
 
 READ_BY = {
-    # A local reward server listens on a socket, and REWARD_PORT is the gateway's.
+    # A local reward server listens on a socket; REWARD_PORT is a port of the gateway.
     "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
     "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
 }
-"""Settings of the services that score."""
+"""Settings that the reward server and its workers read, by service."""
 
 
 def of_model_servers(run: RunDir) -> dict[str, str]:
-    """Return variables that keep model servers' files in the run directory, except models from the hub.
+    """Return variables that keep the files of model servers in the run directory, except models from the hub.
 
-    Compiled code survives `make down`, which makes the next start faster.
+    Compiled code stays after `make down`, so that the next start is faster.
     """
     caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

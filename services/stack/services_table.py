@@ -1,7 +1,7 @@
-"""Every service: what it runs, how it is probed, stopped and limited.
+"""Table of services: what each runs, and how it is probed, stopped and limited.
 
-Each deployment (native, Compose, Helm, Apptainer) renders these rows and adds only what is its own: sockets or ports,
-images or programs. `make settings` writes them into the compose files and the chart (`files/services.yaml`).
+Each deployment (native, Compose, Helm, Apptainer) renders these rows and adds only what differs: sockets or ports,
+images or programs. `make settings` writes the rows into the compose files and the chart (`files/services.yaml`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 @dataclass(frozen=True)
 class Option:
-    """A command-line option that a setting fills; omitted if the setting is empty.
+    """A command-line option whose value is a setting; the option is omitted if the setting is empty.
 
     Args:
         flag: name of the option.
         setting: name of the setting.
-        device: `gpu` or `cpu` if only servers on that device accept it.
+        device: `gpu` or `cpu` if only servers on this device accept the option; empty for both.
     """
 
     flag: str
@@ -55,15 +55,15 @@ class Memory:
     """The memory limit of a container: `factor` times a setting.
 
     Args:
-        setting: name of a setting that holds a size.
-        factor: more than 1 for Redis, whose memory exceeds `maxmemory` because of copy-on-write during rewrites.
+        setting: name of a setting whose value is a size.
+        factor: more than 1 for Redis, whose memory exceeds `maxmemory` because of copy-on-write when it saves.
     """
 
     setting: str
     factor: int = 1
 
     def bytes(self, settings: Mapping[str, str]) -> int:
-        """Return the limit; 0 for none.
+        """Return the limit in bytes; 0 for no limit.
 
         Args:
             settings: values by name.
@@ -76,21 +76,21 @@ class Service:
     """A service of the stack.
 
     Args:
-        name: its name, the same in every deployment.
-        start_order: lower ones start first and stop last.
-        command: the program and its fixed arguments; the deployment fills in `{model}` and `{config}`.
-        options: further arguments that settings fill.
+        name: name of the service, the same in every deployment.
+        start_order: services with a lower number start first and stop last.
+        command: program and fixed arguments; the deployment fills in `{model}` and `{config}`.
+        options: further arguments, whose values are settings.
         more_options: setting with further arguments in shell syntax; they come last.
-        port: port in a container or pod.
+        port: port in a container or pod; 0 if there is none, or a port for each service behind the gateway.
         probe: health checks.
-        startup_timeout: setting with the seconds that it may take to become healthy.
+        startup_timeout: setting with the maximum seconds until the service is healthy.
         stop_signal: signal that starts a graceful stop.
-        stop_margin: seconds beyond DRAIN_TIMEOUT after which it is killed.
-        memory: limit of its container; None for none.
+        stop_margin: seconds beyond DRAIN_TIMEOUT after which the service is killed.
+        memory: memory limit of the container; None for no limit.
         environment: fixed environment variables.
-        cpu_environment: additional ones on CPUs.
-        secret_files: secrets that it reads from files, whose paths are in `NAME_FILE`; names are those of settings.
-        secret_variables: secrets that it reads from its environment: name of the secret by variable.
+        cpu_environment: additional environment variables on CPUs.
+        secret_files: settings with secrets that the service reads from files; the variable `NAME_FILE` has the path.
+        secret_variables: secrets that the service reads from environment variables: setting by variable.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Service:
         return int(settings[DRAIN_TIMEOUT]) + self.stop_margin
 
     def arguments(self, settings: Mapping[str, str], device: str = "") -> list[str]:
-        """Return the arguments that settings fill, without `more_options`.
+        """Return the arguments of `options` with their values, without `more_options`.
 
         Args:
             settings: values by name.
@@ -132,7 +132,7 @@ def size(text: str) -> int:
     """Return the bytes of a size such as `512mb` or `2g`.
 
     Raises:
-        ValueError: it is no size.
+        ValueError: the text is not a size.
     """
     found = SIZE.fullmatch(text)
     if found is None:
@@ -145,29 +145,29 @@ SCORING_SECRETS = tuple(
 )
 """Secrets of the reward server and its workers."""
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
-"""A Redis that requires a password is healthy."""
+"""Health check of Redis; a server that requires a password is also healthy."""
 REWARD_SERVER_COMMAND = ("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
-"""Command of a reward server, in every role."""
+"""Command of the reward server, which also runs as the sandbox."""
 REWARD_SERVER_PROBE = Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck"))
 """Health checks of a reward server."""
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
-"""Shell function: succeeds if a worker touched a file (`rewardstack_rules.jobs.heartbeat`) in the last minutes."""
+"""Shell function: succeeds if a worker touched file $1 (`rewardstack_rules.jobs.heartbeat`) in the last $2 minutes."""
 WORKER_PROBE = Probe(
-    # 3: it is alive and waits for the queue; `health.sh` does not restart it.
+    # Exit status 3: the worker is alive and waits for the queue; `health.sh` does not restart it.
     command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),
     live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
 )
 """Health checks of a worker, in shell because starting Python takes too long on a busy machine."""
 VLLM_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
 VLLM_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-"""If bound to cores, all servers of a machine would choose the same ones."""
+"""Environment of vLLM on CPUs: threads are not bound to cores, because all servers would choose the same cores."""
 VLLM_SECRETS = {"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"}
 """Secrets of judge and reward model, which share a port and a key."""
 
 SERVICES = {
     service.name: service
     for service in (
-        # It evicts and keeps nothing on disk: its contents can be computed again.
+        # The cache evicts results and keeps nothing on disk, because results can be computed again.
         Service(
             "cache",
             start_order=10,
@@ -177,7 +177,7 @@ SERVICES = {
             probe=REDIS_PROBE,
             memory=Memory("CACHE_MAX_MEMORY", 2),
         ),
-        # It never evicts; a job is on disk before its 202.
+        # The queue never evicts; a job is on disk before the response 202.
         Service(
             "queue",
             start_order=10,
@@ -187,7 +187,7 @@ SERVICES = {
             probe=REDIS_PROBE,
             memory=Memory("QUEUE_MAX_MEMORY", 3),
         ),
-        # A reward server that only runs programs, without keys and without network access.
+        # The sandbox is a reward server that only runs programs, without keys and without network access.
         Service(
             "sandbox",
             start_order=15,
@@ -228,7 +228,7 @@ SERVICES = {
             cpu_environment=VLLM_CPU_ENVIRONMENT,
             secret_variables=VLLM_SECRETS,
         ),
-        # A pooling model; its length and precision are its own.
+        # The reward model is a pooling model; its maximum length and data type come from the model.
         Service(
             "reward-model",
             start_order=20,
@@ -265,7 +265,7 @@ SERVICES = {
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),
         ),
-        # It stops after the services that reach model servers through it, and before the model servers.
+        # The gateway stops after the services that reach model servers through it, and before the model servers.
         Service(
             "gateway",
             start_order=25,

@@ -27,15 +27,15 @@ from services.stack.settings_table import TABLE, of
 IN_DOTENV = of(".env")
 """Settings with a line in `.env`."""
 SETTINGS = of(".env", "compose")
-"""Settings of the stack: those in `.env`, and those with defaults in the compose files."""
+"""Settings of the stack: settings in `.env`, and settings with defaults in the compose files."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
 KEYS = tuple(name for name in SECRETS if "rules" in SETTINGS[name].readers)
-"""Secrets of the services that score."""
+"""Secrets that the reward server reads."""
 USERS_FILES = tuple(
     name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files) and "rules" in setting.readers
 )
-"""Settings that name files of the user, which the services that score read."""
+"""Settings that name the user's files, which the reward server reads."""
 
 RENAMED = {
     "PORT": "REWARD_PORT",
@@ -54,14 +54,14 @@ RENAMED = {
     "JUDGE_SERVER_URL": "LLM_JUDGE_SERVER_URL",
     "JUDGE_API_KEY": "LLM_JUDGE_SERVER_API_KEY",
 }
-"""Former or common names of settings, and their names here."""
+"""Current names of settings, by former or commonly used name."""
 
 OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
-"""Prefixes of this project. Other former names are ignored in the environment, because other software sets them."""
+"""Prefixes of this project; in the environment, other former names are ignored, because other software may set them."""
 FURTHER = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
 """Variables outside of the table that `.env.local` may set."""
 NEAR = 0.9
-"""Minimum similarity of a variable's name to that of a setting, from 0 to 1, to suggest the setting."""
+"""Minimum similarity, from 0 to 1, of a variable's name and a setting's name to suggest the setting."""
 
 
 class Settings(dict[str, str]):
@@ -83,7 +83,7 @@ class Settings(dict[str, str]):
             raise StackError(str(error)) from None
 
     def url(self, port: str = "REWARD_PORT") -> str:
-        """Return the URL of a service at the gateway for clients on this machine; `port` is the name of a setting."""
+        """Return the URL of a service at the gateway for clients on this machine; `port` is a setting's name."""
         return f"{'https' if self.tls else 'http'}://{self.gateway_name}:{self[port]}"
 
     @property
@@ -93,31 +93,31 @@ class Settings(dict[str, str]):
 
     @property
     def gateway_name(self) -> str:
-        """Host in the gateway's URL for clients on this machine, an IPv6 address in brackets."""
+        """Host in the gateway's URL for clients on this machine; an IPv6 address is in brackets."""
         return self["TLS_NAME"] or self.host
 
     def listen(self, port: str) -> str:
-        """Return the address and port that the gateway listens on for a service."""
+        """Return the address and port that the gateway listens on; `port` is a setting's name."""
         return f"{self.gateway_host}:{self[port]}"
 
     @property
     def host(self) -> str:
-        """Host by which this machine reaches BIND_ADDRESS, an IPv6 address in brackets.
+        """Host by which this machine reaches BIND_ADDRESS; an IPv6 address is in brackets.
 
-        On a shared node it is an address and not a name unless there is TLS: another user could listen on a different
-        address of the same name and receive requests.
+        With Apptainer, on nodes with other users, and without TLS, the host is an address: another user could listen on
+        a different address of the name `localhost` and receive requests.
         """
         return self.here if self["STACK"] == "apptainer" and not self.tls else by_name(self.here)
 
     @property
     def here(self) -> str:
-        """Address by which this machine reaches BIND_ADDRESS, an IPv6 address in brackets."""
+        """Address by which this machine reaches BIND_ADDRESS; an IPv6 address is in brackets."""
         loopback = "[::1]" if ":" in self["BIND_ADDRESS"] else "127.0.0.1"
         return loopback if self.open_to_all else self.gateway_host
 
     @property
     def gateway_host(self) -> str:
-        """Address that the gateway listens on, an IPv6 address in brackets."""
+        """Address that the gateway listens on; an IPv6 address is in brackets."""
         address = self["BIND_ADDRESS"]
         return f"[{address}]" if ":" in address else address
 
@@ -137,7 +137,7 @@ def by_name(address: str) -> str:
     """Return `localhost` if it resolves to this address, else the address unchanged.
 
     Args:
-        address: an IP address, IPv6 in brackets.
+        address: an IP address; an IPv6 address is in brackets.
     """
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo("localhost", None)}
@@ -169,16 +169,16 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
             setting.read(settings[name])
         except Malformed as error:
             raise StackError(f"{source}: {error}") from None
-    # The stack itself uses this name for the gateway.
+    # The stack itself reaches the gateway by TLS_NAME.
     settings["ALLOWED_HOSTS"] = ",".join(filter(None, [settings["ALLOWED_HOSTS"], settings["TLS_NAME"]]))
     return settings
 
 
 def local(root: Path) -> dict[str, str]:
-    """Return what `.env.local` sets.
+    """Return the values that `.env.local` sets, by name.
 
     Raises:
-        StackError: a name is unknown, or other users can read a secret in it.
+        StackError: a name is unknown, or other users can read a secret in the file.
     """
     own = dotenv.read_local(root)
     _require_known({name: value for name, value in own.items() if name not in FURTHER}, dotenv.LOCAL)
@@ -215,9 +215,9 @@ def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) 
 
 
 def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return probable misspellings in the environment, with the setting: `JUDGE_REPLICA` for `JUDGE_REPLICAS`.
+    """Return the probable setting for each misspelled variable: `JUDGE_REPLICAS` for `JUDGE_REPLICA`.
 
-    Only names with the prefixes of this project are checked, except the client's settings.
+    Only unknown variables with the prefixes of this project are checked.
     """
     return {
         name: close[0]

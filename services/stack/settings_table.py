@@ -1,7 +1,7 @@
-"""All settings: those of the stack, declared here, and those that the client and the reward server declare.
+"""Table of all settings: those of the stack, declared here, and those that client and reward server declare.
 
-The files of the others are loaded by path, because no package is installed yet. From all of them `make settings`
-generates `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema.
+Client and reward server are not installed yet, so their tables are loaded by path. From the whole table, `make
+settings` generates `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rewardstack_settings.setting import read_by as read_by_in
 from services.stack.rundir import ROOT
 
 VLLM = "0.32.0"
-"""Version of vLLM, natively and in images: the newest one that is also on PyPI for CPUs."""
+"""Version of vLLM in environments and images: the newest version that is also on PyPI for CPUs."""
 TEI = "1.9"
 
 DECLARED = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
-"""Files with further settings, which follow the stack's settings within a section."""
+"""Files with further settings, which come after the stack's settings within a section."""
 
 READERS = {
     "up": "`make up`",
@@ -55,7 +55,7 @@ READERS = {
     "tei-docker": "`run_tei_docker.sh`",
     "tei-apptainer": "`run_tei_apptainer.sh`",
 }
-"""Readers of settings, and their names in the documentation. A service is a reader if its environment has the value."""
+"""Display names of the readers of settings. A service reads a setting if its environment contains the value."""
 
 SECONDS = Whole(1, 86_400)
 PATH = Word(r"\S+", "a path")

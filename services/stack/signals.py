@@ -1,4 +1,4 @@
-"""Defer Ctrl-C and SIGTERM while a process is being started, which would otherwise be orphaned."""
+"""Defer Ctrl-C and SIGTERM while a process is being started, so that the process is not orphaned."""
 
 from __future__ import annotations
 

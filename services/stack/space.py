@@ -12,7 +12,7 @@ GIB = 2**30
 
 
 def free(path: Path) -> int:
-    """Return the free bytes on the disk of a path, which need not exist."""
+    """Return the free bytes on the disk of a path; the path need not exist."""
     return shutil.disk_usage(existing(path)).free
 
 
@@ -22,10 +22,10 @@ def is_disk(path: Path) -> bool:
 
 
 def require(needs: Mapping[Path, int]) -> None:
-    """Check that every disk has enough space for all of these paths together.
+    """Check that every disk has enough space for all paths on it together.
 
     Args:
-        needs: bytes by path.
+        needs: bytes that will be written, by path.
 
     Raises:
         StackError: a disk is too small; the message names its paths.

@@ -24,7 +24,7 @@ VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 BYTES, TEMPORARY_BYTES = GIB, GIB // 4
-"""Disk for `.venv` (0.6 GiB with the tools of the tests), and for temporary files during installation."""
+"""Bytes of disk for `.venv` (0.6 GiB with the test tools), and for temporary files during installation."""
 DISTRIBUTIONS = ("verifier", "client", "cli", "services/rules")
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, *(ROOT / folder / "pyproject.toml" for folder in DISTRIBUTIONS))
 TOOLS = ("psutil>=7", "supervisor>=4.3")
@@ -43,12 +43,12 @@ UV_VARIABLES = {
     "timeout": "UV_HTTP_TIMEOUT",
     "default-timeout": "UV_HTTP_TIMEOUT",
 }
-"""uv's variable for each setting of pip that it supports."""
+"""Variable of uv for each pip setting that uv supports."""
 NOT_FOR_UV = (
     *("disable-pip-version-check", "progress-bar", "no-input", "root-user-action", "retries", "cache-dir"),
     *("prefix", "root", "target", "user"),
 )
-"""Settings of pip that are not about which packages are installed into an environment."""
+"""Settings of pip that do not affect which packages are installed, so uv does not need them."""
 UV_LIKE_PIP = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "true", "UV_COMPILE_BYTECODE": "true"}
 
 
@@ -65,10 +65,10 @@ DEVELOPMENT = (
 
 
 def make(dev: bool = False) -> None:
-    """Bring `.venv` up to date; do nothing if it is.
+    """Create or update `.venv`; do nothing if it is up to date.
 
     Args:
-        dev: whether to install the tools for tests and lint, too.
+        dev: whether to install also the tools for tests and lint.
 
     Raises:
         StackError: the path is unsupported, the disk is full, or the installation failed.
@@ -88,7 +88,7 @@ def make(dev: bool = False) -> None:
 
 
 def disk_bytes() -> dict[Path, int]:
-    """Return the bytes of disk, by path, that making `.venv` takes; empty if it exists."""
+    """Return the bytes of disk that creating `.venv` needs, by path; empty if it exists."""
     return {} if (VENV / "bin/pip").exists() else {VENV: BYTES, Path(tempfile.gettempdir()): TEMPORARY_BYTES}
 
 
@@ -96,12 +96,12 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
     """Create a virtual environment, unless there is a complete one.
 
     Args:
-        venv: its folder.
-        interpreter: Python to create it with.
+        venv: folder of the environment.
+        interpreter: Python interpreter of the environment.
 
     Raises:
-        StackError: it could not be created, or the Python of an existing one is gone. That one may belong to another
-            machine that shares the folder, so it is not removed.
+        StackError: the environment could not be created, or it exists and its Python does not. Such an environment may
+            belong to another machine that shares the folder, so it is not removed.
     """
     python = venv / "bin/python"
     if python.is_symlink() and not python.exists():
@@ -121,17 +121,17 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
 
 
 def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
-    """Install packages into a virtual environment: with uv, and with pip if there is no uv or it fails.
+    """Install packages into a virtual environment with uv, or with pip if uv is unavailable or fails.
 
     Stamps of earlier installations (`.installed-…`) are removed first.
 
     Args:
-        venv: its folder; the output goes to `install.log` there.
-        arguments: those of `pip install`; relative paths start at the root of the tree.
+        venv: folder of the environment; the output goes to `install.log` in it.
+        arguments: arguments of `pip install`; relative paths start at the root of the tree.
         cache: folder of uv's cache; None for the default.
 
     Raises:
-        StackError: the installation failed; its last lines are printed first.
+        StackError: the installation failed; the last lines of its output are printed first.
     """
     unfinished = venv / ".unfinished"
     # After an interruption, uv would regard partially installed packages as installed.
@@ -158,7 +158,7 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
 
 
 def _uv_settings(python: str, cache: Path | None) -> dict[str, str] | None:
-    """Return the variables that give uv the settings of pip; None if pip has one that uv does not support."""
+    """Return variables that give uv the settings of pip; None if a setting is not supported by uv."""
     listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     settings = read_pip_settings(listed.stdout)
     if listed.returncode != 0 or settings.keys() - {*UV_VARIABLES, *NOT_FOR_UV}:
@@ -173,8 +173,8 @@ def read_pip_settings(listed: str) -> dict[str, str]:
     """Return the settings of `pip install` by name.
 
     Args:
-        listed: what `pip config list` prints: lines such as `global.index-url='…'`, where `install.…` overrides
-            `global.…`, and the environment (`:env:.…`) both.
+        listed: output of `pip config list`: lines such as `global.index-url='…'`. Names that start with `install.`
+            override `global.`, and `:env:.` (the environment) overrides both.
     """
     pairs = [line.partition("=") for line in listed.splitlines() if "=" in line]
     rows = [(*key.split(".", 1), " ".join(ast.literal_eval(value).split())) for key, _, value in pairs]
@@ -208,12 +208,12 @@ def _run(command: Sequence[str], log: TextIO, variables: Mapping[str, str] | Non
 
 
 def _failure(venv: Path) -> StackError:
-    """Print the last lines of the log, and return the error: a full disk, or what to check."""
+    """Print the last lines of the installation log, and return the error with its remedy."""
     log = venv / "install.log"
     say(tail(log))
     for folder in (venv, Path(tempfile.gettempdir())):
         if os_errors.is_full(folder):
-            return os_errors.full(folder)  # the output may not have fit either
+            return os_errors.full(folder)  # on a full disk the log may be incomplete
     return StackError(
         f"cannot install Python packages into {venv}; the lines above are the last ones of {log}",
         "check that this machine reaches its package index (`python3 -m pip config debug` shows the settings), and that"

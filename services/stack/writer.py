@@ -1,8 +1,8 @@
-"""Generate files from the tables of settings and services.
+"""Generate files and parts of files from the tables of settings and services.
 
-These are `.env`, the tables of `docs/settings.md`, parts of the compose files and launchers, and the chart's files.
-
-A generated part of a file is between a line with `<KIND NAME>` and one with `</KIND>`, such as `<service judge>`.
+The generated files are `.env`, the tables of `docs/settings.md`, parts of the compose files and launchers, and the
+chart's files. A generated part is between a line with `<KIND NAME>`, such as `<service judge>`, and a line with
+`</KIND>`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HEAD = """\
 
 
 def write(root: Path) -> list[str]:
-    """Bring every generated file of the tree at `root` up to date; return the names of the changed files."""
+    """Update every generated file of the tree at `root`; return the names of the changed files."""
     changed = {path: text for path, text in written(root).items() if now(path) != text}
     for path, text in changed.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _line(setting: Setting) -> str:
 
 
 def tables() -> dict[str, list[str]]:
-    """Return the lines of each section's table in the documentation, by the name of the generated part."""
+    """Return the lines of the documentation table of each section, by the name of the generated part."""
     return {f"settings {section.title}": _table(section) for section in SECTIONS if section.place != "compose"}
 
 

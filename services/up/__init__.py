@@ -1,1 +1,1 @@
-"""How the stack is started and asked: as containers (`compose`) or as local processes (`native`)."""
+"""Start, query and stop the stack: as containers (`compose`), local processes (`native`) or under `apptainer`."""

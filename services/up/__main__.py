@@ -1,4 +1,4 @@
-"""`python -m services.up COMMAND`: the Makefile calls this for every deployment."""
+"""Run a command of the stack: `python -m services.up COMMAND`, which the Makefile calls for every deployment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of `python -m services.up`.
+"""Run the commands of `python -m services.up`.
 
 Modules that need packages are imported late, so that `status`, `down` and `clean` work with a broken `.venv`.
 """
@@ -52,7 +52,7 @@ def main() -> None:
     with suppress(StackError):  # invalid settings must not prevent stopping the stack
         export_further(ROOT)
     folder = run_dir(ROOT)
-    # Without a run directory nothing was started, so an invalid RUN_DIR is no error here.
+    # Without a run directory nothing was started, so an invalid RUN_DIR is not an error for these commands.
     if command in ("down", "clean") and not (ROOT / folder).exists():
         if command == "down":
             say("nothing runs here")
@@ -70,10 +70,10 @@ def main() -> None:
 
 
 def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
-    """Return the function of a command that reads all settings.
+    """Return the function for a command that needs valid settings.
 
     Raises:
-        StackError: the command needs packages, and one cannot be imported.
+        StackError: the command needs packages, and a package cannot be imported.
     """
     if arguments.command == "preflight":
         return preflight.check

@@ -31,7 +31,7 @@ COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptaine
 
 
 def running(run: RunDir) -> str:
-    """Return the deployment that runs in this directory, as a value of STACK; empty if none does."""
+    """Return the deployment that runs in this directory, as a value of STACK; empty if none runs."""
     composed = Composed.load(run)
     if composed and composed.up:
         return "compose"
@@ -57,12 +57,12 @@ def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
 
 
 def commands(run: RunDir) -> Commands:
-    """Return the commands of the deployment that runs in this directory; the native ones if none does."""
+    """Return the commands of the deployment that runs in this directory; without one, the native commands."""
     return COMMANDS[running(run) or "native"]
 
 
 def clean(run: RunDir) -> None:
-    """Stop the stack and remove everything that it has written, including volumes and jobs.
+    """Stop the stack and remove everything that it has created, including volumes and jobs.
 
     Raises:
         StackError: a process still runs, or a volume cannot be removed.

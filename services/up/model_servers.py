@@ -27,14 +27,14 @@ class ModelServer:
 
     Args:
         name: name of the service.
-        switch: setting that enables or disables it.
-        url: setting with the URL of an external one.
-        port: setting of its port at the gateway.
-        folder: setting of the folder in which replicas on other nodes register.
-        memory: bytes that it takes with a small model on a CPU.
-        model: model that it serves; empty if the settings name it.
-        replicas: number of replicas; for the default judge a setting.
-        judges: judge names in the routes file that it serves.
+        switch: setting that enables or disables the server.
+        url: setting with the URL of an external server that is used instead.
+        port: setting with the server's port at the gateway.
+        folder: setting with the folder in which replicas on other nodes register; empty if they cannot.
+        memory: bytes of memory of one replica with a small model on a CPU.
+        model: model of a named judge; empty if the settings name the model.
+        replicas: number of replicas; ignored for the default judge, which uses JUDGE_REPLICAS.
+        judges: names of the judges in the routes files that the server serves.
     """
 
     name: str
@@ -56,19 +56,19 @@ SERVERS = (JUDGE, EMBEDDING)
 REWARD_MODEL = ModelServer(
     "reward-model", "REWARD_MODEL_ID", "REWARD_MODEL_SERVER_URL", "JUDGE_PORT", folder="", memory=4 * GIB
 )
-"""The one of REWARD_MODEL_ID, which is asked at the judge's port."""
+"""The reward model of REWARD_MODEL_ID, which clients reach at the judge's port."""
 REWARD_MODEL_PATH = "/reward_models/reward_model"
 REWARD_MODEL_KEY, PORT_KEY = "REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Result of the choice.
+    """Result of `choose`.
 
     Args:
         chosen: servers to start.
-        left_out: reason for each other server, by name.
-        warnings: about servers that are started although they may not fit.
+        left_out: why each other server is not started, by name.
+        warnings: warnings about servers that are started although memory is short.
     """
 
     chosen: list[ModelServer]
@@ -88,11 +88,11 @@ def choose(
     servers: Sequence[ModelServer] = SERVERS,
     obstacle: Callable[[ModelServer, Settings], str] = unsupported_reason,
 ) -> Choice:
-    """Return the servers to start.
+    """Return which servers to start, given the settings and the free memory.
 
     Args:
         settings: settings of the stack.
-        running: names of running services, which already have their memory.
+        running: names of running services, which need no additional memory.
         servers: servers to choose from.
         obstacle: returns why a server cannot run here; empty if it can.
     """
@@ -116,7 +116,7 @@ def choose(
 def _left_out(
     server: ModelServer, settings: Settings, short: str, obstacle: Callable[[ModelServer, Settings], str]
 ) -> str:
-    """Return why a server is not started; empty if it is."""
+    """Return why a server is not started; empty if it is started."""
     switch = settings[server.switch]
     if switch == "off":
         return f"{server.switch}=off"
@@ -132,12 +132,12 @@ def _left_out(
 
 
 def is_demanded(server: ModelServer, settings: Settings) -> bool:
-    """Return whether a server is required regardless of the machine: its switch is `on`, or its model is set."""
+    """Return whether a server must start on any machine: its switch is `on`, or it is the reward model."""
     return settings[server.switch] == "on" or server == REWARD_MODEL
 
 
 def model_of(server: ModelServer, settings: Settings, default: str) -> str:
-    """Return the model that a judge or the reward model serves; `default` is the default judge's."""
+    """Return the model that a judge or the reward model serves; `default` is the model of the default judge."""
     return settings["REWARD_MODEL_ID"] if server == REWARD_MODEL else server.model or default
 
 
@@ -162,7 +162,7 @@ def at_gateway(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelS
 
 
 def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
-    """Return address and port by setting of all ports that clients of local processes use."""
+    """Return the address and port of all ports of a stack of local processes that clients use, by setting."""
     names = [server.port for server in at_gateway(settings, chosen)]
     if settings["RULES"] == "off":
         return ports.published(settings, names)
@@ -170,30 +170,30 @@ def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
-    """Return the judges among these servers, the default one first."""
+    """Return the judges among these servers, in the same order: the default judge is first."""
     return [server for server in chosen if kind_of(server.name) == JUDGE.name]
 
 
 def without(chosen: Iterable[ModelServer], lost: str) -> list[ModelServer]:
-    """Return the servers without one; without the default judge also no named judges, which share its port."""
+    """Return the servers without the server `lost`; without the default judge, named judges cannot run either."""
     return [server for server in chosen if server.name != lost and not server.name.startswith(f"{lost}.")]
 
 
 def paths(chosen: Iterable[ModelServer]) -> dict[str, str]:
-    """Return the service of each path at the judge's port, except those of the default judge."""
+    """Return the service behind each additional path at the judge's port, such as `/judges/NAME`."""
     found = {f"/judges/{name}": server.name for server in chosen for name in server.judges}
     return {**found, **({REWARD_MODEL_PATH: REWARD_MODEL.name} if REWARD_MODEL in chosen else {})}
 
 
 def is_external(server: ModelServer, settings: Settings) -> bool:
-    """Return whether a server's URL is external; a shell may have set it to the stack's own server."""
+    """Return whether a server's URL is external, that is, not a URL of this stack that the user has exported."""
     here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
     urls = [urlsplit(url.strip()) for url in settings[server.url].split(",") if url.strip()]
     return any(url.hostname not in here or url.port != settings.number(server.port) for url in urls)
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the URLs of the reward server and the model servers by the client's variables."""
+    """Return the URLs of the reward server and the model servers, by the client's variables."""
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
         if server in at_gateway(settings, chosen):
@@ -206,7 +206,7 @@ def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
 
 
 def keys(settings: Settings) -> dict[str, str]:
-    """Return the keys by setting; the reward model of the stack has the one of the judge's port."""
+    """Return the API keys by setting; the stack's reward model has the key of the judge's port."""
     found = {name: settings[name] for name in KEYS}
     return found | ({REWARD_MODEL_KEY: settings[PORT_KEY]} if settings[REWARD_MODEL.switch] else {})
 
@@ -215,7 +215,7 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     """Install the environment of the chosen servers.
 
     Returns:
-        The servers that can be started: none, with a message, if the installation fails and no server is required.
+        The servers that can start: all, or if the installation fails and no server is required, none (with a message).
 
     Raises:
         StackError: the installation fails, and a server is required.

@@ -1,4 +1,4 @@
-"""Judges in the routes files: the servers that `make up` starts for them, and the keys of external ones."""
+"""Read the judges in the routes files: which servers `make up` starts for them, and the keys of external judges."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from services.stack.settings import KEYS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-"""Valid names, which become host names of containers; `gateway/judge.conf.template` has the same pattern."""
+"""Pattern of valid names, which become host names of containers; `gateway/judge.conf.template` has the same pattern."""
 
 
 def servers(settings: Settings, default: str) -> list[ModelServer]:
-    """Return the model servers: reward model, judge, embedding server, and one for each other model of named judges.
+    """Return the possible model servers: reward model, judge, embedding server, and one for each other judge model.
 
     Args:
         settings: settings of the stack.
@@ -40,12 +40,12 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
         else:
             name, names = f"{JUDGE.name}.{judge.name}", (judge.name,)
             own[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
-    demanded = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first, before others take the memory
+    demanded = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first, before other servers take the memory
     return [*demanded, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *own.values()]
 
 
 def _to_start(settings: Settings) -> list[NamedJudge]:
-    """Return the judges without a `base_url`, in the order of the files."""
+    """Return the judges without a `base_url`, which `make up` starts, in the order of the files."""
     found = [judge for judge in _judges(settings) if not judge.base_url]
     for judge in found:
         if not NAME.fullmatch(judge.name):
@@ -58,10 +58,10 @@ def _to_start(settings: Settings) -> list[NamedJudge]:
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the keys of external judges by their `api_key_env`, except those that are settings.
+    """Return the keys of external judges by variable (`api_key_env`), except variables that are settings.
 
     Raises:
-        StackError: a key is missing or invalid, or as in `servers`.
+        StackError: a key is missing or invalid, or a routes file is unreadable or malformed.
     """
     found = {}
     for judge in _judges(settings):
@@ -78,7 +78,7 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
 
 
 def key_file(variable: str) -> str:
-    """Return the name of the file with the key of a variable."""
+    """Return the name of the file with the key in a variable."""
     return f"judge_key_{variable}"
 
 
@@ -86,7 +86,7 @@ def templates(routes: Path) -> list[str]:
     """Return the prompt template files in a routes file, relative to its folder.
 
     Raises:
-        StackError: as in `servers`.
+        StackError: the routes file is unreadable or malformed.
     """
     _read(str(routes))
     return template_files(str(routes))

@@ -1,4 +1,4 @@
-"""The plan of `make up`: `make plan` prints it, `make up` applies it."""
+"""Define the plan of `make up`: `make plan` prints it, `make up` applies it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Service:
     """A service in the plan.
 
     Args:
-        name: its name.
-        runs: image or program, and the model that it serves.
+        name: name of the service.
+        runs: image or program, and the model if it serves one, as text.
         copies: number of replicas.
-        memory: memory that it takes or may take, as text.
+        memory: memory that the service needs, or its limit, as text.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Started:
     Args:
         settings: settings of the stack.
         services: names of the running services.
-        addresses: URLs of servers and cache by the client's variables, for scoring the bundled samples.
+        addresses: URLs of servers and cache for scoring the bundled samples, by the client's variables.
         judge_model: model of the default judge; empty without a judge.
         summarize: prints how to reach the stack.
     """
@@ -58,16 +58,16 @@ class Plan:
     """The plan of `make up`.
 
     Args:
-        backend: deployment, a value of STACK.
-        reason: why this deployment.
+        backend: deployment, as a value of STACK.
+        reason: why this deployment is used.
         services: services to run.
         running: names of the services that already run.
         ports: address and port by setting.
         held: ports of the running services.
         left_out: reason for each omitted service, by name.
-        warnings: what may not fit this machine.
+        warnings: warnings to print, for example about memory.
         apply: starts the stack and waits until it is healthy.
-        changes: returns a line for each change to a running stack; None if none runs, or the changes are unknown.
+        changes: returns a line for each change to the running stack; None if no stack runs, or changes are unknown.
     """
 
     backend: str

@@ -1,6 +1,6 @@
-"""Checks before `make up` installs or starts anything; they need no packages.
+"""Check that the stack can start, before `make up` installs or starts anything: `check`.
 
-`check` reports all problems together, each with its remedy.
+All problems are reported together, each with its remedy. The checks need no packages.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from services.up.compose.project import Project, project_name, require_own
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
 
 MEMORY_BYTES = GIB // 2
-"""Memory of the services without models; two server processes and a worker take half of it."""
+"""Bytes of memory for the services without models; two server processes and a worker use half of it."""
 RUN_BYTES = GIB // 10
-"""Initial disk space for logs and the queue."""
+"""Bytes of disk for logs and the queue at the beginning."""
 LIMITS = (
     (resource.RLIMIT_NPROC, 200, "processes and threads", "u"),
     (resource.RLIMIT_NOFILE, 1024, "open files", "n"),
 )
-"""Resource limit, the number that supervisord and the services need, its unit, and the option of `ulimit`."""
+"""Resource limits: limit, number that supervisord and the services need, what is counted, and option of `ulimit`."""
 KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
-"""Setting with the key of each model server."""
+"""Setting with the API key of each model server."""
 
 
 def check() -> None:
-    """Check that the stack can start here; skip a running stack, which already has its ports and memory.
+    """Check that the stack can start here; do nothing more if it runs, because then it has its ports and memory.
 
     Raises:
-        StackError: it cannot; the message lists every problem.
+        StackError: the stack cannot start; the message lists every problem.
     """
     settings, run = read_settings(quiet=True)
     run.require_own()
@@ -75,10 +75,10 @@ def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
     """Return the validated settings of the stack, and its run directory.
 
     Args:
-        quiet: do not warn about variables without effect.
+        quiet: whether to omit warnings about variables without effect.
 
     Raises:
-        StackError: a setting is invalid, or contradicts another one.
+        StackError: a setting is invalid, or contradicts another setting.
     """
     settings = load(ROOT)
     run = RunDir(settings["RUN_DIR"])
@@ -120,7 +120,7 @@ def require_consistent(settings: Settings) -> None:
 
 
 def _require_own_reward_model(settings: Settings) -> None:
-    """Check that REWARD_MODEL_ID names the only reward model, which is asked with the key of the judge's port."""
+    """Check that there is no external reward model besides REWARD_MODEL_ID, and no key other than the judge port's."""
     if not settings[REWARD_MODEL.switch]:
         return
     if model_servers.is_external(REWARD_MODEL, settings):
@@ -167,7 +167,7 @@ def _of_containers(settings: Settings, run: RunDir) -> Iterator[Callable[[], Non
 
 
 def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
-    """Check a resource limit of this user, and raise it for this process if allowed."""
+    """Check a hard resource limit; if it is too low, try to raise it for this process."""
     soft, most = resource.getrlimit(limit)
     if most == resource.RLIM_INFINITY or most >= needed:
         return

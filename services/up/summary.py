@@ -1,4 +1,4 @@
-"""Final steps of `make up`: score the bundled samples, and print how to reach the stack."""
+"""Finish `make up`: score the bundled samples, and print how to reach the stack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAMPLES = {
     "reward-model": ROOT / "examples/reward_model_samples.jsonl",
 }
 SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bBmM])(?![a-zA-Z0-9])")
-"""Size in a model's name, as in `SmolLM2-135M-Instruct` and `Qwen/Qwen3-0.6B`."""
+"""Pattern of the size in a model's name, as in `SmolLM2-135M-Instruct` and `Qwen/Qwen3-0.6B`."""
 SMALL_BILLIONS = 2.0
 TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
 KEYS = {
@@ -36,18 +36,18 @@ KEYS = {
     "REWARD_MODEL_SERVER_URL": ("REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""Client's variable for the key of each URL, and the setting with the key's value."""
+"""By URL variable: the client's variable for the key, and the setting with the key's value."""
 
 
 def score(started: Started, run: RunDir) -> None:
-    """Score the bundled samples for the running services with the command line, as a user would.
+    """Score the bundled samples for the running services with `rewardstack score`, as a user would.
 
     Args:
         started: the running stack.
         run: run directory of the stack.
 
     Raises:
-        StackError: a sample has a status other than `ok`.
+        StackError: a sample has a status other than `ok`, or scoring takes too long.
     """
     settings, services = started.settings, started.services
     samples = run.path / "samples.jsonl"
@@ -62,7 +62,7 @@ def score(started: Started, run: RunDir) -> None:
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
     try:
-        # A new session keeps Ctrl-C from it: only this process handles it and prints the message.
+        # In a new session, Ctrl-C does not reach the command: only this process handles it and prints a message.
         done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
         raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
@@ -92,8 +92,8 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
 
     Args:
         settings: settings of the stack.
-        urls: URLs by the client's variables.
-        logs: location of the logs.
+        urls: URLs of the services, by the client's variables.
+        logs: location of the logs, as text.
         cache: URL of the cache in shell syntax; empty if clients cannot reach it.
     """
     say("\nThe stack is up. For trainers and the command line:\n")

@@ -1,6 +1,8 @@
-"""`make up`, from the settings to a table of scored samples.
+"""Implement `make up`, `make plan` and `make images` for all deployments.
 
-1. Run the preflight checks (`preflight.check`, a separate `make` target, before anything is installed).
+The steps of `make up` are:
+
+1. Run the preflight checks (`preflight.check`, called before anything is installed).
 2. Read and check the settings, choose the deployment and make its plan, which `make plan` prints.
 3. Apply the plan: write secrets and configuration, start or restart what has changed, and wait until every service is
    healthy (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
@@ -110,7 +112,7 @@ def _save(settings: Settings, run: RunDir) -> None:
 
 
 def _shown(settings: Settings, salt: str) -> dict[str, str]:
-    """Return the settings with digests in place of secrets."""
+    """Return the settings with keyed digests in place of secrets."""
     return {
         name: hmac.new(salt.encode(), value.encode(), hashlib.sha256).hexdigest() if name in SECRETS else value
         for name, value in settings.items()

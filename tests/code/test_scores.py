@@ -32,6 +32,7 @@ def fill(xs): xs.append(1)
 def walk(n):
     for i in range(n): yield i
 def apply(f, x): return f(x)
+def scaled(f, x): return f(x, by=3)
 def fail(): raise Empty("nothing")
 LIMIT = (1, {2, 3})
 """
@@ -41,6 +42,7 @@ TREE_TESTS = [
     "xs = []\nfill(xs)\nassert xs == [1]",
     "assert list(walk(3)) == [0, 1, 2]",
     "assert apply(lambda x: x * 2, 21) == 42",
+    "assert scaled(lambda x, by=1: x * by, 14) == 42",
     "try:\n    fail()\nexcept Empty as error:\n    assert 'nothing' in str(error)\nelse:\n    assert False",
     "assert isinstance(n, Node)",
     "assert LIMIT == (1, {2, 3})",

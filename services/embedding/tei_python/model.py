@@ -20,12 +20,12 @@ from services.embedding.tei_python.settings import CARRIED, ON_GPU
 from services.models.ask_hub import where
 from services.stack.errors import StackError
 
-CHARACTERS_PER_TOKEN = 250  # limit of an input, times the model's maximum length
+CHARACTERS_PER_TOKEN = 250  # an input may have this many characters for each token of the model's maximum length
 log = logging.getLogger(__name__)
 
 
 class Model:
-    """An embedding model, loaded as the settings say; raises StackError if it cannot be loaded."""
+    """An embedding model that is loaded on construction; raises StackError if it cannot be loaded."""
 
     def __init__(self, settings: Namespace) -> None:
         self.on_gpu = torch.cuda.is_available()
@@ -37,7 +37,7 @@ class Model:
             model = SentenceTransformer(path, model_kwargs={"dtype": getattr(torch, dtype)}, **options).eval()
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise StackError(f"--model-id {name}: the model cannot be loaded: {error}") from error
-        # Normalization is per request and follows the truncation of dimensions, so it is not part of the model here.
+        # The server normalizes vectors itself, after it truncates their dimensions, and only if the request says so.
         self._model, self._modules = model, [module for module in model if type(module).__name__ != "Normalize"]
         file = load_file_path(path, "config_sentence_transformers.json", revision=revision, local_files_only=True)
         self._prompts = (json.loads(Path(file).read_text(encoding="utf-8")).get("prompts") if file else None) or {}
@@ -52,7 +52,7 @@ class Model:
         self.info |= {"model_type": {"embedding": names}, "max_input_length": self._max_length}
 
     def encode(self, value: str | list[int], body: Any) -> list[int]:
-        """Return the token ids of an input with the options of its request body; raise TeiError if it is invalid."""
+        """Return the token ids of an input, with the options of its request; raise TeiError if the input is invalid."""
         truncate = self._auto_truncate if body.truncate is None else body.truncate
         if not value:
             raise TeiError(400, "Empty", "`inputs` is empty or contains an empty input: leave it out")
@@ -82,7 +82,7 @@ class Model:
             return np.asarray(features["sentence_embedding"].float().cpu())
 
     def _set_max_length(self, most: int, auto_truncate: bool) -> None:
-        """Make a tokenizer for each kind of truncation, because a tokenizer holds it as state."""
+        """Set the maximum input length, and create a tokenizer for each truncation side, which is its state."""
         length = int(self._model.max_seq_length or most)
         if length > most and not auto_truncate:
             raise StackError(f"--max-batch-tokens {most}: set that to at least {length}, or --auto-truncate true")
@@ -95,7 +95,7 @@ class Model:
 
 
 def _find(model_id: str | None, revision: str | None, on_gpu: bool) -> tuple[str, str, str | None, bool]:
-    """Return name, path, revision and whether it is local; fall back to the PyPI model if no hub can be reached."""
+    """Return the model's name, path, revision, and whether it is local; without a hub, those of the PyPI model."""
     wanted = model_id or (ON_GPU if on_gpu else CARRIED)
     if Path(wanted).is_dir():
         return wanted, str(Path(wanted).resolve()), revision, True

@@ -1,4 +1,4 @@
-"""The embedding routes of TEI 1.9, and the queue that batches inputs across requests for the model."""
+"""Serve the embedding routes of TEI 1.9; a queue batches the inputs of all requests for the model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from pydantic import Field
 
 from services.stack.ports import own_address
 
-CPU_TOKENS = 2048  # on a CPU, larger forward passes are no faster per token and delay their inputs
-PADDING = 32  # at most 1/PADDING of the tokens limit of a forward pass may be padding
+CPU_TOKENS = 2048  # maximum tokens of a forward pass on a CPU, where larger ones are no faster per token
+PADDING = 32  # at most 1/PADDING of the token limit of a forward pass may be padding
 HUNG_SECONDS = 600.0  # a forward pass that takes longer counts as hung
 OPENAI = "/v1/embeddings"
 THREADS = min(max((os.cpu_count() or 1) - 1, 1), 64)
@@ -79,7 +79,7 @@ class OpenAI(pydantic.BaseModel, strict=True):
 
 
 class Entry(NamedTuple):
-    """A tokenized input in the queue; its future is canceled when its request ends."""
+    """A tokenized input in the queue, with its start times; its future is canceled when its request ends."""
 
     tokens: list[int]
     future: asyncio.Future[NDArray[np.float32]]
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 
 
 class Server:
-    """The routes and the queue."""
+    """The HTTP application and the queue of inputs."""
 
     def __init__(self, model: Any, settings: Namespace) -> None:
         self._model, self._settings, self._key = model, settings, settings.api_key
@@ -121,7 +121,7 @@ class Server:
         return web.Response(text=f'{{"object":"list","data":[{data}],{rest}', content_type="application/json")
 
     async def _vectors(self, body: Embed) -> tuple[NDArray[np.float64], int]:
-        """Return the vectors for a request body, and the number of tokens."""
+        """Return the vectors for a request body, and the total number of tokens."""
         # A list of integers is one input; so is an empty list.
         several = isinstance(body.inputs, list) and bool(body.inputs) and not isinstance(body.inputs[0], int)
         inputs: Any = body.inputs if several else [body.inputs]
@@ -163,7 +163,7 @@ class Server:
             await (self._pass(batch) if batch else self._arrived.wait())
 
     async def _pass(self, batch: Sequence[Entry]) -> None:
-        """Run the model on a batch and deliver its vectors, or its failure."""
+        """Run the model on a batch, and set the result or the failure of each entry's future."""
         self._pass_began = began = time.monotonic()
         tokens, failure = [entry.tokens for entry in batch], None
         try:
@@ -185,7 +185,7 @@ class Server:
                 entry.future.set_exception(failure) if failure else entry.future.set_result(vectors[index])
 
     async def _health(self, _: web.Request) -> web.Response:
-        """Answer 503 while a forward pass hangs; if the last one failed, try another one."""
+        """Answer 503 while a forward pass hangs; after a failed forward pass, run another one to find out."""
         if time.monotonic() - self._pass_began > HUNG_SECONDS:
             raise TeiError(503, "Unhealthy", f"unhealthy: a forward pass has run for more than {HUNG_SECONDS:.0f} s")
         if not self._is_healthy:
@@ -233,7 +233,7 @@ class Server:
 
 
 def choose(lengths: Sequence[int], tokens: int, inputs: int | None) -> set[int]:
-    """Return the indices to batch within the limits: the oldest input and those closest to its length."""
+    """Return the indices of the next batch: the oldest input, and those closest to its length, within the limits."""
     chosen: set[int] = set()
     longest = total = 0
     for index in sorted(range(len(lengths)), key=lambda index: abs(lengths[index] - lengths[0])):
@@ -250,7 +250,7 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
     if not re.fullmatch(r"application/(.+\+)?json", request.content_type):
         raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
     body = await request.read()
-    try:  # int() refuses NaN and Infinity; dumps(), half of a surrogate pair
+    try:  # int() rejects NaN and Infinity, and dumps() rejects half of a surrogate pair
         value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=int)
         json.dumps(value, ensure_ascii=False).encode() if rb"\u" in body else None
         return kind.model_validate(value)

@@ -1,4 +1,4 @@
-"""Flags of the server: TEI's names and defaults; each but the hostname is also an environment variable (PORT)."""
+"""Parse the server's flags, with TEI's names and defaults; each except `--hostname` is also a variable (PORT)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FLAGS: dict[str, dict[str, Any]] = {
 
 
 def parse(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> argparse.Namespace:
-    """Return the settings of a command line, which overrides the environment; exit if one is invalid."""
+    """Return the settings; the command line overrides the environment. Exit if a setting is invalid."""
     parser = argparse.ArgumentParser("run_tei_python.py", description="Serve text embeddings.", allow_abbrev=False)
     for name, options in FLAGS.items():
         names = dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}", *(["-p"] if name == "port" else [])])

@@ -1,1 +1,1 @@
-"""The stack under Apptainer: the processes of the native deployment, each in an image, without root."""
+"""Run the stack under Apptainer: the processes of the native deployment, each in an image, without root."""

@@ -1,4 +1,4 @@
-"""Run programs in Apptainer images: the `apptainer exec` command of each, and the commands of model servers."""
+"""Run programs in Apptainer images: build the `apptainer exec` command of each program."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"
 ENTRY_POINT = "/.singularity.d/runscript"
-"""What `apptainer run` starts in an image; for model servers, the entry point of the original image."""
+"""Script that `apptainer run` starts in an image; for model servers, it starts the original image's entry point."""
 PYTHON = "python"
 IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules", "gateway": "gateway"}
 """Image by kind of service, except those that depend on the machine."""
 SAME_IMAGE = {"reward-model": "judge"}
-"""Kinds of services that run the image of another one."""
+"""Kinds of services that use the image of another kind."""
 SEPARATORS = ':,\\"'
-"""Separators in a bind option, which therefore no path can contain."""
+"""Separators in the `--bind` option, which paths therefore must not contain."""
 PATH_IN_ARGUMENT = re.compile(r"""(?<![^="'\s])/[^"',\s]+""")
 """A path in `--flag=/path`, `name=/path` or JSON."""
 
@@ -45,7 +45,7 @@ def image_of(service: str, on_gpu: bool | None = None) -> Image:
 
     Args:
         service: name of the service.
-        on_gpu: whether it uses a GPU; None if it does when this machine has one.
+        on_gpu: whether the service uses a GPU; None if it does exactly when this machine has a GPU.
     """
     kind = SAME_IMAGE.get(kind_of(service), kind_of(service))
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
@@ -75,7 +75,7 @@ class ImageLauncher(Launcher):
         return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own, service)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of TEI, which serves metrics on the same port; the kernel chooses its Prometheus port."""
+        """Return the command of TEI; port 0 for Prometheus means any free port, because metrics are also on `port`."""
         model = settings["EMBEDDING_MODEL"] or settings[f"EMBEDDING_{'GPU' if gpus else 'CPU'}_MODEL"]
         source = os.path.realpath(model) if os.path.isdir(model) else model
         listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
@@ -84,7 +84,7 @@ class ImageLauncher(Launcher):
 
 def _model(name: str) -> Model:
     local = os.path.isdir(name)
-    # Relative links in it begin where it really is.
+    # Relative links in the folder start at its real path.
     return Model(os.path.realpath(name) if local else name, name, local)
 
 
@@ -99,7 +99,7 @@ def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequenc
     Args:
         server: server to check.
         settings: settings of the stack.
-        servers: all candidates; judges get GPUs first.
+        servers: all servers that may be started; judges and the reward model get GPUs before the embedding server.
     """
     on_gpu = bool(gpus()) and (server != EMBEDDING or _gpus_of_vllm(settings, servers) < len(gpus()))
     image = image_of(server.name, on_gpu)
@@ -110,7 +110,7 @@ def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequenc
 
 
 def _gpus_of_vllm(settings: Settings, servers: Sequence[ModelServer]) -> int:
-    """Return how many GPUs the judges and the reward model among these take."""
+    """Return the number of GPUs that the judges and the reward model among these servers need."""
     here = [judge for judge in model_servers.judges(servers) if not unsupported_reason(judge, settings)]
     wanted = [judge for judge in here if settings[judge.switch] != "off" and not is_external(judge, settings)]
     judges = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(copies(judge, settings) for judge in wanted)
@@ -123,7 +123,7 @@ class ContainerExec:
 
     Args:
         settings: settings of the stack.
-        run: run directory, which has the same path in the image.
+        run: run directory, which has the same path in the container.
         apptainer: path of Apptainer.
     """
 
@@ -132,10 +132,12 @@ class ContainerExec:
     apptainer: str
 
     def __call__(self, program: Program) -> Program:
-        """Return the program wrapped in its image, where it sees only the run directory, the user's files and models.
+        """Return the program with a command that runs it in its image.
+
+        In the container, only the run directory, the user's files and models are visible.
 
         Raises:
-            StackError: its image is missing, or a path cannot be bound.
+            StackError: the image is missing, or a path cannot be bound.
         """
         image = image_of(program.name, _has_gpu(program))
         if not (file := image.file(self.settings)).exists():
@@ -157,19 +159,19 @@ class ContainerExec:
         own = {"LANG": "C.UTF-8", "PYTHONNOUSERSITE": "1", "TMPDIR": str(self.run.temporary)}
         if kind_of(program.name) in LOADING:
             own["HF_HOME"] = str(self._hub())
-            # TEI's variable; its image sets another folder.
+            # TEI reads this variable; its image sets another folder.
             own["HUGGINGFACE_HUB_CACHE"] = program.environment.get("HF_HUB_CACHE") or str(self._hub() / "hub")
         return own
 
     def _prefix(self, program: Program) -> list[str]:
         nv = ["--nv"] if kind_of(program.name) in LOADING and _has_gpu(program) else []
         binds = [part for bind in self._binds(program) for part in ("--bind", bind)]
-        # Without `--no-eval` a shell would evaluate the variables. The home is a folder of the stack.
+        # Without `--no-eval`, a shell would evaluate the variables. The home in the container is a folder of the stack.
         command = [self.apptainer, "--quiet", "exec", "--cleanenv", "--no-eval", "--contain"]
         return [*command, "--home", _plain(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
 
     def _binds(self, program: Program) -> Iterator[str]:
-        """Yield the binds of a program; the run directory comes last, because it may be inside another one."""
+        """Yield the binds of a program; the run directory comes last, because it may be inside another bound folder."""
         yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
@@ -193,7 +195,7 @@ class ContainerExec:
             yield Path(trusted)
 
     def _hub(self) -> Path:
-        """Return the folder of hub models: HF_HOME, else one in the run directory, but never the user's home."""
+        """Return the folder of models from the hub: HF_HOME, or a folder in the run directory, never in the home."""
         return Path(os.environ.get("HF_HOME") or self.run.caches / "huggingface").absolute()
 
 
@@ -210,7 +212,7 @@ def images_runtime(settings: Settings, run: RunDir) -> Runtime:
 def paths_in(arguments: Iterable[str]) -> list[Path]:
     """Return the folders and files that arguments name by absolute paths, and the targets of links in these folders.
 
-    Links matter because the hub's client stores a model as a folder of links into its cache.
+    Links are followed, because the hub's client stores a model as a folder of links into its cache.
     """
     found = dict[Path, None]()
     for argument in arguments:
@@ -240,13 +242,13 @@ def _link_targets(folder: Path) -> list[Path]:
 
 
 def _absolute(argument: str) -> str:
-    """Make a path in the tree absolute in an argument, because the program has another working directory."""
+    """Make a relative path of a file in an argument absolute, because the program has another working directory."""
     before, equals, value = argument.rpartition("=")
     return f"{before}{equals}{ROOT / value}" if os.path.isfile(ROOT / value) else argument
 
 
 def _folder_or_file(file: Path) -> Path:
-    """Return the folder of a file, to make its neighbors visible; the file itself if it is directly in the home."""
+    """Return the folder of a file, so that files next to it are visible; the file itself if it is in the home."""
     return file if Path.home().resolve().is_relative_to(file.parent) else file.parent
 
 

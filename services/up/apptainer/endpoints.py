@@ -1,6 +1,6 @@
-"""The endpoints file with the URLs of the stack, which trainers watch, and its heartbeat.
+"""Publish the endpoints file: the URLs and keys of the stack, which trainers read and watch, with a heartbeat.
 
-`watch` of the native deployment renews the file, so that readers on other nodes notice a killed stack.
+`native/watch.py` renews the heartbeat, so that trainers on other nodes notice when a stack was killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
     Args:
         run: run directory of the stack.
         file: path of the file that trainers read.
-        servers: URLs and keys by the client's variables.
+        servers: URLs and keys of the servers, by the client's variables.
         trust: CA file that clients need; empty if they need none.
 
     Raises:
@@ -45,15 +45,15 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
 
 
 def beat(run: RunDir) -> str:
-    """Renew the file with the current time; do nothing if it is not published.
+    """Renew the endpoints file with the current time; do nothing if none is published.
 
-    While another process holds a port of the gateway, the file is removed, because its readers would send keys there.
+    If another process holds a port of the gateway, remove the file, because trainers would send keys to this process.
 
     Returns:
-        Why the file is removed; empty if it is not.
+        Why the file was removed; empty if it was not.
 
     Raises:
-        OSError: it cannot be written or removed.
+        OSError: the file cannot be written or removed.
     """
     record = published(run)
     problem = port_conflict(run) if record else ""
@@ -66,19 +66,19 @@ def beat(run: RunDir) -> str:
 
 
 def withdraw(run: RunDir) -> None:
-    """Remove the file, unless another stack has written it since; do nothing if there is none.
+    """Remove the endpoints file, unless another stack has written it since; do nothing if there is none.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: the file cannot be removed.
     """
     if record := published(run):
-        # First, so that no heartbeat writes the file again.
+        # Remove the record first, so that no heartbeat writes the file again.
         run.published.unlink(missing_ok=True)
         _unlink(record)
 
 
 def published(run: RunDir) -> dict[str, Any] | None:
-    """Return the record of `publish`; None if nothing is published."""
+    """Return the record that `publish` has saved; None if nothing is published."""
     try:
         return dict(json.loads(run.published.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):
@@ -92,7 +92,7 @@ def port_conflict(run: RunDir) -> str:
 
 
 def _unlink(record: Mapping[str, Any]) -> None:
-    """Remove the file, unless another stack has written it since."""
+    """Remove the endpoints file of a record, unless another stack has written it since."""
     file = Path(record["file"])
     with suppress(FileNotFoundError, ValueError):
         if json.loads(file.read_text(encoding="utf-8"))["servers"] == record["servers"]:
@@ -100,7 +100,7 @@ def _unlink(record: Mapping[str, Any]) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Replace a file atomically by one that only its owner can read."""
+    """Write a file that only its owner can read, replacing an existing file atomically."""
     half = file.with_name(f".{file.name}-{os.getpid()}")
     half.unlink(missing_ok=True)
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:

@@ -1,7 +1,4 @@
-"""Build the Apptainer images that are missing or outdated.
-
-This requires only Python and Apptainer.
-"""
+"""Build the Apptainer images that are missing or outdated; needs only Python and Apptainer."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from services.stack.settings import Settings
 
 PROGRAM = "apptainer"
 OLDEST = (1, 2)
-"""First version with `build --build-arg`; `exec --no-eval` needs 1.1."""
+"""Oldest supported version of Apptainer: the first with `build --build-arg`."""
 VERSION = re.compile(rf"{PROGRAM} version (\d+)\.(\d+)\.(\d+)")
 ARCHIVES = ("docker-archive", "oci-archive", "docker-daemon", "localimage")
 """Sources of an image other than a registry, in Apptainer's syntax: `docker-archive:/path/image.tar`."""
@@ -39,8 +36,8 @@ class Image:
     """An Apptainer image.
 
     Args:
-        name: name of its file without the suffix.
-        setting: setting with the container image that it is built from.
+        name: name of the image's file without the suffix.
+        setting: setting with the container image that this image is built from.
     """
 
     name: str
@@ -48,17 +45,17 @@ class Image:
 
     @property
     def definition(self) -> Path:
-        """Path of its definition file."""
+        """Path of the image's definition file."""
         return ROOT / f"apptainer/{self.name.removesuffix('-cpu')}.def"
 
     def file(self, settings: Settings) -> Path:
-        """Return the path of its file."""
+        """Return the path of the image's file."""
         return ROOT / settings["SIF_DIR"] / f"{self.name}.sif"
 
     def is_outdated(self, settings: Settings) -> bool:
-        """Return whether it is older than its source files, or was built from an image other than the current setting.
+        """Return whether the image is older than its source files, or was built from another container image.
 
-        The source image of an image that was copied here is unknown and not checked.
+        The container image is not checked if the Apptainer image was copied here, because it is not recorded then.
         """
         file, record = self.file(settings), self._record(settings)
         if record.exists() and record.read_text(encoding="utf-8") != settings[self.setting]:
@@ -67,7 +64,7 @@ class Image:
         return any(source.stat().st_mtime > built for source in self._sources(settings))
 
     def build(self, settings: Settings) -> None:
-        """Build it under a temporary name first, because nodes share the folder.
+        """Build the image under a temporary name, and then rename it, because nodes share the folder.
 
         The replaced image is kept as NAME.before for stacks that still use it.
 
@@ -134,9 +131,9 @@ IMAGES: Mapping[str, Image] = {
         "embedding-cpu": "TEI_CPU_IMAGE",
     }.items()
 }
-"""Images by name; judge and embedding server have different ones for GPUs and CPUs."""
+"""Images by name; judge and embedding server have different images for GPUs and CPUs."""
 DEFAULT = ("rules", "redis", "gateway", "judge", "embedding")
-"""Images for nodes with GPUs, even if the build node has none."""
+"""Names of the images for nodes with GPUs; they can be built on a node without GPUs."""
 
 
 def build(settings: Settings, names: Sequence[str]) -> None:
@@ -160,7 +157,7 @@ def build(settings: Settings, names: Sequence[str]) -> None:
 
 
 def where(settings: Settings, names: Sequence[str]) -> None:
-    """Print the paths of images; arguments and errors as in `build`."""
+    """Print the paths of images; parameters and errors are those of `build`."""
     for image in _named(names):
         say(str(image.file(settings)), whole=True)
 
@@ -169,7 +166,7 @@ def runtime() -> str:
     """Return the path of Apptainer.
 
     Raises:
-        StackError: it is not installed, or too old.
+        StackError: Apptainer is not installed, or is too old.
     """
     found = shutil.which(PROGRAM)
     if found is None:

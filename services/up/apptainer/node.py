@@ -1,4 +1,4 @@
-"""Run on a node shared with other users: free ports, generated keys, and a run directory on a local file system."""
+"""Prepare for a node shared with other users: free ports, generated keys, a run directory on a local file system."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SHARED = {
     *("9p", "afs", "beegfs", "ceph", "ceph-fuse", "cifs", "glusterfs", "gpfs", "lustre"),
     *("nfs", "nfs4", "orangefs", "panfs", "pvfs2", "smb3", "sshfs", "wekafs"),
 }
-"""File systems shared between machines."""
+"""Types of file systems that machines share."""
 
 
 def with_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings with free ports, because another user's stack may hold the default ones.
+    """Return the settings with free ports, because another user's stack may hold the default ports.
 
-    Ports that are set, and those of a running stack, do not change.
+    Ports that the user has set, and ports of a running stack, do not change.
 
     Args:
         settings: settings of the stack.
@@ -56,10 +56,10 @@ def _port(name: str, settings: Settings) -> int:
 
 
 def with_keys(settings: Settings, run: RunDir) -> Settings:
-    """Return the settings with a key for each server here, because other users of the node can reach its loopback.
+    """Return the settings with a key for each server of the stack, because other users can reach the node's loopback.
 
     Args:
-        settings: settings of the stack.
+        settings: settings of the stack; keys that are set do not change.
         run: run directory with the secret from which keys are derived.
     """
     secrets, here = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
@@ -69,7 +69,7 @@ def with_keys(settings: Settings, run: RunDir) -> Settings:
 
 
 def keep_secret(run: RunDir) -> None:
-    """Write the secret from which keys are derived, so that they stay the same."""
+    """Save the secret from which keys are derived, so that the keys stay the same."""
     if not (run.secrets / KEY).is_file():
         Secrets(run).write()
 
@@ -81,7 +81,7 @@ def require_local(path: Path) -> None:
         path: path of the folder, which may not exist yet.
 
     Raises:
-        StackError: its file system is shared between machines.
+        StackError: machines share the file system.
     """
     kind = _file_system(path.resolve())
     if kind in SHARED:
@@ -92,7 +92,7 @@ def require_local(path: Path) -> None:
 
 
 def _file_system(path: Path) -> str:
-    """Return the file system type of a path; of several mounts on one path, the last one counts."""
+    """Return the file system type of a path; if there are several mounts on one path, the last mount counts."""
     best, kind = -1, ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         before, _, after = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""Shell variables that `env` sets for a trainer, and how the next `up` in that shell ignores them."""
+"""Set shell variables for a trainer (`env`), and ignore these variables at the next `up` in the same shell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.up.native.supervisor import Supervisor
 from services.up.services import remedy
 
 MARK = "REWARDSTACK_ENV_OF"
-"""Variable that records which stack set the others: node, run directory and URLs."""
+"""Variable that records which stack has set the trainer's variables: node, run directory and URLs."""
 UNPROXIED = ("no_proxy", "NO_PROXY")
 
 
@@ -49,7 +49,7 @@ def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
 def without_own(
     settings: Settings, run: RunDir, environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings, dict[str, str]]:
-    """Remove URLs that `env` of this stack, or of one that no longer runs, has set from the settings.
+    """Remove URLs from the settings that `env` has set for this stack, or for a stack that no longer runs.
 
     Args:
         settings: settings of the stack.
@@ -69,7 +69,7 @@ def without_own(
 
 
 def _is_over(name: str, run: RunDir) -> bool:
-    """Return whether the stack in `MARK` is the one of this directory, or no longer runs on this node."""
+    """Return whether the stack in `MARK` is the stack of this directory, or no longer runs on this node."""
     if name == _name(run.path):
         return True
     node, _, folder = name.partition(":")

@@ -67,7 +67,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 
 
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
-    """Start what does not run yet, and wait until it is healthy; the summary publishes the endpoints file.
+    """Start services that do not run yet, and wait until they are healthy; the summary publishes the endpoints file.
 
     Args:
         settings: settings of the stack with its final ports.
@@ -83,14 +83,14 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
             f"ENDPOINTS_FILE: {file.parent} is not a folder that you can write to", "create it, or name another"
         )
     if not Supervisor(run).states():
-        endpoints.withdraw(run)  # of a stack that was killed
+        endpoints.withdraw(run)  # the endpoints file is left from a stack that was killed
     node.keep_secret(run)
     settings = node.with_keys(settings, run)
     try:
         stack = start(settings, run, images_runtime(settings, run), chosen)
     except StackError:
         if not Supervisor(run).states():
-            endpoints.withdraw(run)  # there is no heartbeat any more
+            endpoints.withdraw(run)  # nothing renews the heartbeat any more
         raise
     return stack.started(settings, partial(_publish, settings, run, stack, file))
 
@@ -106,7 +106,7 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
-    """Return URLs and keys of the running servers by the client's variables."""
+    """Return the URLs and keys of the running servers, by the client's variables."""
     own = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
     found: dict[str, str] = {}
     for url, port in own.items():
@@ -120,7 +120,7 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
 def outdated(settings: Settings, services: Iterable[str]) -> list[str]:
     """Return a warning for each outdated image of these services."""
     found = dict.fromkeys(map(image_of, services))
-    # Only images that this user can rebuild; in a shared folder, file times of a checkout say nothing.
+    # Check only images that this user can rebuild; for shared images, the file times of this checkout mean nothing.
     mine = [image for image in found if os.access(image.file(settings), os.W_OK)]
     return [
         f"{image.file(settings)} is older than its sources and is used as it is (make sif t={image.name})"
@@ -143,7 +143,7 @@ def _model(server: ModelServer, settings: Settings) -> Service:
 
 
 def _url(settings: Settings, port: str) -> str:
-    """Return a URL; if the stack listens on all addresses, one that other nodes can reach."""
+    """Return a URL of the gateway; if the stack listens on all addresses, the URL has the host name of this node."""
     if settings.open_to_all and not settings["TLS_NAME"]:
         return f"{'https' if settings.tls else 'http'}://{socket.gethostname()}:{settings[port]}"
     return settings.url(port)

@@ -1,1 +1,1 @@
-"""`make up` with Docker Compose: the services of `compose.yaml` as containers."""
+"""Run the stack with Docker Compose: the services of `compose.yaml` as containers."""

@@ -1,6 +1,6 @@
-"""`make status`, `make logs`, `make down` and `make clean` for containers.
+"""Implement `make status`, `make logs`, `make down` and `make clean` for containers.
 
-They find the containers by project name, so they work with any settings; they need no packages.
+The commands find the containers by project name, so they work even if settings are invalid, and need no packages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
 
     Args:
         run: run directory of the stack.
-        as_json: print one JSON object instead.
+        as_json: whether to print one JSON object instead.
 
     Raises:
         StackError: nothing runs, or a service is not healthy.
@@ -47,19 +47,19 @@ def status(run: RunDir, as_json: bool = False) -> None:
         for name, problem in problems.items():
             say(f"{name}: {problem}")
     missing = sorted({*composed.services} - {container.service for container in containers})
-    # Services that were never started wait for others, so they come last.
+    # Services that were never started wait for other services, so they come last.
     names = [one.service for one in sorted(sick, key=lambda one: one.state == "created")] + missing
     if names:
         raise StackError(f"unhealthy: {', '.join(names)}", f"make logs s={names[0]}")
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
-    """Print the last lines of one service's containers, or of all.
+    """Print the last log lines of one service, or of all services.
 
     Args:
         run: run directory of the stack.
-        service: name of the service; empty for all.
-        follow: print new lines until interrupted.
+        service: name of the service; empty for all services.
+        follow: whether to print new lines until interrupted.
 
     Raises:
         StackError: the service is unknown, or nothing runs.
@@ -74,17 +74,17 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop and remove the containers and networks; named volumes stay.
+    """Stop and remove the containers and networks; named volumes are kept.
 
     Raises:
-        StackError: a container is left.
+        StackError: a container could not be removed.
     """
     composed, project = _load(run)
     running = {container.service for container in project.containers()}
     if running:
         with step("stopping the containers", "containers stopped"):
-            # In the order of the table, so that clients drain before the servers that they use. Compose only knows the
-            # start order, in which the gateway does not wait for judges.
+            # Stop in the order of the table of services, so that clients drain before the servers that they use.
+            # Compose only knows which service waits for which at the start, and the gateway does not wait for judges.
             for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
                 project.run("stop", *names)
             _remove(project)
@@ -98,7 +98,7 @@ def clean(run: RunDir) -> None:
     """Remove containers, networks and volumes, including the jobs in the queue.
 
     Raises:
-        StackError: a container is left.
+        StackError: a container could not be removed.
     """
     _, project = _load(run)
     with step("removing the containers and volumes", "containers and volumes removed"):

@@ -34,17 +34,17 @@ from services.up.model_servers import JUDGE, REWARD_MODEL, REWARD_MODEL_PATH, SE
 from services.up.named_judges import key_file, keys
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
-"""Settings with the URLs of the stack's own servers for containers."""
+"""Settings with the URLs under which containers reach the stack's own model servers, by server."""
 FILE = "compose.resolved.json"
 LABEL = "rewardstack.files"
 """Label with a digest of the mounted files: Compose recreates a container only when its configuration changes."""
 REPLICAS_FLAG = "--data-parallel-size"
-"""Flag of vLLM, whose replicas on GPUs share one container."""
+"""Flag of vLLM with the number of replicas, which share one container on GPUs."""
 WITH_KEYS = "/with_keys.sh"
 PROGRAMS = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
-"""Settings with the entry points of the model servers' images."""
+"""Settings with the entry points of the model servers' images, by service."""
 REWARD_MODEL_URL = f"http://gateway:{SERVICES['judge'].port}{REWARD_MODEL_PATH}"
-"""Where containers find the reward model."""
+"""URL of the reward model for containers."""
 SANDBOX_URL = "http://sandbox:6000"
 """URL of the sandbox for containers."""
 
@@ -55,9 +55,9 @@ class Composition:
 
     Args:
         project: Compose project.
-        model: the compose file as a mapping.
-        urls: URLs of the services by the client's variables.
-        ports: address and port by setting.
+        model: content of the compose file.
+        urls: URLs of the services for clients, by the client's variables.
+        ports: address and port of each published port, by setting.
         chosen: model servers to start.
     """
 
@@ -74,11 +74,11 @@ class Composition:
         return dict(sorted(found.items()))
 
     def write(self, run: RunDir) -> Path:
-        """Write the compose file and return its path; requires that secrets and mounted files exist."""
+        """Write the compose file and return its path; secrets and mounted files must exist."""
         for service in self.services.values():
             mounted = [Path(mount["source"]) for mount in service.get("volumes", ()) if mount["type"] == "bind"]
             secrets = [run.secrets / secret["source"] for secret in service.get("secrets", ())]
-            # Every user of the engine can read labels, so for secrets use the modification time, not the content.
+            # Every user of the engine can read labels, so use the modification time of secrets, not their content.
             versions = [*map(_content, mounted), *(str(secret.stat().st_mtime_ns) for secret in secrets)]
             service["labels"] = {**(service.get("labels") or {}), LABEL: _digest(versions)}
         file = run.path / FILE
@@ -131,13 +131,13 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     model["secrets"] = {**model.get("secrets", {}), **added}
     for service in services.values():
         service.pop("profiles", None)
-        # So that `up --wait` fails immediately when a container exits; `make up` sets the restart policy afterwards.
+        # Without restarts, `up --wait` fails as soon as a container exits; `make up` sets the restart policy later.
         service["restart"] = "no"
     return Composition(project, model, model_servers.urls(settings, chosen), ports.composed(settings), chosen)
 
 
 def use_entry_points(composition: Composition) -> None:
-    """Make the script that sets a model server's keys start the entry point of the server's image.
+    """Set the entry points of model servers: a script that sets the keys and starts the entry point of the image.
 
     Raises:
         StackError: an image is missing.
@@ -154,7 +154,7 @@ def use_entry_points(composition: Composition) -> None:
 
 
 def unused_gpus(engine: Engine) -> str:
-    """Return why GPUs of this machine are not used; empty if they are, or there are none."""
+    """Return why the GPUs of this machine are not used; empty if they are used, or there are none."""
     without = bool(machine.gpus()) and not engine.gpus
     return "Docker has no nvidia runtime (NVIDIA Container Toolkit); CPUs are used" if without else ""
 
@@ -165,7 +165,7 @@ def usable_gpus(engine: Engine) -> list[Gpu]:
 
 
 def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
-    """Return the model of the default judge: the one in the settings, or one that fits these GPUs."""
+    """Return the model of the default judge: the model in the settings, or a model that fits these GPUs."""
     fits = gpus and judge_models.default(gpus) == judge_models.LARGE
     return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits else "JUDGE_CPU_MODEL"]
 
@@ -176,15 +176,15 @@ def is_cache_published(settings: Settings) -> bool:
 
 
 def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Return the GPUs of each judge's container, in the form of JUDGE_GPUS.
+    """Return the GPUs of the container of each judge and of the reward model, in the format of JUDGE_GPUS.
 
-    The default judge gets JUDGE_GPUS, or as many GPUs as it needs if that is `all`; named judges share the GPUs that
-    the default judge and EMBEDDING_GPU leave.
+    The default judge gets JUDGE_GPUS, or as many GPUs as it needs if JUDGE_GPUS is `all`. Named judges and the reward
+    model get GPUs that are not named in the settings.
 
     Args:
         settings: settings of the stack.
         chosen: model servers to start.
-        gpus: GPUs of the machine; empty if containers have none.
+        gpus: GPUs of the machine; empty if containers cannot use GPUs.
 
     Raises:
         StackError: there are too few GPUs.
@@ -226,7 +226,7 @@ def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
 
 
 def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> dict[str, Any]:
-    """Return the service of a named judge: the default judge's, with its own model, replicas and GPUs."""
+    """Return the compose service of a named judge: the default judge's, with its own model, replicas and GPUs."""
     made = deepcopy({**default})
     # A custom image may have no command.
     made["command"] = [server.model, *(made.get("command") or ())[1:]]
@@ -240,14 +240,14 @@ def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> 
 
 
 def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return which ports of the gateway ask for a key, and the named judges; DNS knows each one's replicas."""
+    """Return the gateway's variables for keys and for named judges, whose replicas it finds by DNS."""
     paths = model_servers.paths(chosen)
     servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in paths.values()}
     return {**gateway.auth_request_uris(settings), **gateway.model_paths(paths, servers, settings)}
 
 
 def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: Sequence[str]) -> None:
-    """Mount the user's files into a service, and the keys of external judges by their variables."""
+    """Add the user's files and the keys of external judges (by variable) to a service."""
     for target, source in files.items():
         mount = {"type": "bind", "source": str(source), "target": target, "read_only": True}
         service.setdefault("volumes", []).append(mount)
@@ -260,7 +260,7 @@ def _external_url(server: ModelServer, settings: Settings, chosen: Sequence[Mode
     """Return the URL of an external model server for containers; empty if there is none.
 
     Raises:
-        StackError: it is on this machine's loopback.
+        StackError: the URL is on this machine's loopback.
     """
     if server in chosen or not model_servers.is_external(server, settings):
         return ""

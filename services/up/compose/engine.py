@@ -12,7 +12,7 @@ from services.stack.errors import StackError
 
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 20
-"""Timeout of the first command, which checks whether an engine answers."""
+"""Timeout in seconds of the first command, which checks whether an engine answers."""
 OLDEST_COMPOSE = (2, 24)
 
 
@@ -21,7 +21,7 @@ class Engine:
     """A Docker engine that answers, with Compose.
 
     Args:
-        docker: the program.
+        docker: path of the `docker` program.
         gpus: whether containers can use NVIDIA GPUs.
     """
 
@@ -30,7 +30,7 @@ class Engine:
 
 
 def find() -> tuple[Engine | None, str]:
-    """Return the engine of this machine, or None and the reason if it cannot be used."""
+    """Return the engine of this machine and an empty string, or None and the reason why it cannot be used."""
     docker = shutil.which("docker")
     if not docker:
         return None, "docker is not installed"
@@ -51,7 +51,7 @@ def require() -> Engine:
     """Return the engine of this machine.
 
     Raises:
-        StackError: it cannot be used; the message says why.
+        StackError: the engine cannot be used; the message says why.
     """
     engine, reason = find()
     if engine is None:
@@ -63,10 +63,10 @@ def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
     """Run a command of the engine and return its output.
 
     Raises:
-        StackError: it times out or fails; the message has its last line.
+        StackError: the command times out or fails; the message has the last line of its output.
     """
     try:
-        # Not in the current directory, whose compose file it might read.
+        # Do not run in the current directory, whose compose file the command might read.
         done = subprocess.run(
             [docker, *arguments], cwd="/", capture_output=True, text=True, timeout=seconds, check=False
         )

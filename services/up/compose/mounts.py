@@ -1,4 +1,4 @@
-"""Files for containers: the user's files, mounted read-only, and keys and passwords."""
+"""Prepare files for containers: the user's files, which are mounted read-only, and files with keys and passwords."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
     """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
-        The settings that name files, with paths in the containers; and the files by these paths.
+        The values of the settings that name files, with paths in the containers, and the files by these paths.
 
     Raises:
         StackError: a file is missing or unreadable; the message names the setting.
@@ -43,7 +43,7 @@ def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
 
 
 def write_secrets(settings: Settings, run: RunDir) -> None:
-    """Write a file for each secret, empty if it is not set, into a directory that only its owner can access."""
+    """Write a file for each secret into a directory that only its owner can access; unset secrets have empty files."""
     run.secrets.mkdir(mode=0o700, exist_ok=True)
     run.secrets.chmod(0o700)
     contents = secret_files(settings, run)
@@ -59,11 +59,11 @@ def write_secrets(settings: Settings, run: RunDir) -> None:
 
 
 def secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
-    """Return the text of each secret's file, by its name."""
+    """Return the text of the file of each secret, by file name."""
     values = {**{name: settings[name] for name in SECRETS}, **model_servers.keys(settings)}
     contents = {name.lower(): value for name, value in values.items()} | {"hf_token": os.environ.get("HF_TOKEN", "")}
     if settings["CACHE_PASSWORD"]:
-        # The stack's services use a generated password, which stays the same until the files are removed.
+        # The stack's own services use a generated password, which stays the same until the files are removed.
         file = run.secrets / "cache_server_password"
         own = (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
         contents |= {file.name: own, "reward_cache_url": f"redis://server:{own}@cache:6379/0"}

@@ -1,4 +1,4 @@
-"""A Compose project: its commands, its containers, and the record of the last `make up` in a run directory."""
+"""Run commands of a Compose project, query its containers, and record the last `make up` in the run directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "rewardstack"
 RECORD = "compose.json"
 LABEL = "com.docker.compose.project"
 STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
-"""Variables that would make Compose use files other than those it is passed."""
+"""Variables that would make Compose use files, profiles or a project name other than those on its command line."""
 OUTPUT_CHARACTERS = 200
 LOG_LINES = 2000
 
@@ -40,12 +40,12 @@ class Container:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether it runs and its health check, if any, passes."""
+        """Whether the container runs and its health check, if any, passes."""
         return self.state == "running" and self.health in ("", "healthy")
 
     @property
     def has_failed(self) -> bool:
-        """Whether it exited or its health check failed; a container that is starting or waiting has not failed."""
+        """Whether the container exited or its health check failed; starting or waiting containers have not failed."""
         return self.state in ("exited", "dead", "restarting") or self.health == "unhealthy"
 
 
@@ -56,7 +56,7 @@ class Composed:
     Args:
         project: name of the Compose project.
         services: names of the services.
-        up: False after it was stopped; its volumes stay until `make clean`.
+        up: whether the project runs; False after `make down`, which keeps volumes until `make clean`.
     """
 
     project: str
@@ -117,14 +117,14 @@ class Project:
         return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the model into which Compose merges files.
+        """Return the configuration into which Compose merges files.
 
         Args:
-            files: compose files in order; later ones take precedence.
+            files: compose files in order; later files take precedence.
             environment: variables for interpolation.
 
         Raises:
-            StackError: Compose cannot read them.
+            StackError: Compose cannot read the files.
         """
         command = self.command("--project-directory", str(ROOT), *file_options(files), "config", "--format=json")
         done = subprocess.run(command, env=steered(environment), capture_output=True, text=True, check=False)
@@ -161,7 +161,7 @@ class Project:
         return output.decode(errors="replace")
 
     def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
-        """Set the restart policy of containers; the default restarts them when they exit and after a reboot."""
+        """Set the restart policy of containers; by default they restart when they exit and after a reboot."""
         if ids := [container.id for container in containers]:
             ask(self.engine.docker, "update", "--restart", policy, *ids)
 
@@ -187,7 +187,7 @@ def require_own(project: Project, run: RunDir) -> None:
     """Check that the project belongs to this tree and run directory.
 
     Raises:
-        StackError: it does not.
+        StackError: the project runs from another folder, or another project runs from this run directory.
     """
     folder, last = project.folder(), Composed.load(run)
     if folder not in (None, ROOT, run.path):
@@ -203,7 +203,7 @@ def require_own(project: Project, run: RunDir) -> None:
 
 
 def steered(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for Compose: the user's without `STEERING`, plus these variables."""
+    """Return the environment for Compose: the user's environment without `STEERING`, plus these variables."""
     return {name: value for name, value in os.environ.items() if name not in STEERING} | {**environment}
 
 

@@ -1,4 +1,4 @@
-"""`make up` with containers: make the plan and apply it."""
+"""Implement `make up` with containers: make the plan and apply it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from services.up.plan import Plan, Service, Started, in_gib
 from services.up.services import kind_of, remedy
 
 MODEL_ARGUMENT = {"judge": 0, "reward-model": 0, "embedding": 1}
-"""Index of the model in the command of a model server's container."""
+"""Index of the model in the command of each model server's container."""
 SPARE_SECONDS = 120
-"""Additional seconds to wait, so that the health check of a service fails before the wait times out."""
+"""Additional seconds to wait, so that a failing health check is reported before the wait times out."""
 
 
 class StartFailure(StackError):
@@ -77,9 +77,9 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 
 
 def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
-    """Build and start what does not run yet, and wait until it is healthy.
+    """Build and start services that do not run yet, and wait until they are healthy.
 
-    An optional model server that fails to start is left out.
+    If an optional model server fails to start, the stack starts without it.
 
     Args:
         settings: settings of the stack.
@@ -114,7 +114,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
 
 
 def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
-    """Write secrets and compose file, fetch and build images; return the compose file.
+    """Write secrets and compose file, fetch and build images; return the path of the compose file.
 
     Raises:
         StackError: an image is unavailable.
@@ -175,7 +175,7 @@ def _timeout(service: str) -> str:
 
 
 def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> Started:
-    """Return the stack for the final check, which scores directly if the cache is published, else over HTTP."""
+    """Return the stack for the final check, which scores directly if the cache is published, otherwise over HTTP."""
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
     if composing.is_cache_published(settings):

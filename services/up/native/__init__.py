@@ -1,1 +1,1 @@
-"""`make up` without containers: the same services as local processes under supervisor."""
+"""Run the stack without containers: the same services as local processes under supervisord."""

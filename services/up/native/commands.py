@@ -1,4 +1,4 @@
-"""`make status`, `make logs` and `make down` for local processes; they need no packages."""
+"""Implement `make status`, `make logs` and `make down` for local processes; they need no packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def status(run: RunDir, as_json: bool = False) -> None:
     """Print a line for each service: state, process id, uptime, health.
 
     Args:
-        as_json: print one JSON object instead, with seconds of uptime and the ports by name.
+        run: run directory of the stack.
+        as_json: whether to print one JSON object instead, with uptime in seconds and the ports by setting.
 
     Raises:
         StackError: nothing runs, or a service is not healthy.
@@ -32,7 +33,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
         raise StackError("services run here, but their supervisord does not answer", "make up, or make down")
     if not states or not running:
         raise StackError("nothing runs here", "make up")
-    # An interrupted `make up` may have stopped services, to restart them or for good.
+    # An interrupted `make up` may have stopped services, which supervisord then does not report.
     states |= {name: State(name, "STOPPED", 0, 0) for name in running.services if name not in states}
     problems = {name: health.problem(name, run, running) or states[name].problem for name in running.services}
     if as_json:
@@ -59,11 +60,12 @@ def _record(state: State, problem: str) -> dict[str, Any]:
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
-    """Print the last lines of one service's log, or of all.
+    """Print the last log lines of one service, or of all services.
 
     Args:
-        service: its name; empty for all.
-        follow: print new lines until interrupted.
+        run: run directory of the stack.
+        service: name of the service; empty for all services.
+        follow: whether to print new lines until interrupted.
 
     Raises:
         StackError: the service is unknown, or nothing has run here.
@@ -80,7 +82,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop the services after they have answered requests in flight; print a message if nothing runs.
+    """Stop the services after they have finished requests in flight; print a message if nothing runs.
 
     Raises:
         StackError: a process still runs.

@@ -14,16 +14,16 @@ from services.up.native.supervisor import CONFIGURATION, WATCH, sections
 
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 START_SECONDS = 2
-"""A process counts as started after running for this many seconds."""
+"""Seconds after which a running process counts as started."""
 START_RETRIES = 30
-"""Restarts before supervisord marks a program FATAL, each after a longer wait; `watch` then starts it again."""
+"""Number of restarts, with growing delays, before supervisord marks a program FATAL; `watch` then starts it again."""
 FOREVER = 1_000_000
 
 Sections = dict[str, dict[str, str]]
 
 
 def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
-    """Return the text of supervisord.conf and of each program's description, by name."""
+    """Return the text of supervisord.conf and of each program's description, by file name."""
     every = _supervisord(run)
     for program in programs:
         every[f"program:{program.name}"] = _section(program, run)
@@ -32,7 +32,7 @@ def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
 
 
 def has_changed(program: Program, run: RunDir) -> bool:
-    """Return whether a program differs from supervisord's last configuration, so that `make up` restarts it."""
+    """Return whether a program differs from the current supervisord.conf; `make up` restarts changed programs."""
     return sections(run).get(f"program:{program.name}") != _section(program, run)
 
 
@@ -54,7 +54,7 @@ def changes(program: Program, run: RunDir) -> list[str]:
 def _supervisord(run: RunDir) -> Sections:
     """Return the sections for supervisord itself.
 
-    `watch` rotates its log, because supervisord exits if the disk is full while it closes a file.
+    supervisord does not rotate logs (`watch` does), because it exits if the disk is full while it closes a file.
     """
     return {
         "supervisord": {
@@ -67,7 +67,7 @@ def _supervisord(run: RunDir) -> Sections:
             "pidfile": str(run.path / "supervisord.pid"),
             "childlogdir": str(run.logs),
             "umask": "077",
-            # By default it drops root privileges and could then not read the private directory.
+            # By default supervisord drops root privileges, and could then not read the private directory.
             **({"user": "root"} if os.geteuid() == 0 else {}),
         },
         "unix_http_server": {"file": str(run.supervisor_socket), "chmod": "0600"},
@@ -82,7 +82,7 @@ def _section(program: Program, run: RunDir) -> dict[str, str]:
     return {
         # supervisord expands %.
         "command": shlex.join([*LAUNCH, str(run.program(program.name))]).replace("%", "%%"),
-        # The digest makes supervisord notice changes of the description, which it does not read itself.
+        # With the digest, supervisord notices changes of the description, a file that it does not read itself.
         "environment": f'DIGEST="{digest([_description(program)])}"',
         "priority": str(program.start_order),
         "startsecs": str(START_SECONDS),

@@ -1,8 +1,8 @@
-"""Check the health of each service, and that its own process holds its port.
+"""Check that each service is healthy, and that its port is bound by its own process.
 
-A port is bound only seconds after it was chosen. On a shared node, another user could bind it in between and receive
-keys and prompts. Therefore /proc must show that the socket belongs to a process of the service. These checks need no
-packages.
+A port is chosen seconds before the service binds it. On a shared node, another user could bind it in the meantime and
+receive keys and prompts. Therefore the checks verify with /proc that the socket belongs to a process of the service.
+They need no packages.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from services.up.services import TAKEN, kind_of
 BUSY_TIMEOUT_SECONDS = 10.0
 """Timeout of a liveness probe in seconds; long, because the service may be busy."""
 PORTS = {"gateway": tuple(ports.GATEWAY.values()), "embedding": (EMBEDDING_BACKEND,)}
-"""Ports by kind of service; the others listen on sockets in the run directory."""
+"""Names of the ports of each kind of service; other services listen on sockets in the run directory."""
 
 
 def problem(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service is not healthy; empty if it is.
+    """Return why a service is not healthy; empty if it is healthy.
 
     Args:
         name: name of the service or replica.
-        running: state of the stack.
+        run: run directory of the stack.
+        running: state of the running stack.
     """
     try:
-        # In this order: an unrelated process that answers the probe may end before its socket is checked.
+        # Probe first: an unrelated process that has answered still holds the port, or nobody does; both are noticed.
         return _probe(name, run, running, False, probes.TIMEOUT_SECONDS) or unbound(name, run, running)
     except RedisError as error:
         return str(error)
 
 
 def hung(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service is hung; empty if it works, however busy. Arguments as in `problem`."""
+    """Return why a service is hung; empty if it works, even if it is busy. Parameters as in `problem`."""
     try:
         return _probe(name, run, running, True, BUSY_TIMEOUT_SECONDS)
     except RedisError:
-        return ""  # the worker waits for the queue, which does not answer
+        return ""  # the queue does not answer: the worker waits for it, and is not hung
 
 
 def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float) -> str:
@@ -51,7 +52,7 @@ def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float)
     probe = SERVICES[kind].probe
     path = probe.live if live else probe.ready
     if kind == "gateway":
-        # All of its ports answer the gateway's health check.
+        # The gateway answers its health check on all of its ports, so one port is enough.
         port = next(running.ports[setting] for setting in PORTS["gateway"] if setting in running.ports)
         ask = probes.https if running.tls else probes.http
         return ask(f"{running.host}:{port}", path, timeout)
@@ -65,9 +66,9 @@ def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float)
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
-    """Return why a worker is not alive, by its heartbeat in the queue; empty if it is.
+    """Return why a worker is not alive according to its heartbeat in the queue; empty if it is alive.
 
-    In an image, the worker is a child of the process that supervisord started.
+    All processes of its group are considered, because in an image the worker is a child of supervisord's child.
 
     Raises:
         RedisError: the queue does not answer.
@@ -82,9 +83,9 @@ def _worker(name: str, run: RunDir, running: Running) -> str:
 
 
 def port_conflict(name: str, run: RunDir, running: Running) -> str:
-    """Return which other process receives a service's requests, with the port; empty if none does.
+    """Return which other process receives the requests for a service, and on which port; empty if there is none.
 
-    Arguments as in `problem`.
+    Parameters as in `problem`.
     """
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
@@ -94,9 +95,9 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
 
 
 def unbound(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service does not hold its ports: a conflict, or nobody listens; empty if it does.
+    """Return why a service does not hold its ports: another process does, or no process; empty if it holds them.
 
-    Arguments as in `problem`.
+    Parameters as in `problem`.
     """
     if conflict := port_conflict(name, run, running):
         return conflict
@@ -113,7 +114,7 @@ def _ports(name: str, running: Running) -> Iterator[tuple[str, str, int]]:
 
 
 def _answering(host: str, port: int) -> list[dict[str, str]]:
-    """Return the sockets that accept connections at each address of a host, which may be a name."""
+    """Return the sockets that accept connections, for each address of a host; the host may be a name."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except OSError:

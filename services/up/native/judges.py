@@ -1,6 +1,6 @@
-"""Run several replicas of a judge behind one address without the rest of a stack: `run_vllm_server.py --replicas`.
+"""Run several replicas of a judge behind one address, without the other services: `run_vllm_server.py --replicas`.
 
-`python -m services.up.native.judges RUN_DIR` runs them until interrupted, as RUN_DIR/judges.json describes.
+`python -m services.up.native.judges RUN_DIR` runs the replicas in RUN_DIR/judges.json until it is interrupted.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
         raise StackError("several replicas need nginx, which is not installed", "apt-get install nginx")
     secrets, host, port = Secrets(run), wanted["host"], wanted["port"]
     keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
-    # Caches stay in the user's home; temporary files are removed with the directory.
+    # Caches stay in the user's home; temporary files are removed together with the run directory.
     own = {"TMPDIR": str(run.temporary)}
     judges = []
     for number, one in enumerate(wanted["replicas"], start=1):

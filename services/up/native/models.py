@@ -1,4 +1,4 @@
-"""The programs of the model servers: each vLLM behind a Unix socket, and the embedding server."""
+"""Describe the programs of the model servers: each vLLM on a Unix socket, and the embedding server on a port."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
 
 
 class Launcher:
-    """Starts model servers from the environment in MODELS_DIR."""
+    """Builds the commands of model servers that are installed in MODELS_DIR."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
         """Return the vLLM of the environment.
@@ -43,7 +43,7 @@ class Launcher:
         """Return the model of a judge; only the default judge has a fallback model.
 
         Raises:
-            StackError: it is not available.
+            StackError: the model is not available.
         """
         models = Models(Path(settings["MODELS_DIR"]))
         if not judge.model:
@@ -60,7 +60,7 @@ class Launcher:
         """Return the reward model.
 
         Raises:
-            StackError: it is not available.
+            StackError: the model is not available.
         """
         models, name = Models(Path(settings["MODELS_DIR"])), settings["REWARD_MODEL_ID"]
         if (model := find(name, models.python, models)) is None:
@@ -72,11 +72,11 @@ class Launcher:
     def serve(
         self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
     ) -> list[str]:
-        """Return the command of a judge or the reward model; arguments as those of `engine.command`."""
+        """Return the command of a judge or the reward model; the parameters are those of `engine.command`."""
         return engine.command(vllm, model, listen, settings, service)
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of the embedding server, on a loopback port and with these GPUs."""
+        """Return the command of the embedding server, which listens on a loopback port."""
         models = Models(Path(settings["MODELS_DIR"]))
         model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
         return [models.python, str(EMBEDDING_SERVER), *model, "--hostname", "127.0.0.1", "--port", str(port)]
@@ -96,11 +96,12 @@ def programs(
     """Return the programs of the chosen servers.
 
     Args:
-        run: where their sockets will be.
-        chosen: servers.
-        backend_port: the embedding server's own port.
-        inputs: variables, secrets and versions.
-        launcher: says how they are started.
+        settings: settings of the stack.
+        run: run directory, in which the sockets will be.
+        chosen: model servers to start.
+        backend_port: internal port of the embedding server, behind the gateway.
+        inputs: variables, secrets and versions of the programs.
+        launcher: builds the commands of the servers.
 
     Raises:
         StackError: there are too few GPUs, or a model is not available.
@@ -115,7 +116,7 @@ def programs(
 
 
 class _Maker:
-    """Makes the programs of model servers, and gives each its own of the machine's GPUs. Arguments as `programs`."""
+    """Makes the programs of model servers, and assigns GPUs of the machine to each. Parameters as in `programs`."""
 
     def __init__(self, settings: Settings, run: RunDir, inputs: Inputs, launcher: Launcher) -> None:
         self._settings, self._run, self._inputs, self._launcher = settings, run, inputs, launcher
@@ -123,7 +124,7 @@ class _Maker:
         self._free = [gpu.name for gpu in self._gpus]
 
     def judges(self, judges: Sequence[ModelServer]) -> list[Program]:
-        """Return the replicas of each judge."""
+        """Return the programs of all replicas of the judges."""
         copies = [model_servers.copies(judge, self._settings) for judge in judges]
         size = self._settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
         shares = iter(machine.shares(self._gpus, sum(copies), size))
@@ -135,13 +136,13 @@ class _Maker:
         return made
 
     def reward_model(self) -> Program:
-        """Return the reward model, which has a GPU where the machine has any."""
+        """Return the program of the reward model, which gets a GPU if the machine has GPUs."""
         if self._gpus and not self._free:
             raise StackError("no GPU is left for the reward model", "take a smaller JUDGE_REPLICAS, or JUDGE=off")
         return self._vllm(REWARD_MODEL.name, self._launcher.reward_model(self._settings), self._free[:1])
 
     def embedding(self, port: int) -> Program:
-        """Return the embedding server, which has a GPU where one is left."""
+        """Return the program of the embedding server, which gets a GPU if one is left."""
         share = self._take(self._free[:1])
         hub, keys, versions = self._inputs.model_server(EMBEDDING.name)
         started = self._launcher.embedding(self._settings, port, share)

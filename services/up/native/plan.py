@@ -29,6 +29,8 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """Return the plan of `make up` without changing anything.
 
     Args:
+        settings: settings of the stack.
+        run: run directory of the stack.
         reason: why local processes are used.
     """
     last, supervisor = run.load(), Supervisor(run)
@@ -56,9 +58,13 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 def changes(
     settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer], last: Running
 ) -> list[str]:
-    """Return what `make up` would change in the running stack, and a warning if memory is short.
+    """Return a line for each change that `make up` would make to the running stack, and a warning if memory is short.
 
     Args:
+        settings: settings of the stack.
+        run: run directory of the stack.
+        runtime: where programs run.
+        chosen: model servers to run.
         last: state of the running stack.
 
     Raises:

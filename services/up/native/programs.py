@@ -1,4 +1,4 @@
-"""Programs of the stack from the table of services, with their commands, environment and secrets."""
+"""Describe the programs of the stack from the table of services: commands, environment variables and secrets."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from services.up.services import kind_of, service_of
 
 WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m", "gunicorn")}
-"""Programs of the stack's own virtual environment, which may not be on PATH."""
+"""Commands of programs in the stack's virtual environment, which may not be on PATH."""
 TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
-"""It starts last and stops first."""
+"""Start order of `watch`, which starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
-"""Prefix of variables that Apptainer passes into the image."""
+"""Prefix of variables that Apptainer passes into the container, without the prefix."""
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING_CODE = ROOT / "services/embedding"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -41,16 +41,16 @@ class Program:
 
     Args:
         name: name of the service, with a number for further replicas, such as `judge-2`.
-        command: command that starts it.
-        start_order: lower ones start first and stop last.
-        stop_grace: seconds from the stop signal until it is killed.
+        command: command that starts the program.
+        start_order: programs with a lower number start first and stop last.
+        stop_grace: seconds from the stop signal until the program is killed.
         stop_signal: signal that starts a graceful stop.
-        server: its address in nginx syntax; empty if the gateway does not use it.
-        environment: its own variables without secrets, because they are written into a file.
-        keys: file of each secret that it can only read from its environment, by variable.
-        versions: digests of what it reads at startup, by name; it is restarted when one changes.
-        prefix: command that runs it in an image, such as `apptainer exec IMAGE`; keys are read inside.
-        inherits: whether it gets all variables of its supervisor, not only those of the system.
+        server: address of the program in nginx syntax; empty if it is not behind the gateway.
+        environment: environment variables; they are written into a file, so they contain no secrets.
+        keys: file of each secret that the program can only read from an environment variable, by variable.
+        versions: digests of what the program reads at startup, by name; if one changes, the program is restarted.
+        prefix: command that runs the program in an image, such as `apptainer exec IMAGE`.
+        inherits: whether the program gets all variables of supervisord, not only the system variables.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Program:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Description for `launch`, because supervisord's syntax cannot hold every value."""
+        """Description that `launch` reads from a file, because supervisord.conf cannot express every value."""
         keys = [f"{name}={file}" for name, file in self.keys.items()]
         return {
             "command": [*self.prefix, *(WITH_KEYS if keys else ()), *keys, *self.command],
@@ -84,12 +84,13 @@ class Program:
 
 
 class Inputs:
-    """Inputs of programs: variables, secret files, and versions of files whose change restarts them.
+    """Inputs of programs: variables, files with secrets, and digests (versions) whose change restarts a program.
 
     Args:
         values: values of all variables that a program may get.
-        hidden: values of the secret ones.
-        secrets: store to which the secret ones are added.
+        hidden: values of the variables that are secret.
+        settings: settings of the stack.
+        secrets: store to which the secrets are added.
     """
 
     def __init__(
@@ -132,12 +133,13 @@ class Inputs:
 
 
 def program(name: str, command: Sequence[str], settings: Settings, **fields: Any) -> Program:
-    """Return a program of a service with the fields of the table.
+    """Return the program of a service, with the fields that the table of services gives.
 
     Args:
         name: name of the service or replica.
-        command: command that starts it.
-        fields: further fields of `Program`; `environment` extends that of the table.
+        command: command that starts the program.
+        settings: settings of the stack.
+        fields: further fields of `Program`; `environment` is added to the variables in the table.
     """
     service = SERVICES[kind_of(name)]
     fields["environment"] = {**service.environment, **fields.get("environment", {})}
@@ -149,8 +151,9 @@ def command(service: str, settings: Settings, found: Mapping[str, str], config: 
 
     Args:
         service: name of the service.
-        found: paths of programs other than Python's.
-        config: path of its configuration file.
+        settings: settings of the stack.
+        found: paths of nginx and redis-server.
+        config: path of the service's configuration file.
     """
     described = SERVICES[service]
     name, *arguments = described.command
@@ -159,7 +162,7 @@ def command(service: str, settings: Settings, found: Mapping[str, str], config: 
 
 
 def redis(one: Redis, settings: Settings, found: Mapping[str, str], run: RunDir) -> Program:
-    """Return the program of a Redis: cache or queue."""
+    """Return the program of a Redis server: cache or queue."""
     file = f"{one.service}.conf"
     versions = {file: digest([one.configuration, (CHART_FILES / "redis" / file).read_text(encoding="utf-8")])}
     return program(one.service, command(one.service, settings, found, run.path / file), settings, versions=versions)
@@ -178,7 +181,7 @@ def workers(settings: Settings, inputs: Inputs) -> list[Program]:
 
 
 def gateway(nginx: str, settings: Settings, run: RunDir) -> Program:
-    """Return the program of nginx; it reloads most changes, but restarts if BIND_ADDRESS changes."""
+    """Return the program of nginx, which reloads most changes, and is restarted only if BIND_ADDRESS changes."""
     versions = {"BIND_ADDRESS": settings["BIND_ADDRESS"]}
     return program("gateway", gateway_config.command(nginx, run.path), settings, versions=versions)
 
@@ -187,7 +190,9 @@ def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
     """Return the program that watches the services.
 
     Args:
-        discovery: text of the file with the folders of replicas on other nodes.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        discovery: text of the file `replicas.DISCOVERY`; if it changes, the program is restarted.
     """
     started = [sys.executable, "-m", "services.up.native.watch", str(run.path)]
     environment = {TIMEOUT: settings[TIMEOUT]}
@@ -195,7 +200,7 @@ def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """Return a short digest that changes when any part does."""
+    """Return a short digest that changes when a part changes."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -12,7 +12,7 @@ from services.stack.settings import Settings
 
 OPTIONS = CHART_FILES / "redis"
 SERVER = "server"
-"""User of the cache for the stack's own services, with all rights."""
+"""Redis user of the stack's own services at the cache, with all rights."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Redis:
 
     Args:
         service: `cache` or `queue`.
-        socket: Unix socket that it listens on.
-        configuration: text of its configuration, which includes the options shared by all deployments.
+        socket: Unix socket that the server listens on.
+        configuration: text of the configuration file, which includes the file that all deployments share.
         login: user and password in URL syntax; empty without a port.
-        published: URL for other machines in shell syntax; without a port, the URL of the socket.
+        published: URL for clients in shell syntax; without a port, the URL of the socket.
     """
 
     service: str
@@ -35,7 +35,7 @@ class Redis:
 
     @property
     def url(self) -> str:
-        """URL on this machine."""
+        """URL for the stack's own services, over the socket."""
         return f"unix://{f'{self.login}@' if self.login else ''}{self.socket}"
 
 
@@ -44,6 +44,8 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
 
     Args:
         service: `cache` or `queue`.
+        settings: settings of the stack.
+        run: run directory of the stack.
         secrets: store to which the passwords are added.
     """
     prefix, socket = service.upper(), run.socket(service)
@@ -72,7 +74,7 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
 
 
 def users(password: str, own: str) -> list[str]:
-    """Return the users of the cache as lines of its configuration.
+    """Return the users of the cache as lines of Redis configuration.
 
     Args:
         password: password of the default user, for trainers, with the rights that the client needs.

@@ -1,7 +1,7 @@
 """Discover model servers on other nodes: each writes its endpoint and heartbeat into a file on shared storage.
 
-A file is trusted only if the user owns it and no one else can access it. Only a host, which is resolved, and a port are
-read from it. Clocks of nodes differ, so a server is alive as long as its heartbeat changes.
+A file is trusted only if the user owns it and no other user can access it. Only the host (which is resolved) and the
+port of its URL are used. Clocks of nodes differ, so a server is alive as long as its heartbeat changes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 DISCOVERY = "programs/discovery.json"
-"""File in the run directory with the watched folders, and the gateway file that lists the servers of each."""
+"""File in the run directory with the arguments of `watch.Upstream` for each service with replicas on other nodes."""
 ALIVE_SECONDS = 30.0
 """Seconds without a new heartbeat after which a server counts as gone."""
 MOST_BYTES = 65_536
+"""Maximum size of an endpoints file in bytes."""
 SUFFIX = ".json"
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
@@ -37,11 +38,11 @@ class Server:
     """A model server on another node.
 
     Args:
-        url: URL in its file.
-        written: time of its last heartbeat on its own clock.
+        url: URL in the server's file.
+        written: time of the last heartbeat, by the clock of the server's node.
         address: IP address and port in nginx syntax.
-        moved: time when the heartbeat last changed, on this process's clock; initially never, because the file may be
-            left over from a dead server.
+        moved: time when the heartbeat last changed, by this process's clock; minus infinity at first, because the file
+            may be left over from a dead server.
     """
 
     url: str
@@ -56,10 +57,10 @@ class Replicas:
 
     Args:
         folder: folder with a file for each server.
-        variable: variable of the server's URL in these files.
-        log: called once for each invalid file.
-        clock: returns seconds.
-        listed: addresses that the gateway already has; they count as alive until a heartbeat could have been seen.
+        variable: variable with the server's URL in these files.
+        log: called with a message, once for each problem of a file.
+        clock: returns the time in seconds.
+        listed: addresses that the gateway already has; they count as alive for the first `ALIVE_SECONDS`.
     """
 
     folder: Path
@@ -76,7 +77,7 @@ class Replicas:
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
         except OSError:
-            names = sorted(self._seen)  # the storage does not answer: known servers expire unless it returns
+            names = sorted(self._seen)  # the storage does not answer: known servers expire later
         self._seen = {name: server for name in names if (server := self._look(name, now))}
         return sorted({server.address for server in self._seen.values() if now - server.moved < ALIVE_SECONDS})
 
@@ -104,14 +105,14 @@ def read(path: Path, variable: str) -> tuple[str, float]:
     """Return the URL of a server and its heartbeat.
 
     Args:
-        path: path of its file.
-        variable: variable of the URL in the file.
+        path: path of the server's file.
+        variable: variable with the URL in the file.
 
     Raises:
         InvalidFile: the file is not private to the user, or is malformed.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
-    # O_NONBLOCK: do not wait for a writer if it is a pipe.
+    # O_NONBLOCK: do not wait for a writer if the file is a pipe.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -130,10 +131,10 @@ def read(path: Path, variable: str) -> tuple[str, float]:
 
 
 def resolve(url: str) -> str:
-    """Resolve a URL to IP address and port in nginx syntax; the rest of the URL is not used.
+    """Return the IP address and port of a URL `http://HOST:PORT` in nginx syntax.
 
     Raises:
-        InvalidFile: the URL is malformed, or its host is unknown.
+        InvalidFile: the URL has another form, or its host is unknown.
     """
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Describe the stack that `make up` runs, from the settings and the table of services."""
+"""Describe the stack that `make up` runs: its programs and files, from the settings and the table of services."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Runtime:
 
     Args:
         programs: paths of nginx and redis-server.
-        launcher: starts the model servers.
-        wrap: returns a program with the command that runs it there.
-        backend: deployment, a value of STACK.
+        launcher: builds the commands of the model servers.
+        wrap: returns a program with a command that runs it in an image; unchanged without images.
+        backend: deployment, as a value of STACK.
     """
 
     programs: Mapping[str, str]
@@ -46,19 +46,19 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Stack:
-    """Description of a stack; nothing is written yet.
+    """Description of a stack, before any file is written.
 
     Args:
         programs: programs of the services, in display order.
         watch: program that watches the services.
-        configuration: text of configuration files by name.
-        gateway: text of the gateway's files by name.
+        configuration: text of configuration files, by file name.
+        gateway: text of the gateway's files, by file name.
         secrets: keys and passwords.
-        urls: URLs of the services by the client's variables.
-        ports: address and port by name, those of the gateway first.
+        urls: URLs of the services, by the client's variables.
+        ports: address and port by name; the gateway's ports are first.
         host: host by which this machine reaches the gateway.
-        cache: Redis of the result cache; None without one.
-        backend: deployment, a value of STACK.
+        cache: Redis server of the result cache; None without a cache.
+        backend: deployment, as a value of STACK.
     """
 
     programs: Sequence[Program]
@@ -93,11 +93,11 @@ class Stack:
         return next((engine.served(program.command) for program in self.programs if program.name == "judge"), "")
 
     def files(self, run: RunDir) -> dict[str, str]:
-        """Return the text of all files by name, without secrets."""
+        """Return the text of all files except secrets, by file name."""
         return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def running(self, session: int) -> Running:
-        """Return the state to save once it runs.
+        """Return the state of the stack, to save when it runs.
 
         Args:
             session: session id of supervisord.
@@ -114,7 +114,11 @@ def describe(
     """Return the description of the stack without changing anything.
 
     Args:
-        running: state of the running stack, if any.
+        settings: settings of the stack.
+        run: run directory of the stack.
+        runtime: where programs run.
+        chosen: model servers to run.
+        running: state of the running stack; None if none runs.
 
     Raises:
         StackError: there are too few GPUs, or a model server's program is not available.
@@ -148,7 +152,7 @@ def describe(
 
 
 def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
-    """Return address and port by name, including the embedding server's own port."""
+    """Return the address and port of the stack's ports by name, including the embedding server's internal port."""
     wanted = model_servers.wanted_ports(settings, chosen)
     return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, backend_port)} if EMBEDDING in chosen else {})}
 
@@ -185,17 +189,18 @@ def _gateway_files(
 
 
 def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
-    """Return the addresses of each service's servers in nginx syntax; `watch` adds those on other nodes.
+    """Return the addresses of each service's servers in nginx syntax; `watch` adds servers on other nodes.
 
     Args:
         behind: programs behind the gateway.
+        settings: settings of the stack.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:
         servers.setdefault(program.service, []).append(program.server)
     for server in model_servers.discovered(settings):
         servers.setdefault(server.name, [gateway.NOBODY])
-    if REWARD_MODEL.name in servers:  # it is asked at the judge's port
+    if REWARD_MODEL.name in servers:  # clients reach the reward model at the judge's port, so this port must exist
         servers.setdefault(JUDGE.name, [gateway.NOBODY])
     return servers
 

@@ -1,7 +1,7 @@
 """Start supervisord, query it over its socket, and stop it with all processes of the stack.
 
-Stopping needs no packages, so it works with a broken `.venv`. Before a process is signaled, its session, command and
-start time are verified.
+Stopping needs no packages, so it works with a broken `.venv`. Before a process gets a signal, its session, command and
+start time are checked.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ WATCH = "watch"
 START_SECONDS = 15.0
 RELOAD_SECONDS = 30.0
 MARGIN_SECONDS = 30.0
-"""Additional time for stopping, besides the grace of each program."""
+"""Additional seconds for stopping, besides the stop grace of each program."""
 POLL_SECONDS = 0.1
 MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
 IMAGES = ("Apptainer runtime parent", *MOUNTING)
-"""Processes that run or mount an image; their working directory is outside of the stack's."""
+"""Programs that run or mount an image; their working directory is not a directory of the stack."""
 
 
 @dataclass(frozen=True)
 class State:
-    """State of a service in supervisord; `pid` and `uptime` (seconds) are 0 if it does not run."""
+    """State of a service in supervisord; `pid` and `uptime` (seconds) are 0 if the service does not run."""
 
     name: str
     state: str
@@ -52,7 +52,7 @@ class State:
 
     @property
     def problem(self) -> str:
-        """Why it is not healthy, even if a probe succeeds; empty if it runs."""
+        """Why the service counts as unhealthy even if a probe succeeds; empty if its state is RUNNING."""
         return "" if self.state == "RUNNING" else f"supervisord reports {self.state.lower()}"
 
 
@@ -80,14 +80,14 @@ class Supervisor:
 
         Args:
             environment: environment of supervisord.
-            describe: returns the state to save, given the session id; saved immediately.
+            describe: returns the state of the stack for a session id; it is saved immediately.
 
         Raises:
             StackError: supervisord exited, or did not answer in time.
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
-            # No output: it prints what it cannot log, and exits if that fails on a full disk.
+            # Discard the output: supervisord prints what it cannot log, and exits if printing fails on a full disk.
             child = self._child = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -117,7 +117,7 @@ class Supervisor:
         """Stop a service until the next `make up`.
 
         Raises:
-            StackError: it does not stop.
+            StackError: the service does not stop.
         """
         deadline = time.monotonic() + stop_seconds(self._run) + MARGIN_SECONDS
         while any(state.name == service and state.state != "STOPPED" for state in self.states()):
@@ -138,7 +138,7 @@ class Supervisor:
         self._call("addProcessGroup", name)
 
     def remove(self, name: str, healthy: Collection[str]) -> None:
-        """Stop a program gracefully, and kill what is left of its process group.
+        """Stop a program gracefully, and kill the remaining processes of its group.
 
         Args:
             name: name of the program.
@@ -152,7 +152,7 @@ class Supervisor:
         self._run.group_file(name).unlink(missing_ok=True)
 
     def restart_failed(self) -> None:
-        """Start the services that are FATAL in supervisord, but not those that were stopped on purpose."""
+        """Start the services that are FATAL in supervisord; services that were stopped on purpose stay stopped."""
         for state in self.states():
             if state.state == "FATAL":
                 self._call("startProcess", state.name, False)
@@ -161,14 +161,14 @@ class Supervisor:
         """Make nginx reload its files, and wait until no worker with the old configuration accepts requests.
 
         Raises:
-            StackError: nginx does not reload them in time.
+            StackError: nginx does not reload its files in time.
         """
         pid = next((state.pid for state in self.states() if state.name == "gateway" and state.state in UP), 0)
-        # In an image, supervisord's process is the one that runs the image.
+        # With images, supervisord's child runs the image, and nginx's master process is a descendant.
         ours = processes.descendants(pid) if pid else []
         master = next((process for process in ours if MASTER in " ".join(process.command)), None)
         if master is None:
-            return  # it reads them at startup
+            return  # nginx is not running; it reads the files when it starts
         before = [process for process in ours if process.parent == master.pid]
         master.signal(signal.SIGHUP)
         deadline = time.monotonic() + RELOAD_SECONDS
@@ -199,8 +199,8 @@ class Supervisor:
     def members(self) -> list[Process]:
         """Return the processes of the stack, including those that survive a killed supervisord.
 
-        They belong to supervisord's session and have a working directory of the stack, or run or mount its images. A
-        session id can be reused: if another program leads the session, it does not belong to the stack.
+        These are the processes of supervisord's session that run in a directory of the stack, or run or mount an image.
+        A session id can be reused: if another program leads the session, no process in it belongs to the stack.
         """
         running = self._run.load()
         if running is None:
@@ -243,12 +243,12 @@ def sections(run: RunDir) -> dict[str, dict[str, str]]:
 
 
 def stop_seconds(run: RunDir) -> int:
-    """Return the maximum seconds that stopping all programs one after another takes."""
+    """Return the maximum number of seconds for stopping all programs one after another."""
     return sum(int(section.get("stopwaitsecs", 0)) for section in sections(run).values())
 
 
 class _UnixTransport(Transport):
-    """XML-RPC over supervisord's socket, without a timeout, because a call may last until a program stops."""
+    """XML-RPC transport over supervisord's socket; without a timeout, because a call may last until a program stops."""
 
     def __init__(self, run: RunDir) -> None:
         super().__init__()

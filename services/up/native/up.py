@@ -1,8 +1,8 @@
-"""`make up` with local processes.
+"""Implement `make up` with local processes.
 
-`describe` (stack.py) decides what runs, without changing anything. This module writes its files and secrets, starts or
-updates supervisord (supervisor.py), and waits until every service is healthy (health.py). Afterwards supervisord and
-`watch` keep the services running.
+`describe` (stack.py) decides what runs, without changing anything. This module writes the files and secrets of the
+stack, starts or updates supervisord (supervisor.py), and waits until every service is healthy (health.py). Afterwards,
+supervisord and `watch` keep the services running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from services.up.plan import Started
 from services.up.services import TAKEN, kind_of, remedy, service_of
 
 FUNCTIONS_SECONDS = 10.0
-"""Timeout of the check; slower reward functions are only checked by the reward server's start."""
+"""Timeout of `require_functions` in seconds; slower reward functions are checked only when the reward server starts."""
 POLL_SECONDS = 0.2
 SAY_SECONDS = 30.0
 ENDED = ("BACKOFF", "EXITED", "FATAL")
@@ -41,7 +41,7 @@ class StartupTimeout(StackError):
 
     Args:
         service: name of the service.
-        why: what is wrong.
+        why: why the service is not healthy.
         healthy: names of the services that have been healthy since they were started.
     """
 
@@ -51,10 +51,10 @@ class StartupTimeout(StackError):
 
 
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
-    """Start what does not run yet, and wait until it is healthy.
+    """Install programs, start services that do not run yet, and wait until they are healthy.
 
     Raises:
-        StackError: a service does not become healthy.
+        StackError: a program cannot be installed, or a service does not become healthy.
     """
     runtime, chosen = Runtime(packages.require()), model_servers.install(chosen, settings)
     stack = start(settings, run, runtime, chosen)
@@ -63,7 +63,9 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
 
 
 def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
-    """Start the stack with installed programs, and wait until it is healthy; return what runs.
+    """Start the stack with installed programs, wait until it is healthy, and return its description.
+
+    An optional model server that does not become healthy is left out.
 
     Raises:
         StackError: as in `up`.
@@ -85,13 +87,14 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
 
 
 def require_functions(settings: Settings, services: Sequence[Program]) -> None:
-    """Check that the user's reward functions can be loaded, before a running reward server is restarted with them.
+    """Check that the user's reward functions can be loaded, before a running reward server is restarted.
 
     Args:
+        settings: settings of the stack.
         services: programs to run.
 
     Raises:
-        StackError: they cannot be loaded; the message says why.
+        StackError: the functions cannot be loaded; the message says why.
     """
     files = settings.files("REWARD_FUNCTIONS")
     if not files:
@@ -113,7 +116,7 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
         except subprocess.TimeoutExpired:
             return
         finally:
-            # Also end its children and the process that runs the image.
+            # End also the children of the check, and the process that runs the image.
             processes.end(lambda: processes.members(process.pid))
     if process.returncode != 0:
         why = (printed.strip().splitlines() or ["it printed nothing"])[-1]
@@ -121,10 +124,13 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
 
 
 def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mapping[str, str]) -> None:
-    """Start the stack, or apply changes to the running one.
+    """Write the files of a stack, and start it or apply the changes to the running stack.
 
     Args:
-        environment: environment of supervisord, if it is started.
+        supervisor: supervisord of the run directory.
+        run: run directory of the stack.
+        stack: description of the stack.
+        environment: environment of supervisord, if it must be started.
     """
     running = run.load() if supervisor.states() else None
     why = {program.name: ", ".join(config.changes(program, run)) for program in (*stack.programs, stack.watch)}
@@ -139,7 +145,7 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
 
 def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Running, why: Mapping[str, str]) -> None:
     added, changed, removed = supervisor.reread()
-    # Save first: restarted services do not count as healthy, even after an interruption.
+    # Save first, so that restarted services do not count as healthy, even if this is interrupted.
     healthy = {*running.healthy} - {*added, *changed, *removed}
     run.save(replace(running, healthy=sorted(healthy)))
     if wanted.gateway != running.gateway:
@@ -166,7 +172,9 @@ class Startup:
     """Waits until services are healthy.
 
     Args:
-        logged: size of each log before the start, by name; errors are searched after it.
+        run: run directory of the stack.
+        settings: settings of the stack.
+        logged: size of each log in bytes before the start, by file name; only text after it is searched for errors.
     """
 
     run: RunDir
@@ -176,10 +184,10 @@ class Startup:
     _first: dict[str, int] = field(default_factory=dict)
 
     def wait(self) -> None:
-        """Wait until every service is healthy, and print a line for each.
+        """Wait until every service is healthy, and print a line for each service.
 
         Raises:
-            StartupTimeout: a service exited or took too long (its last log lines are printed), or its port is taken.
+            StartupTimeout: a service exited or took too long, or its port is taken.
         """
         supervisor, running = Supervisor(self.run), self.run.load()
         waiting, printed = list(running.services if running else ()), 0.0
@@ -230,17 +238,17 @@ class Startup:
 def _without(
     error: StartupTimeout, chosen: Sequence[ModelServer], settings: Settings, supervisor: Supervisor
 ) -> list[ModelServer]:
-    """Stop a model server that did not become healthy, and return the others.
+    """Stop an optional model server that did not become healthy, and return the other model servers.
 
     Raises:
         StartupTimeout: the stack needs this service. If another process has its port, the whole stack is stopped first,
-            because workers would send samples and keys to that process.
+            because workers would send samples and keys to this process.
     """
     service = service_of(error.service)
     left = model_servers.without(chosen, service)
     gone = [server for server in chosen if server not in left]
     is_needed = not gone or any(model_servers.is_demanded(server, settings) for server in gone)
-    if error.service not in error.healthy:  # else supervisord keeps restarting it
+    if error.service not in error.healthy:  # otherwise supervisord may keep restarting the service
         for state in supervisor.states():
             if service_of(state.name) == service and state.name not in error.healthy:
                 supervisor.halt(state.name)

@@ -1,7 +1,7 @@
 """Watch the services while they run: `python -m services.up.native.watch RUN_DIR`.
 
-supervisord runs it next to the services, and restarts those that exit. Every few seconds this process does the rest: it
-restarts services that are FATAL, kills services that hang, updates the gateway's list of model servers on other nodes,
+supervisord runs this process next to the services, and restarts services that exit. Every few seconds, this process
+starts services that are FATAL, kills services that hang, updates the gateway's lists of model servers on other nodes,
 renews the endpoints file that trainers read, and rotates the logs.
 """
 
@@ -32,7 +32,7 @@ from services.up.native.supervisor import State, Supervisor
 
 INTERVAL_SECONDS = 5.0
 LOG_BYTES = 10_000_000
-"""Size at which a log is rotated; one earlier file is kept."""
+"""Size in bytes above which a log is rotated; one earlier file is kept."""
 
 
 def log(text: str) -> None:
@@ -45,10 +45,11 @@ def log(text: str) -> None:
 class HungServices:
     """Kills services that run but do not answer.
 
-    A service that has not been healthy since its start is left alone, because it may be loading a model.
+    A service that has not been healthy since its start is not killed, because it may be loading a model.
 
     Args:
-        seconds: time without an answer after which a service is killed; 0 for never.
+        run: run directory of the stack.
+        seconds: seconds without an answer after which a service is killed; 0 for never.
     """
 
     run: RunDir
@@ -57,7 +58,7 @@ class HungServices:
     """Time when each process was last healthy, by service and process id."""
 
     def check(self) -> None:
-        """Probe every running service, and kill those that hang."""
+        """Probe every running service, and kill services that hang."""
         running = self.run.load()
         if running is None or not self.seconds:
             return
@@ -87,13 +88,14 @@ class Upstream:
     """The gateway's list of a service's servers, including replicas on other nodes.
 
     Args:
+        run: run directory of the stack.
         file: name of the gateway's file with the list.
         text: template of the file.
-        variable: template variable for a server.
-        own: servers of this stack.
-        nobody: placeholder if there is no server, because nginx requires one.
-        folder: folder with a file for each replica.
-        url: variable of the URL in these files.
+        variable: template variable for the servers.
+        own: addresses of this stack's servers.
+        nobody: placeholder for an empty list, because nginx requires a server.
+        folder: folder with an endpoints file for each replica on another node.
+        url: variable with the replica's URL in these files.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Upstream:
         self._replicas = Replicas(Path(folder), url, log, listed=frozenset(listed))
 
     def update(self) -> bool:
-        """Write the gateway's file; return whether it has changed."""
+        """Write the gateway's file if the list has changed; return whether it has."""
         alive = self._replicas.alive()
         wanted = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._nobody]})
         if self._file.read_text(encoding="utf-8") == wanted:
@@ -127,7 +129,7 @@ class Discovery:
         """Whether the gateway still has to load the written files."""
 
     def check(self) -> None:
-        """Update the lists and reload the gateway if they changed; a failed reload is retried at the next check."""
+        """Update the lists, and reload the gateway if a list changed; a failed reload is retried at the next check."""
         for upstream in self._upstreams:
             self._is_due |= upstream.update()
         if self._is_due:
@@ -142,14 +144,14 @@ def beat(run: RunDir) -> None:
 
 
 def rotate_logs(run: RunDir) -> None:
-    """Copy large logs to a second file and truncate them, because supervisord keeps writing to the same file."""
+    """Copy large logs to a second file and truncate them in place, because supervisord keeps its log files open."""
     for file in run.logs.glob("*.log"):
         if file.stat().st_size > LOG_BYTES:
             earlier = file.with_name(f"{file.name}.1")
             try:
                 shutil.copyfile(file, earlier)
             except OSError:
-                earlier.unlink()  # on a full disk the lines are lost
+                earlier.unlink(missing_ok=True)  # on a full disk the lines are lost
             os.truncate(file, 0)
 
 
@@ -176,7 +178,7 @@ def main(folder: str) -> None:
         partial(beat, run),
         partial(rotate_logs, run),
     )
-    # A thread each: a service that does not answer must not delay a heartbeat.
+    # Each task has its own thread, so that a service that does not answer cannot delay a heartbeat.
     for task in tasks:
         threading.Thread(target=_repeat, args=(task,)).start()
 

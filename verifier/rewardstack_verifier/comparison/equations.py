@@ -121,7 +121,7 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     """Return whether two equations give the same value to the same name, or are equal up to a factor.
 
     Returns:
-        None if a chain is inconsistent or has a letter between its ends, or if a side has no value to compare.
+        None if unknown, if a chain is inconsistent or has a letter between its ends, or if a side has no value.
     """
     one, other = _without_steps(answer), _without_steps(reference)
     if one is None or other is None:

@@ -173,14 +173,14 @@ def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected:
 
 
 def _is_rate_left_out(one: Unit, other: Unit) -> bool:
-    """Return whether one unit is a currency and the other a price in it (`$5 per kg`), whose `per kg` may be omitted."""
+    """Return whether one unit is a currency and the other a price in it (`$5 per kg`); `per kg` may be omitted."""
     plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
     money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
     return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
 
 
 def _measured(node: Node) -> Measured | None:
-    """Return the value and the unit of a node, for a `Total` in the unit of its first quantity; None without a value."""
+    """Return the value and the unit of a node (of a `Total`, its first unit); None for a node without a value."""
     if isinstance(node, Total):
         return _added(node.quantities)
     if isinstance(node, Quantity):

@@ -97,7 +97,7 @@ def divided(tokens: list[Token]) -> list[Token]:
 
 
 def _edge(tokens: list[Token], at: int, step: int) -> int:
-    """Return where the group around a token opens (`step` -1) or closes (1); a position beyond the tokens if nowhere."""
+    """Return where the group around a token opens (`step` -1) or closes (1); beyond the tokens if it does not."""
     depth = 0
     while 0 <= at + step < len(tokens):
         at += step

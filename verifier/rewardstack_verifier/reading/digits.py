@@ -54,7 +54,7 @@ def with_decimal_comma(tokens: list[Token]) -> list[Token]:
     """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56`.
 
     Raises:
-        UnreadError: there is not exactly one comma, it is not between two numbers without spaces, or there are brackets.
+        UnreadError: there are brackets, or not exactly one comma, or it is not between two numbers without spaces.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _thousands(tokens)
@@ -72,7 +72,7 @@ def with_decimal_comma(tokens: list[Token]) -> list[Token]:
 
 
 def is_certain(tokens: list[Token]) -> bool:
-    """Return whether the first comma is certainly a decimal comma: after 0, grouped thousands, before a unit, in money."""
+    """Return whether a comma is certainly decimal: after 0 or grouped thousands, before a unit, or in money."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     behind = tokens[at + 2 : at + 3]
     units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in behind)

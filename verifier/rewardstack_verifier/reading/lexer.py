@@ -71,14 +71,14 @@ _APART = re.compile(
 _LETTER_X = re.compile(r"(?<![A-Za-z])[xX](?![A-Za-z])")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
-"""The backslashes of a command that has two, as in a string literal: `\\\\\\\\frac`."""
+"""The backslashes of a command that has two, as in a string literal: `\\\\frac`."""
 _TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Tokens after which a group in braces is an argument, even if it is empty."""
 _ARGUMENT = re.compile(r"\s*\{")
 MOST_WRAPPED = 40
 """Maximum environments and groups around the whole text that are removed."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
-"""A backslash at the end: what is left of a LaTeX space, `\\\\ `, after the text was stripped."""
+"""A backslash at the end: what is left of a LaTeX space, `\\ `, after the text was stripped."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
 """An HTML entity."""
 

@@ -253,7 +253,7 @@ def _chinese(text: str) -> Fraction | None:
 
 
 def _chinese_integer(text: str) -> int:
-    """Return the value of Chinese digits in place-value notation, or of digits with tens, hundreds and large numbers."""
+    """Return the value of Chinese digits in place-value notation, or of digits with tens and larger numbers."""
     if text and all(character in CHINESE_DIGITS for character in text):
         return int(text.translate(_DIGITS))
     total = group = digit = 0

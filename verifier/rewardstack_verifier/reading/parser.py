@@ -650,7 +650,7 @@ class _Parser:
         return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
 
     def _are_factors(self, token: Token) -> bool:
-        """Return whether three or more letters are factors, not a word: alphabet neighbors (`zyx`) or without vowels."""
+        """Return whether three or more letters are factors, not a word: alphabet neighbors, or without vowels."""
         name = token.text
         if _are_neighbors(name):
             return True

@@ -39,7 +39,7 @@ def version() -> int:
 
 
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
-    """Limit this process permanently to these file rights, and forbid signals to processes outside this limit.
+    """Limit this process permanently to these file rights, and forbid signals to processes without this limit.
 
     Args:
         rules: paths, each with the rights to the path and to everything below it; missing paths are skipped.

@@ -26,7 +26,7 @@ class Threads:
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        """Calls that may still start. Negative after a lent thread has returned, until another thread finishes its call."""
+        """Number of calls that may still start; negative from the return of a lent thread until another call ends."""
         self._idle = 0
         self._calls: deque[Call] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""The process that runs tasks, one after another, until it is stopped or killed, or its memory has grown."""
+"""The child process: runs tasks one after another until it is killed, has run its maximum, or its memory has grown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewardstack_rules.isolation.process import (
 )
 
 MESSAGE_LENGTH = 500
-"""Characters of an exception's message that are returned."""
+"""Maximum number of characters of an exception's message that are returned."""
 
 SOCKET_FD = 3
 
@@ -33,14 +33,14 @@ Entry = Callable[[dict[str, Any]], dict[str, Any]]
 def become_child(
     sock: socket.socket, config: IsolationConfig, entry: Entry | None, confinement: Confinement | None, zygote: int
 ) -> NoReturn:
-    """Turn a freshly forked process into a child; never return.
+    """Turn a newly forked process into a child; never return.
 
     Args:
         sock: the socket on which tasks arrive.
-        config: the limits.
-        entry: the function, if the zygote has imported it.
-        confinement: of the child; None if it is not confined.
-        zygote: process id of the parent.
+        config: the child's limits.
+        entry: the function to call; None if the child must import it.
+        confinement: confinement of the child; None if it is not confined.
+        zygote: process id of the zygote, its parent.
     """
     die_with_parent(zygote)
     os.dup2(sock.detach(), SOCKET_FD)
@@ -61,7 +61,7 @@ def become_child(
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as a line: its type, the first line of its message, and its notes in parentheses."""
+    """Return an exception as one line: its type, the first line of its message, and its notes in parentheses."""
     try:
         message = str(error).partition("\n")[0][:MESSAGE_LENGTH]
     except Exception:  # noqa: BLE001 - a user's class may raise anything
@@ -71,10 +71,10 @@ def describe(error: BaseException) -> str:
 
 
 def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
-    """Run tasks until the supervisor closes the socket, or the child needs to be replaced."""
+    """Run tasks until the supervisor closes the socket, or the child must be replaced."""
     born = peak_bytes()
-    # A buffer that doubles can hit the memory limit from a quarter of it on, and a library may treat the MemoryError as
-    # an answer: the result of a task that used so much is discarded.
+    # A task that used a quarter of the memory limit may have hit the limit, because buffers grow by doubling, and a
+    # library may have caught the MemoryError. So its result is discarded.
     suspect = config.memory_bytes // 4
     grown = min(config.growth_bytes, suspect // 2)
     tasks.sendall(Frame(Kind.READY, os.getpid()).encode())
@@ -93,7 +93,7 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
 
 
 def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
-    """Run one task; return the body of its result."""
+    """Run one task; return its result, or its error, as the body of a frame."""
     try:
         result = entry(load(body))
         if not isinstance(result, dict):
@@ -106,5 +106,5 @@ def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
         os._exit(1)
     except BaseException as error:  # noqa: BLE001 - reported to the caller
         hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
-        # `scoring.output` stores there what the function printed.
+        # `scoring.output` stores what the function printed in `__result__`.
         return dump({"error": "raised", "message": describe(error) + hint, **getattr(error, "__result__", {})})

@@ -1,4 +1,4 @@
-"""The supervisor's end of one child, and the task it runs."""
+"""The supervisor's view of a child (`Child`) and of the task that it runs (`Task`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rewardstack_rules.isolation.process import FAIR_SHARE, cpu_seconds, state
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 START_SECONDS = 60.0
-"""Startup timeout of a child; it takes longest if it loads the entry itself."""
+"""Startup timeout of a child, in seconds; starting takes longest for a child that loads the entry itself."""
 
 
 class Lane(Enum):
-    """How urgent a child's task is."""
+    """The lane of a child: slow tasks run in the slow lane, at a lower priority."""
 
     FAST = "fast"
     SLOW = "slow"
@@ -29,14 +29,14 @@ class Task:
     """One call of the entry.
 
     Args:
-        ident: the supervisor's number for it.
-        body: the argument, as JSON.
-        seconds: how long it may still run.
-        reply: called with the result as JSON.
-        brief: whether it is stopped once it counts as slow.
-        tenant: its owner; a child never runs tasks of two tenants.
+        ident: the supervisor's number for the task.
+        body: the argument of the entry, as JSON.
+        seconds: how long the task may still run.
+        reply: called with the result, as JSON.
+        brief: whether to stop the task once it counts as slow.
+        tenant: owner of the task; a child never runs tasks of two tenants.
 
-    `child_died` is set after a child died during this task; the task gets a second child, but no third.
+    `child_died` is set after a child has died during this task: the task gets a second child, but not a third.
     """
 
     __slots__ = ("body", "brief", "child", "child_died", "dropped", "id", "reply", "seconds", "tenant")
@@ -56,7 +56,7 @@ class Task:
 
 
 class ChildOwner(Protocol):
-    """Receives the frames of a child: the scheduler."""
+    """The object that handles the frames of a child: the scheduler."""
 
     def child_frame(self, child: Child, frame: Frame) -> None:
         """Handle a frame of the child."""
@@ -66,16 +66,16 @@ class ChildOwner(Protocol):
 
 
 class Child(FrameConnection):
-    """One child, from the fork until it is dead.
+    """One child, from its fork until it is dead.
 
     Args:
-        ident: the supervisor's number for it; never a process id.
-        lane: how urgent its tasks are.
-        owner: receives the frames of the child.
-        limit: largest result, in bytes.
+        ident: the supervisor's number for the child, not its process id.
+        lane: the child's lane.
+        owner: handles the frames of the child.
+        limit: maximum size of a result, in bytes.
 
-    `tenant` owns its tasks, None before the first task; `taken_at` is when the first task started, `freed_at` when the
-    last one ended.
+    `tenant` is the owner of the child's tasks, None before the first task. `taken_at` is the time when the first task
+    started, `freed_at` the time when the last one ended.
     """
 
     def __init__(self, ident: int, lane: Lane, owner: ChildOwner, limit: int) -> None:
@@ -94,7 +94,7 @@ class Child(FrameConnection):
         self._connecting: asyncio.Task[object] | None = None
 
     def connect(self, loop: asyncio.AbstractEventLoop, zygote: ZygoteLink) -> None:
-        """Fork the child, with the other end of a new socket pair."""
+        """Have the zygote fork the child, and connect to it by a new socket pair."""
         ours, theirs = socket.socketpair()
         with theirs:
             zygote.fork(self.id, theirs, niced=self.lane is Lane.SLOW)
@@ -102,7 +102,7 @@ class Child(FrameConnection):
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
-        """Send a task to the child and start its time; the first task sets the child's tenant."""
+        """Send a task to the child and start measuring its time; the first task sets the child's tenant."""
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
@@ -115,9 +115,10 @@ class Child(FrameConnection):
         return time.monotonic() - self._started
 
     def owed(self, seconds: float) -> float:
-        """Return the CPU seconds that the task lacks of its `FAIR_SHARE` of `seconds`; 0 if it is not runnable.
+        """Return the CPU seconds that the task still lacks to reach `FAIR_SHARE` of `seconds`.
 
-        Ordinary tasks need much less than that share, even in a fresh child.
+        The result is 0 if the child is not runnable, and not positive if the task had its share. Ordinary tasks need
+        much less than that share, even in a new child.
         """
         if state(self._pid) != "R":
             return 0.0
@@ -142,7 +143,7 @@ class Child(FrameConnection):
         if self._closed:
             return
         if frame.kind is Kind.READY and self.was_ready:
-            self.abort()  # the task has taken over the socket
+            self.abort()  # a task has written to the socket
             return
         if frame.kind is Kind.READY:
             self.release()
@@ -156,6 +157,6 @@ class Child(FrameConnection):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify the owner."""
+        """Notify the owner, unless this side closed the connection."""
         if not self._closed:
             self._owner.child_disconnected(self)

@@ -1,4 +1,4 @@
-"""The client in a server process: `IsolationClient`."""
+"""`IsolationClient`: runs tasks in isolated child processes, from a server process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rewardstack_rules.isolation.launch import home_of
 Result = dict[str, Any]
 
 ATTEMPTS = 2
-"""How often a task is sent: a second time if the supervisor died during the first."""
+"""How often a task is sent at most: again if the supervisor died during the first attempt."""
 
 
 class Connection(FrameConnection):
-    """One connection to the supervisor, shared by all tasks of this process.
+    """One connection to the supervisor, shared by all tasks of an event loop.
 
     Args:
-        limit: largest result, in bytes.
+        limit: maximum size of a result, in bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -39,7 +39,7 @@ class Connection(FrameConnection):
     def ask(
         self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT
     ) -> asyncio.Future[bytes]:
-        """Send a frame; return a future of the reply's body, or of ConnectionResetError."""
+        """Send a frame; return a future of the reply's body, which raises ConnectionResetError if there is none."""
         ident = next(self._ids)
         future: asyncio.Future[bytes] = self._loop.create_future()
         if self.lost or self._transport is None:
@@ -59,7 +59,7 @@ class Connection(FrameConnection):
                 self.send(Frame(Kind.DROP, ident))
 
     def frame_received(self, frame: Frame) -> None:
-        """Set the result of the future that waits for this reply."""
+        """Pass a reply to the future that waits for it."""
         future = self._waiting.pop(frame.id, None)
         if future is not None and not future.done():
             future.set_result(frame.body)
@@ -74,7 +74,7 @@ class Connection(FrameConnection):
 
 
 class _Link:
-    """The connection of one event loop."""
+    """The connection of one event loop, and the lock for opening it."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -82,13 +82,14 @@ class _Link:
 
 
 class IsolationClient:
-    """Runs tasks in children of the supervisor; starts it if there is none.
+    """Runs tasks in isolated child processes; starts their supervisor if it is not running.
 
-    Every event loop that uses a client has its own connection. A forked process uses another loop than its parent, so
-    it opens a new connection, and does not close the inherited one: that would affect the parent's loop.
+    Every event loop that uses a client has its own connection. A forked process has another loop than its parent, so
+    it opens a new connection. It does not close the inherited one, because that would affect the parent's loop.
 
     Args:
-        config: what is isolated; processes that share it share a supervisor (see `launch.prepare`).
+        config: the entry and the limits; processes can share a supervisor for the same configuration
+            (see `launch.prepare`).
     """
 
     def __init__(self, config: IsolationConfig) -> None:
@@ -104,27 +105,27 @@ class IsolationClient:
         brief: bool = False,
         tenant: str = "",
     ) -> list[Result]:
-        """Run each task in a child; tasks must be pure, because one may be started more than once.
+        """Run each task in a child; tasks must have no side effects, because a task may be started more than once.
 
-        Cancellation stops running tasks and drops waiting ones.
+        Cancellation drops waiting tasks, and stops running tasks once they count as slow.
 
         Args:
             tasks: arguments of the entry, in JSON types.
             timeout: seconds that each task may run. Waiting for a child does not count, so that other tasks cannot
                 cause a timeout.
             limit: seconds that the whole call may take; None for no limit.
-            brief: stop a task with `timeout` as soon as it counts as slow.
+            brief: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
             tenant: owner of the tasks; a child never runs tasks of two tenants.
 
         Returns:
-            One result per task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran
-            past its seconds or the limit), `killed` (its child ran out of memory, crashed in native code, or sent an
+            One result per task, in order: what the entry returned, or a dict with the key `error`: `timeout` (the task
+            exceeded `timeout` or `limit`), `killed` (its child ran out of memory, crashed in native code, or sent an
             invalid result), `oversize` (the task exceeds `max_frame_bytes`), `unwritable` (the task is not JSON), or
-            `raised`, with a `message`.
+            `raised` (the entry raised). The last three have a `message`.
 
         Raises:
             ConfigError: the timeout is not a positive number, or the entry cannot be run.
-            UnreachableError: no supervisor could be started, or it died twice.
+            UnreachableError: no supervisor could be started, or the supervisor died twice.
         """
         if not (timeout > 0 and math.isfinite(timeout)):
             raise ConfigError(f"timeout: {timeout} is not a number of seconds above 0", "timeout")
@@ -137,10 +138,10 @@ class IsolationClient:
         return [{"error": "timeout"} if result is None else result for result in results]
 
     async def stats(self) -> dict[str, int]:
-        """Return the supervisor's process id and counts (`Scheduler.stats`).
+        """Return the supervisor's process id (`pid`) and its counts (`Scheduler.stats`).
 
         Raises:
-            UnreachableError: there is no supervisor and none could be started.
+            UnreachableError: the supervisor died, or could not be started.
         """
         connection = await self._connected()
         try:
@@ -157,7 +158,7 @@ class IsolationClient:
         self._links.clear()
 
     def _encode(self, tasks: Sequence[Mapping[str, Any]], results: list[Result | None]) -> dict[int, bytes]:
-        """Return the tasks' bodies by position; set the result of tasks that cannot be sent."""
+        """Return the tasks as frame bodies, by position; for tasks that cannot be sent, set an error in `results`."""
         bodies = {}
         for index, task in enumerate(tasks):
             try:
@@ -189,7 +190,7 @@ class IsolationClient:
     async def _collect(
         connection: Connection, asked: dict[asyncio.Future[bytes], int], results: list[Result | None]
     ) -> None:
-        """Store the results that arrive; a task during which the supervisor died gets none."""
+        """Store the results that arrive; tasks during which the supervisor died get no result."""
         try:
             await asyncio.wait(asked)
         finally:
@@ -225,7 +226,7 @@ class IsolationClient:
 
 
 def _read(body: bytes) -> Result:
-    """Return the result in a body; `killed` if the child sent an invalid one."""
+    """Return the result in a frame body; the error `killed` if the result is invalid."""
     try:
         result = load(body)
     except (ValueError, RecursionError):

@@ -20,24 +20,25 @@ class IsolationConfig:
     """The function that children run, and their limits.
 
     Args:
-        entry: `module:function`; the function takes a dict that JSON can hold and returns one.
-        preload: import the entry before children are forked; False for a module that starts threads.
-        warmup: `module:function` without arguments, called once before children are forked, to fill caches.
-        fast: children for ordinary tasks; by default one per usable core.
-        slow: slow tasks that run at the same time, in addition to fast ones.
+        entry: the function to call, as `module:function`; it takes a dict in JSON types and returns one.
+        preload: whether to import the entry before children are forked; set False for a module that starts threads.
+        warmup: a function without arguments, as `module:function`, that is called once before children are forked, to
+            fill caches; None for none.
+        fast: number of children for ordinary tasks; by default one per usable core.
+        slow: maximum number of slow tasks that run at the same time, in addition to ordinary tasks.
         slow_after: seconds after which a running task counts as slow, unless it waited for a core most of the time.
-        memory_bytes: address space that a child may add after the fork; if a task uses a quarter of it, its result is
-            discarded and the child ends.
-        tasks_per_child: tasks after which a child is replaced.
-        growth_bytes: resident growth after which a child is replaced.
-        max_frame_bytes: largest task or result, as JSON.
+        memory_bytes: bytes of address space that a child may add after the fork. If its peak memory grows by a quarter
+            of this, the result of the current task is discarded and the child ends.
+        tasks_per_child: number of tasks after which a child is replaced.
+        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced.
+        max_frame_bytes: maximum size of a task or a result as JSON, in bytes.
         confined: whether `confinement.Confinement` limits children, if the kernel supports it.
-        allow: further groups of system calls, or single ones, for confined children.
-        files: further files and folders that confined children can read.
-        variables: names of further environment variables of children, besides `launch.INHERITED`.
+        allow: names of system calls, or of groups of them, to allow confined children in addition.
+        files: additional files and folders that confined children can read.
+        variables: names of environment variables that children get in addition to `launch.INHERITED`.
 
     Raises:
-        ValueError: a field is out of range; the message names it.
+        ValueError: a field is out of range; the message names the field.
     """
 
     entry: str

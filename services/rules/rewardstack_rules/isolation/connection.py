@@ -1,4 +1,4 @@
-"""One end of a connection that carries frames, on an event loop."""
+"""`FrameConnection`: an asyncio protocol that sends and receives frames (`frames`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ logger = logging.getLogger(__name__)
 
 
 class FrameConnection(asyncio.Protocol, ABC):
-    """Receives frames one by one, and sends all frames of one event loop iteration together.
+    """One end of a connection: receives frames one by one, and sends all frames of an event loop iteration together.
 
     Args:
-        limit: largest body that is accepted, in bytes.
+        limit: maximum size of a received body, in bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,7 +25,7 @@ class FrameConnection(asyncio.Protocol, ABC):
 
     @abstractmethod
     def frame_received(self, frame: Frame) -> None:
-        """Handle a frame of the peer."""
+        """Handle a frame from the peer."""
 
     def send(self, frame: Frame) -> None:
         """Send a frame at the end of this event loop iteration."""

@@ -1,7 +1,7 @@
-"""Frames between server process, supervisor and children.
+"""Frames: the messages between server processes, the supervisor and its children.
 
-A frame has a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network order) and a body in
-JSON, with non-ASCII characters escaped, so that lone surrogates survive. The supervisor forwards bodies unparsed.
+A frame is a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network byte order) and a body
+in JSON, with non-ASCII characters escaped, so that lone surrogates survive. The supervisor forwards bodies unparsed.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ NO_TENANT = bytes(16)
 class Kind(IntEnum):
     """The meaning of a frame, and its direction."""
 
-    TASK = 1  # server process to supervisor to child; seconds: how long it may run
-    DROP = 2  # server process to supervisor: cancel this id
-    STATS = 3  # server process to supervisor, and the answer
-    RESULT = 4  # child to supervisor to server process
+    TASK = 1  # server process to supervisor to child: run a task; `seconds`: how long it may run
+    DROP = 2  # server process to supervisor: cancel the task with this id
+    STATS = 3  # server process to supervisor: return the counts; also the kind of the reply
+    RESULT = 4  # child to supervisor to server process: the result of a task
     LAST = 5  # child to supervisor: a result, after which the child must be replaced
-    READY = 6  # child to supervisor: it accepts tasks; id: its process id
-    BROKEN = 7  # child to supervisor: it cannot run the entry; the body has the reason
-    BRIEF = 8  # server process to supervisor: a task to stop once it counts as slow
+    READY = 6  # child to supervisor: the child accepts tasks; `id`: its process id
+    BROKEN = 7  # child to supervisor: the child cannot run the entry; the body has the reason
+    BRIEF = 8  # server process to supervisor: like TASK, but stop the task once it counts as slow
 
 
 class FrameError(Exception):
-    """The peer sent an invalid frame, or one over the limit."""
+    """The peer sent a frame that is invalid, or larger than the limit."""
 
 
 class Frame(NamedTuple):
     """One message.
 
     Args:
-        kind: its meaning.
-        id: of its task or process, 0 for none.
-        body: JSON, or nothing.
-        seconds: how long a task may run, else 0.
+        kind: the meaning of the message.
+        id: id of the task, or of the process for `READY`; 0 for none.
+        body: JSON; empty for none.
+        seconds: how long a task may run; 0 for other frames.
         tenant: owner of the task, as 16 bytes.
     """
 
@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
 
 def dump(value: Any) -> bytes:
-    """Return a value as a body.
+    """Return a value as the body of a frame.
 
     Raises:
         TypeError, ValueError, RecursionError: the value is not JSON.
@@ -82,10 +82,10 @@ def _parse(header: bytes | bytearray, limit: int) -> tuple[int, Frame]:
 
 
 class FrameReader:
-    """Splits a stream into frames.
+    """Splits a byte stream into frames.
 
     Args:
-        limit: largest body, in bytes.
+        limit: maximum size of a body, in bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -111,7 +111,7 @@ class FrameReader:
 
 
 def receive(sock: socket.socket, limit: int) -> Frame | None:
-    """Return the next frame of a blocking socket; None if the peer has closed it.
+    """Return the next frame from a blocking socket; None if the peer has closed the connection.
 
     Raises:
         FrameError: the frame is invalid.

@@ -1,4 +1,4 @@
-"""Starts the supervisor, and binds its lifetime to the processes that use it: `prepare`."""
+"""Starts the supervisor, and ends it with the last process that uses it: `prepare`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.supervisor import EXIT_BROKEN, SOCKET_NAME
 
 START_SECONDS = 60
-"""Timeout for the supervisor to load its entry."""
+"""Timeout for the supervisor to start and load the entry, in seconds."""
 
 SOCKET_PATH_BYTES = 107
-"""Longest path of a Unix socket on Linux."""
+"""Maximum length of a Unix socket's path on Linux, in bytes."""
 
 INHERITED = frozenset(
     {
@@ -30,20 +30,20 @@ INHERITED = frozenset(
         *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8"),
     }
 )
-"""Variables that the supervisor and its children inherit, besides `LC_*` and those in the configuration."""
+"""Environment variables that the supervisor and its children inherit, besides `LC_*` and those of the configuration."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Home:
-    """A private directory for one supervisor, and a lifeline that shows whether any process still needs it.
+    """A private directory for one supervisor, and a lifeline that shows whether any process still needs the supervisor.
 
-    The lifeline is a pipe: every process forked from this one holds its write end, the supervisor reads the other end.
-    When the last of them ends for any reason, the supervisor sees the end of the pipe, exits and removes the directory.
-    The first start creates the directory in TMPDIR, or in /tmp if that is too long for a socket's path.
+    The lifeline is a pipe. This process and all processes forked from it hold the write end; the supervisor holds the
+    read end. When the last of these processes ends, the supervisor sees the end of the pipe, exits and removes the
+    directory. The first start creates the directory in TMPDIR, or in /tmp if TMPDIR is too long for a socket's path.
 
     Args:
-        config: what is isolated.
+        config: the entry and the limits.
     """
 
     def __init__(self, config: IsolationConfig) -> None:
@@ -60,7 +60,7 @@ class Home:
 
         Raises:
             ConfigError: the entry cannot be run; the message has the reason.
-            UnreachableError: the supervisor did not start in time.
+            UnreachableError: the supervisor did not start, or not in time.
         """
         with self._lock():
             if self._answers():
@@ -72,21 +72,21 @@ class Home:
                 raise
 
     def close(self) -> None:
-        """Release the supervisor in this process; later calls of an `IsolationClient` for this home fail."""
+        """Close this process's ends of the lifeline, and forget this home: `home_of` then creates a new one."""
         os.close(self._users)
         os.close(self._lifeline)
         _homes.pop(self.config, None)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """Create the directory, and lock it against other processes."""
+        """Create the directory, and lock it against other processes within the block."""
         self.directory.mkdir(mode=0o700, exist_ok=True)
         with open(self.directory / "lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
                 yield
             finally:
-                fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a process forked in between has it open, too
+                fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough if a process forked meanwhile has it open
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -115,7 +115,7 @@ class Home:
 
 
 def _environment(named: Collection[str]) -> dict[str, str]:
-    """Return the supervisor's environment: inherited variables, and those for the same imports and safe forks."""
+    """Return the supervisor's environment: inherited variables, the same import path, and one thread per library."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -131,16 +131,16 @@ _homes: dict[IsolationConfig, Home] = {}
 
 
 def prepare(config: IsolationConfig) -> Home:
-    """Start the supervisor for this configuration, if this process and its parents have not.
+    """Start the supervisor for this configuration, unless this process or a parent has started it.
 
-    Call it in the process that forks the others (gunicorn's `on_starting`): they inherit the home and share one
-    supervisor, which ends with the last of them. A single process need not call it.
+    Call this in the process that forks the others (gunicorn's `on_starting`). The forked processes inherit the home and
+    share one supervisor, which ends with the last of them. A single process need not call this.
 
     Args:
-        config: what is isolated.
+        config: the entry and the limits.
 
     Returns:
-        The home, the same one for the same configuration.
+        The home; equal configurations have the same home.
 
     Raises:
         ConfigError: the entry cannot be run.
@@ -152,7 +152,7 @@ def prepare(config: IsolationConfig) -> Home:
 
 
 def home_of(config: IsolationConfig) -> Home:
-    """Return the home for this configuration; create it, without a supervisor, if there is none."""
+    """Return the home for this configuration; create it if there is none, but do not start a supervisor."""
     if config not in _homes:
         _homes.setdefault(config, Home(config))
     return _homes[config]

@@ -1,4 +1,4 @@
-"""Helpers of isolated processes: lifetime, limits, CPU time, and loading of functions."""
+"""Helpers for isolated processes: lifetime, limits, CPU time, and loading of functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Share of a core: a runnable process that got less has waited for others."""
+"""Share of a core; a runnable process that got less had to wait for other processes."""
 
 NICE = 19
-"""Niceness of slow children: a fast one on the same core gets 98 % of it."""
+"""Niceness of children in the slow lane; a fast child on the same core gets 98 % of the core."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -32,14 +32,14 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies; exit now if it is already dead."""
+    """Have the kernel kill this process when its parent dies; exit now if the parent is already dead."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of orphans below it, so that it can reap them."""
+    """Make this process the parent of orphaned descendants, so that it can reap them."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -51,24 +51,24 @@ def reap_orphans() -> None:
 
 
 def end_children() -> None:
-    """Kill and reap every child of this process; if it adopts orphans, all descendants."""
+    """Kill and reap every child of this process; after `adopt_orphans`, all descendants."""
     me = str(os.getpid())
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in filter(str.isdigit, os.listdir("/proc")):
                 if _stat(pid)[1:2] == [me]:
-                    with contextlib.suppress(ProcessLookupError):  # it has ended
+                    with contextlib.suppress(ProcessLookupError):  # the child has ended
                         os.kill(int(pid), signal.SIGKILL)
             os.waitpid(-1, 0)
 
 
 def limit_memory(extra_bytes: int) -> None:
-    """Limit the growth of the address space, disable core files, and let the OOM killer prefer this process."""
+    """Limit the growth of the address space, disable core dumps, and let the OOM killer choose this process first."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     bound = pages * resource.getpagesize() + extra_bytes
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):  # some sandboxes forbid it; the limit above still applies
+    with contextlib.suppress(OSError):  # some sandboxes forbid this; the limit above still applies
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
@@ -78,11 +78,11 @@ def peak_bytes() -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of a process; 0 if it has ended."""
+    """Return the CPU seconds that a process has used; 0 if it has ended."""
     clock = ctypes.c_int()
     if _LIBC.clock_getcpuclockid(pid, ctypes.byref(clock)) != 0:
         return 0.0
-    with contextlib.suppress(OSError):  # it ended just now
+    with contextlib.suppress(OSError):  # the process has just ended
         return time.clock_gettime(clock.value)
     return 0.0
 
@@ -90,7 +90,7 @@ def cpu_seconds(pid: int) -> float:
 def state(pid: int) -> str:
     """Return the state of a process as a letter (proc_pid_stat(5)); empty if there is no such process.
 
-    R: it runs or waits for a core; D: it waits for a disk; T: it is stopped.
+    `R`: it runs or waits for a core; `D`: it waits for a disk; `T`: it is stopped.
     """
     return next(iter(_stat(pid)), "")
 
@@ -119,10 +119,12 @@ def silence(*streams: int) -> None:
 
 
 def load_function(path: str) -> Callable[..., Any]:
-    """Import the function that `module:function` names.
+    """Import a function, given as `module:function`.
 
     Raises:
-        ImportError, AttributeError: there is none; or whatever the module raises while it is imported.
+        ImportError: there is no such module.
+        AttributeError: the module has no such function.
+        Exception: anything that the module raises while it is imported.
     """
     module, _, name = path.partition(":")
     function: Callable[..., Any] = getattr(importlib.import_module(module), name)

@@ -1,13 +1,15 @@
-"""Schedules tasks: queues, lanes, deadlines, children.
+"""Schedules tasks: assigns them to children, enforces deadlines, and moves slow tasks to a lane of their own.
 
-A task waits in the fast queue until a fast child is free. If it still runs after `slow_after`, although it got its
-share of a core, it leaves the fast lane: its child gets a lower priority, and a fresh child replaces it. At most `slow`
-tasks run in the slow lane; a further one is killed and waits in the slow queue, to start over when a place is free. A
-task's time runs only while it has a child, in either lane, so that other tasks cannot cause a timeout.
+A task waits in the fast queue until a fast child is free. If the task still runs after `slow_after` seconds, although
+it got its share of a core, it moves to the slow lane together with its child: the child gets a lower priority, and a
+new child takes its place in the fast lane. At most `slow` tasks run in the slow lane. If the lane is full, the task's
+child is killed, and the task waits in the slow queue to start over. A task's time runs only while it has a child, so
+that other tasks cannot cause a timeout.
 
-A child belongs to the tenant of its first task, and ends when another tenant needs its place: a fresh one is forked.
-A tenant without a child gets the place of one that is idle, or has served its tenant for `TURN`. A tenant that needs
-a further child gets the place of one that has been idle for `LINGER`, which is about the cost of a fork.
+A child belongs to the tenant of its first task. When another tenant needs its place, the child ends and a new one is
+forked. A waiting tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN`. A
+tenant that could use one more child gets the place of a child that has been idle for `LINGER`, which is about the cost
+of a fork.
 """
 
 from __future__ import annotations
@@ -25,29 +27,29 @@ from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
 MAX_FAILURES = 8
-"""Consecutive zygotes or children that ended before they were ready, after which the scheduler gives up."""
+"""Number of consecutive failed starts, of zygotes or children, after which the scheduler gives up."""
 
 PAUSE = 0.05
-"""Seconds before the next start; doubles with each failure."""
+"""Seconds before another start after a failure; doubles with each consecutive failure."""
 
 TURN = 0.05
 """Seconds that a child serves its tenant while another tenant waits without a child."""
 
 LINGER = 0.02
-"""Seconds that an idle child is kept for its tenant while another tenant could use a further child."""
+"""Seconds that an idle child is kept for its tenant while another tenant could use one more child."""
 
 SLACK = 0.001
-"""Seconds by which a timer may fire early."""
+"""Tolerance in seconds, because a timer may fire early."""
 
 
 class Scheduler:
     """Runs tasks in children.
 
     Args:
-        config: the limits.
+        config: the entry and the limits.
         loop: the supervisor's event loop.
         on_ready: called once, when the first child accepts tasks.
-        on_broken: called with a message when no child can be started.
+        on_broken: called with the reason when no child can be started.
     """
 
     def __init__(
@@ -82,19 +84,19 @@ class Scheduler:
         self._zygote.stop()
 
     def submit(self, task: Task) -> None:
-        """Queue a task; its `reply` is called once, unless the task is dropped before."""
+        """Queue a task; `task.reply` is called once, unless the task is dropped before."""
         self._queue.append(task)
         self._dispatch()
 
     def drop(self, task: Task) -> None:
-        """Cancel a task: do not start it, and stop it if it runs in the slow lane."""
+        """Cancel a task: do not start it; if it already runs, stop it once it is in the slow lane."""
         task.dropped = True
         task.body = b""
         if task.child is not None and task.child.lane is Lane.SLOW:
             self._retire(task.child)
 
     def stats(self) -> dict[str, int]:
-        """Return the numbers of children, busy children and waiting tasks, and the counters."""
+        """Return the current numbers of children, busy children and waiting tasks, and the counts since the start."""
         children = self._children.values()
         return {
             "children": len(children),
@@ -145,7 +147,7 @@ class Scheduler:
     # notifications of children
 
     def child_frame(self, child: Child, frame: Frame) -> None:
-        """Handle a frame of a child: it is ready, has a result, or is broken."""
+        """Handle a frame of a child, which is ready, has a result, or is broken."""
         if frame.kind is Kind.READY:
             self._failures = 0
             if self._on_ready is not None:
@@ -168,7 +170,7 @@ class Scheduler:
                 self._free(child)
 
     def child_disconnected(self, child: Child) -> None:
-        """Note that a child's connection ended; the task gets its result when the zygote confirms the death."""
+        """Kill a child whose connection ended; its task is handled when the zygote confirms the child's death."""
         child.disconnected = True
         if child.id in self._children:
             self._zygote.kill(child.id)
@@ -177,7 +179,7 @@ class Scheduler:
     # lanes
 
     def _free(self, child: Child) -> None:
-        """Give a free child its next task; retire a slow child if there is none."""
+        """Give a free child its next task; retire a slow child if no task waits for it."""
         if child.lane is Lane.FAST:
             child.freed_at = self._loop.time()
             self._idle.append(child)
@@ -190,7 +192,7 @@ class Scheduler:
             self._run(child, task)
 
     def _dispatch(self) -> None:
-        """Give idle children tasks of their tenants, and replace children for tenants that have none."""
+        """Give idle children tasks of their tenants, and replace idle children for tenants that need one."""
         for child in [*self._idle]:
             if (task := self._task_for(child)) is not None:
                 self._idle.remove(child)
@@ -213,7 +215,7 @@ class Scheduler:
         return {child.tenant for child in self._children.values() if child.lane is Lane.FAST}
 
     def _missing(self) -> int:
-        """Return the number of waiting tenants without a child, minus the fresh children."""
+        """Return the number of waiting tenants without a fast child, minus that of children without a tenant."""
         served = self._served()
         fresh = sum(child.lane is Lane.FAST and child.tenant is None for child in self._children.values())
         return sum(tenant not in served for tenant in self._queue.waiting()) - fresh
@@ -244,7 +246,7 @@ class Scheduler:
         child.alarm = self._loop.call_later(timeout, self._on_timer, child, task)
 
     def _on_timer(self, child: Child, task: Task) -> None:
-        """Handle the timer of a task: move it to the slow lane, stop it at its deadline, or wait longer."""
+        """Handle the timer of a task: move the task to the slow lane, stop it at its deadline, or wait longer."""
         left = task.seconds - child.elapsed()
         owed = child.owed(self._config.slow_after) if child.lane is Lane.FAST else 0.0
         if task.dropped:
@@ -283,7 +285,7 @@ class Scheduler:
         return sum(child.lane is lane for child in self._children.values())
 
     def _fill(self) -> None:
-        """Start missing children: all fast ones, and slow ones for waiting tasks."""
+        """Start missing children: all in the fast lane, and as many as tasks wait in the slow lane."""
         if not self._zygote_ready or self._pausing:
             return
         for _ in range(self._config.fast - self._count(Lane.FAST)):
@@ -321,7 +323,7 @@ class Scheduler:
         self._fill()
 
     def _after_death(self, child: Child) -> None:
-        """Replace a child that died, once its last frames are read and the zygote has reaped it."""
+        """Replace a dead child, once its last frames are read and the zygote has reaped it; start its task again."""
         if child in self._idle:
             self._idle.remove(child)
         if not (child.disconnected and child.exited):

@@ -1,8 +1,8 @@
-"""The process to which server processes send tasks: queues them, enforces deadlines, and ends with the last client.
+"""The supervisor process: accepts tasks from server processes, and ends with the last of them.
 
-`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` goes into the background, below a process
-that watches it (`watch`), and returns when it accepts tasks. If it cannot, it prints the reason on standard output and
-exits with `EXIT_BROKEN`.
+`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` starts the supervisor in the background,
+below a process that watches it (`watch`), and returns when the supervisor accepts tasks. If the entry cannot be run,
+the command prints the reason on standard output and exits with `EXIT_BROKEN`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ logger = logging.getLogger(__name__)
 
 
 class Client(FrameConnection):
-    """The connection of one server process.
+    """The connection to one server process.
 
     Args:
-        server: its pool runs the tasks.
+        server: the supervisor, whose scheduler (`pool`) runs the tasks.
     """
 
     def __init__(self, server: Supervisor) -> None:
@@ -79,14 +79,14 @@ class Client(FrameConnection):
 
 
 class Supervisor:
-    """Listens in a private directory, and removes it at its end.
+    """Listens on a socket in a private directory; removes the directory when no server process is left.
 
     Args:
-        directory: holds the socket; only this user may enter it.
+        directory: the directory of the socket; only this user may enter it.
         lifeline: read end of a pipe whose write end every server process holds.
-        config: what children run.
-        status: pipe for the startup result; closed after it.
-        pulse: pipe for heartbeats (`watch.beat`).
+        config: the entry and the limits.
+        status: write end of a pipe for the startup result; closed after the result is written.
+        pulse: write end of a pipe for heartbeats (`watch.beat`).
     """
 
     def __init__(self, directory: Path, lifeline: int, config: IsolationConfig, status: int, pulse: int) -> None:
@@ -131,7 +131,7 @@ class Supervisor:
         path.unlink(missing_ok=True)
 
     def _leave(self) -> None:
-        """End, and have the directory removed: no server process is left."""
+        """End and remove the directory, because no server process is left."""
         self._deserted = True
         self._end.set()
 
@@ -159,7 +159,7 @@ async def _supervise(directory: Path, lifeline: int, config: IsolationConfig, st
 
 
 def main() -> None:
-    """Run the supervisor in the background; exit the foreground with the startup result."""
+    """Run the supervisor in the background; print its startup result and exit the foreground process."""
     directory, lifeline, config = Path(sys.argv[1]), int(sys.argv[2]), IsolationConfig.from_json(sys.argv[3])
     logging.basicConfig(level=logging.INFO)
     result, status = os.pipe()

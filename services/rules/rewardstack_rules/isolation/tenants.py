@@ -1,4 +1,4 @@
-"""`TenantQueue`: waiting tasks of tenants that take turns."""
+"""`TenantQueue`: the waiting tasks of tenants, which take turns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TenantQueue:
         self._waiting.setdefault(task.tenant, deque()).appendleft(task)
 
     def pop(self, tenant: bytes) -> Task | None:
-        """Return the next task of a tenant that is not dropped; None if there is none."""
+        """Remove and return the next task of a tenant; None if it has none that is not dropped."""
         tasks = self._waiting.pop(tenant, deque())
         while tasks:
             task = tasks.popleft()
@@ -40,7 +40,7 @@ class TenantQueue:
         return None
 
     def waiting(self) -> list[bytes]:
-        """Return the tenants that have a task, in the order of their turns."""
+        """Return the tenants that have a waiting task, in the order of their turns."""
         for tenant, tasks in [*self._waiting.items()]:
             while tasks and tasks[0].dropped:
                 tasks.popleft()
@@ -49,10 +49,10 @@ class TenantQueue:
         return [*self._waiting]
 
     def turn(self, served: Collection[bytes | None]) -> bytes | None:
-        """Return the next tenant; None if no task waits.
+        """Return the tenant whose turn it is; None if no task waits.
 
         Args:
-            served: tenants that have a child; the others come first.
+            served: tenants that have a child; tenants without one come first.
         """
         waiting = self.waiting()
         return next((tenant for tenant in waiting if tenant not in served), waiting[0] if waiting else None)

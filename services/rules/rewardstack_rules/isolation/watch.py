@@ -1,7 +1,7 @@
 """Detects hung processes: stopped, or stuck in their code or in the kernel.
 
-`Watchdog` counts how long a process has been silent. The supervisor watches its zygote, and the process that forked the
-supervisor watches the supervisor (`fork_watched`). Clients of a supervisor that is killed this way see it as dead.
+`Watchdog` counts how long a process has been silent. The supervisor watches its zygote. The process that forked the
+supervisor watches the supervisor (`fork_watched`), and kills it if it hangs; to its clients it has then died.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rewardstack_rules.isolation.process import (
 )
 
 TICK = 1.0
-"""Seconds without a heartbeat that count as one silent tick."""
+"""Seconds of a tick; a tick without a heartbeat is silent."""
 HUNG_TICKS = 4
-"""Silent ticks after which a process counts as hung."""
+"""Number of silent ticks after which a process counts as hung."""
 BEAT = 0.5
 """Seconds between two heartbeats."""
 
@@ -37,14 +37,14 @@ logger = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Counts how long a process has sent no heartbeat although it could.
+    """Counts the ticks in which a process sent no heartbeat although it could.
 
-    It counts ticks of the watching process, not seconds, so that a process does not count as hung after both were
-    stopped, e.g. by a suspended machine. Ticks in which the process waited for a core or a disk are not counted.
+    Ticks of the watching process are counted, not seconds: if both processes were stopped, for example with a suspended
+    machine, the watched one does not count as hung. Ticks in which it waited for a core or a disk are not counted.
 
     Args:
-        pid: the process; of the same user, and not reaped while it is watched.
-        ticks: silent ticks after which it is hung.
+        pid: id of the watched process, which must not be reaped meanwhile.
+        ticks: number of silent ticks after which the process counts as hung.
     """
 
     def __init__(self, pid: int, ticks: int = HUNG_TICKS) -> None:
@@ -68,27 +68,27 @@ class Watchdog:
 
 
 def beat(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
-    """Send heartbeats from now on.
+    """Send a heartbeat now, and another one every `BEAT` seconds.
 
     Args:
-        loop: the event loop that sends them while it is not blocked.
-        pulse: write end of a pipe, non-blocking.
+        loop: the event loop that sends the heartbeats, as long as it is not blocked.
+        pulse: write end of a non-blocking pipe.
     """
-    with contextlib.suppress(BlockingIOError):  # the watching process is stopped; continue
+    with contextlib.suppress(BlockingIOError):  # the pipe is full, because the watching process is stopped
         os.write(pulse, b".")
     loop.call_later(BEAT, beat, loop, pulse)
 
 
 def fork_watched(what: str) -> int:
-    """Continue in a forked process; the original one watches it, kills it if it hangs, and ends with it.
+    """Fork, and return only in the new process; the original one watches it, kills it if it hangs, and exits after it.
 
-    If the original process is killed, the new one dies with it: nothing runs unwatched.
+    If the original process is killed, the new one dies, too, so that nothing runs unwatched.
 
     Args:
         what: name of the new process in the log.
 
     Returns:
-        The pipe that the new process passes to `beat`.
+        The pipe for heartbeats, which the new process must pass to `beat`.
     """
     heard, pulse = os.pipe()
     watcher, pid = os.getpid(), os.fork()
@@ -103,7 +103,7 @@ def fork_watched(what: str) -> int:
     if _falls_silent(PULSE_FD, Watchdog(pid)):
         logger.error("%s hung: killed after %g s without a heartbeat, will be replaced", what, HUNG_TICKS * TICK)
         os.kill(pid, signal.SIGKILL)
-    end_children()  # the process and its descendants
+    end_children()  # the watched process and its descendants
     os._exit(0)
 
 

@@ -1,9 +1,9 @@
-"""The process that children are forked from, and the only one that kills and reaps them.
+"""The zygote: the process that forks children, and the only one that kills and reaps them.
 
-It has imported the entry, runs one thread and blocks. Commands come from the supervisor, one message each:
-`["fork", id, niced]` with the child's socket, `["kill", id]`, `["renice", id]`, `["ping", 0]`. It answers `["ready"]`
-or `["broken", reason]` once, then `["exited", id]` for every child that has ended, and `["alive"]` to a ping. It ends
-with the supervisor.
+The zygote has imported the entry, and runs one thread. The supervisor sends commands, one per message: `["fork", id,
+niced]` with the child's socket, `["kill", id]`, `["renice", id]`, `["ping", 0]`. The zygote sends `["ready"]` or
+`["broken", reason]` once, then `["exited", id]` for every child that has ended, and `["alive"]` in reply to a ping. It
+ends with the supervisor.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Zygote:
     """Forks, kills and reaps children.
 
     Args:
-        control: socket to the supervisor.
-        config: what children run.
-        entry: the function; None if children import it themselves.
+        control: the socket to the supervisor.
+        config: the entry and the limits.
+        entry: the imported entry; None if children import it themselves.
     """
 
     def __init__(self, control: socket.socket, config: IsolationConfig, entry: Entry | None) -> None:
@@ -77,7 +77,7 @@ class Zygote:
             self._send("alive")
         elif command == "fork":
             self._fork(ident, socket.socket(fileno=fds[0]), niced=rest[0])
-        elif ident in self._pids:  # otherwise it has ended and is reaped
+        elif ident in self._pids:  # otherwise the child has ended and is reaped
             if command == "kill":
                 os.kill(self._pids[ident], signal.SIGKILL)
             else:

@@ -1,4 +1,4 @@
-"""The supervisor's end of the zygote: starts it, sends commands, and detects that it died or hangs."""
+"""The supervisor's client of the zygote: starts it, sends commands, and detects if it has died or hangs."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from rewardstack_rules.isolation.watch import HUNG_TICKS, TICK, Watchdog
 from rewardstack_rules.isolation.zygote import MESSAGE_BYTES
 
 START_TICKS = 60
-"""Ticks that a zygote may take to load the entry."""
+"""Number of silent ticks (`watch.TICK`) that a zygote may take to load the entry."""
 
 logger = logging.getLogger(__name__)
 
 
 class ZygoteOwner(Protocol):
-    """Receives the notifications of the zygote: the scheduler."""
+    """The object that is notified of events of the zygote: the scheduler."""
 
     def zygote_ready(self) -> None:
-        """Handle that the zygote accepts commands."""
+        """Handle a zygote that accepts commands."""
 
     def zygote_broken(self, message: str) -> None:
-        """Handle that the zygote could not load the entry and has ended."""
+        """Handle a zygote that could not load the entry and has ended."""
 
     def zygote_died(self) -> None:
-        """Handle that the zygote died, and its children with it."""
+        """Handle the death of the zygote and of its children."""
 
     def child_exited(self, ident: int) -> None:
-        """Handle that a child is dead and reaped."""
+        """Handle the death of a child, which is already reaped."""
 
 
 class ZygoteLink:
-    """Runs one zygote at a time.
+    """Starts and controls a zygote, one at a time.
 
     Args:
-        config: what children run.
-        owner: receives the notifications of the zygote.
+        config: the entry and the limits.
+        owner: notified of the zygote's events.
         loop: the supervisor's event loop.
     """
 
@@ -71,11 +71,11 @@ class ZygoteLink:
         self._watch(self._watchdog)
 
     def fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
-        """Fork a child that uses this socket."""
+        """Fork a child with this socket; `niced` sets a low priority."""
         self._command(["fork", ident, niced], [sock.fileno()])
 
     def kill(self, ident: int) -> None:
-        """Kill a child unless it has ended."""
+        """Kill a child, unless it has already ended."""
         self._command(["kill", ident])
 
     def renice(self, ident: int) -> None:
@@ -83,7 +83,7 @@ class ZygoteLink:
         self._command(["renice", ident])
 
     def stop(self) -> None:
-        """Kill and reap the zygote, every child and everything that they started."""
+        """Kill and reap the zygote, its children, and all processes that they started."""
         if self._control is not None:
             self._loop.remove_reader(self._control)
             self._control.close()
@@ -96,7 +96,7 @@ class ZygoteLink:
         end_children()  # the supervisor has adopted the zygote's children, and programs that a function left behind
 
     def _watch(self, watchdog: Watchdog) -> None:
-        """Ping the zygote every tick while this is its watchdog; replace it if it hangs."""
+        """Ping the zygote every tick, until it has another watchdog; if it hangs, stop it and notify the owner."""
         if watchdog is not self._watchdog or self._control is None:
             return
         if watchdog.is_hung():
@@ -111,7 +111,7 @@ class ZygoteLink:
             return
         try:
             socket.send_fds(self._control, [json.dumps(words).encode()], fds or [])
-        except OSError:  # dead, or stopped (BlockingIOError)
+        except OSError:  # the zygote is dead, or stopped (BlockingIOError)
             self._loop.call_soon(self._lose, self._control)
 
     def _listen(self) -> None:

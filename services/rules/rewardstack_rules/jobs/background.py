@@ -1,4 +1,4 @@
-"""Runs chunks that wait for models in threads, while the worker's main thread scores rules."""
+"""Runs chunks that wait for models in threads, while the worker's main thread scores chunks by rules."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import suppress
 from rewardstack.errors import ServiceError
 
 MODEL_CHUNKS = 4
-"""Chunks for models that a worker runs at the same time, in addition to one for rules."""
+"""Number of chunks that may wait for models in a worker at the same time, in addition to one chunk for rules."""
 
 log = logging.getLogger(__name__)
 
 
 class Background:
-    """Runs work in threads; only one thread may start it.
+    """Runs work in threads. Not thread-safe: call its methods from one thread only.
 
     Args:
-        limit: number of threads.
+        limit: maximum number of threads.
     """
 
     def __init__(self, limit: int = MODEL_CHUNKS) -> None:
@@ -35,7 +35,7 @@ class Background:
 
         Args:
             work: called in the thread; its exceptions are logged.
-            give_up: releases the claim to work that is unfinished when the worker must end.
+            give_up: releases the claim to the work; called if the worker must end before the work is finished.
         """
         if not self.has_room():
             return False
@@ -45,13 +45,13 @@ class Background:
         return True
 
     def finish(self) -> None:
-        """Wait for all threads; if a signal ends the worker, give up unfinished work."""
+        """Wait for all threads; if an exception, such as a signal's, ends the waiting, give up unfinished work."""
         try:
             for thread in list(self._running):
                 thread.join()
         except BaseException:
             for give_up in list(self._running.values()):
-                with suppress(ServiceError):  # its lease expires by itself
+                with suppress(ServiceError):  # the lease of the chunk expires anyway
                     give_up()
             raise
 

@@ -1,15 +1,15 @@
-"""Processes one chunk in a worker: `run`, which RQ calls by name.
+"""Scores one chunk of a job in a worker: `run`, which RQ calls by name.
 
 | event | effect on the chunk |
 | --- | --- |
 | every sample has a score | committed |
-| the infrastructure failed some | postponed; only these are tried again; after the last attempt all is committed |
-| the run's budget is used up | everything is committed: scored samples, and those that failed for it |
-| a sample is malformed | that one is `unscored`, the others are scored |
-| scoring a sample raises, or it cannot be read | that one is `failed`, the others are scored |
-| its samples wait for a model | scored in a background thread, or left in `MODEL_QUEUE` until one is free |
-| its job is canceled, or another worker has it | dropped |
-| the worker dies | another worker starts it; after `MOST_DEATHS` deaths its samples are `failed` |
+| some samples are `failed` | postponed, then only these are scored again; after the last retry, committed |
+| the run's budget is used up | committed; samples that were not scored for this reason are `failed` |
+| a sample is malformed | the sample is `unscored`; the others are scored |
+| scoring a sample raises, or it cannot be read | the sample is `failed`; the others are scored |
+| its samples wait for a model | scored in a background thread, or sent to `MODEL_QUEUE` until a thread is free |
+| its job is canceled, or another worker has the chunk | dropped |
+| the worker dies | another worker starts the chunk; after `MOST_DEATHS` deaths its samples are `failed` |
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5
-"""Workers that may die during one chunk."""
+"""Number of workers that may die during one chunk before its samples are `failed`."""
 FIRST_DELAY, DELAY_FACTOR, LONGEST_DELAY = 5.0, 4.0, 300.0
-"""Seconds before the first retry; each later one waits longer by the factor."""
+"""Seconds before the first retry, the factor by which each later delay grows, and the longest delay in seconds."""
 QUEUE_RETRIES = 30
-"""Retries to reach the queue, a second apart: a worker waits while Redis restarts, and loses nothing."""
+"""Number of retries to reach the queue, about a second apart, so that a worker can wait while Redis restarts."""
 
 log = logging.getLogger(__name__)
 
 
 class Workshop(NamedTuple):
-    """The objects that a worker uses.
+    """The objects that all chunks of a worker share.
 
     Args:
         evaluator: scores samples.
-        ledger: assigns chunks to workers.
-        retries: retries of a chunk after failures of the infrastructure.
-        delivery: for chunks that exceed the capacity of this worker.
+        ledger: claims and commits chunks.
+        retries: maximum number of retries of a chunk with `failed` samples.
+        delivery: sends on chunks that exceed this worker's capacity for models.
         background: threads for chunks that wait for models.
     """
 
@@ -65,7 +65,7 @@ class Workshop(NamedTuple):
 
 @lru_cache(maxsize=1)
 def workshop() -> Workshop:
-    """Return the objects of this process, from its environment; all chunks share them to keep caches warm."""
+    """Return the shared objects of this process; the first call creates them from the environment."""
     settings = Settings.from_env()
     evaluator = Evaluator(settings, load_registry(settings.function_files, settings.code), counters)
     redis = connect(settings.queue_url, QUEUE_RETRIES)
@@ -73,14 +73,14 @@ def workshop() -> Workshop:
 
 
 def run(job_id: str, number: int) -> None:
-    """Score a chunk, in a background thread if it waits for models; do nothing if it is no longer needed.
+    """Score a chunk, in a background thread if it waits for models; do nothing if it cannot be claimed.
 
     Args:
-        job_id: the job's name.
-        number: of the chunk, from 0.
+        job_id: the job's id.
+        number: number of the chunk, from 0.
 
     Raises:
-        ServiceError: the queue did not answer; the chunk is sent again.
+        ServiceError: the queue did not answer; the chunk will be sent again.
     """
     shop = workshop()
     chunk = shop.ledger.begin(job_id, number)
@@ -113,7 +113,7 @@ def _work(shop: Workshop, chunk: Chunk) -> None:
 
 
 def _replies(shop: Workshop, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
-    """Return a reply for each sample, old ones included, and whether the run's budget is used up."""
+    """Return a reply for each sample, including those of earlier attempts, and whether the run's budget is used up."""
     requests, over_budget = list(chunk.wanted.values()), False
     try:
         if chunk.deaths >= MOST_DEATHS:
@@ -130,7 +130,7 @@ def _replies(shop: Workshop, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Re
 def _score(
     evaluator: Evaluator, requests: Sequence[Request], tenant: str, is_wanted: IsWanted
 ) -> tuple[list[Score], bool]:
-    """Return the scores, and whether the run's budget is used up; bisect to isolate a sample that raises."""
+    """Return the scores, and whether the run's budget is used up; bisect the samples to isolate one that raises."""
     try:
         return evaluator.score(requests, limit=None, tenant=tenant, is_wanted=is_wanted), False
     except UnwantedError:

@@ -1,6 +1,6 @@
-"""Chunks as bytes: compressed lines of JSON, one per sample.
+"""Converts chunks to bytes and back: compressed lines of JSON, one per sample.
 
-The queue may return corrupt data, so each line is parsed separately: an unreadable line does not affect others.
+The queue may return corrupt data. Each line is parsed separately, so that an unreadable line does not affect others.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
-"""Compression level: text shrinks to a third or less at network speed."""
+"""zlib's compression level: text shrinks to a third or less, at network speed."""
 LOST = Score.failed("what the queue holds of it cannot be read")
-"""The score for a sample, or a result, that cannot be read back."""
+"""The score of a sample that cannot be read back from the queue, or whose result cannot."""
 
 Sample = Request | Score
-"""A sample, or its score if it cannot be scored."""
+"""A sample, or its final score if the sample cannot be scored."""
 T = TypeVar("T")
 
 
@@ -33,14 +33,14 @@ def unpack_input(data: bytes | None, size: int) -> list[Sample]:
     """Return the samples that `pack_input` packed.
 
     Args:
-        data: the bytes; None if there are none.
-        size: number of samples.
+        data: the bytes; None if the queue has none.
+        size: number of samples in the chunk.
     """
     return _unpack(data, size, _sample, lambda at: LOST)
 
 
 def pack_partial(done: Mapping[int, Mapping[str, Any]]) -> bytes:
-    """Return the replies for some of a chunk's samples, by position, as bytes."""
+    """Return replies for some of a chunk's samples, given by position, as bytes."""
     return zlib.compress(json.dumps({str(at): reply for at, reply in done.items()}).encode(), LEVEL)
 
 
@@ -63,7 +63,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
 
     Args:
         data: the bytes.
-        start: as in `pack_result`.
+        start: position of the chunk's first sample in the job.
         size: number of lines.
     """
 
@@ -105,7 +105,7 @@ def _line(record: Any) -> bytes:
 
 
 def _unpack(data: bytes | None, size: int, read: Callable[[bytes, int], T], lost: Callable[[int], T]) -> list[T]:
-    """Return `read` of each line and its position; `lost` for lines that are missing or unreadable."""
+    """Return what `read` returns for each line and position, or `lost` for a line that is missing or unreadable."""
     try:
         lines = zlib.decompress(data or b"").split(b"\n")
     except zlib.error:

@@ -1,4 +1,4 @@
-"""Delivers chunks through RQ: the queues, and the only function that workers run."""
+"""Delivers chunks to workers through RQ: `Delivery` has the queues, `ChunkJob` limits what workers run."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ MODEL_QUEUE = f"{QUEUE}-models"
 """Queue for chunks that wait for models, beyond the capacity of the worker that got them."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_SECONDS = 3600
-"""Timeout of a chunk; the pipeline's deadlines are much shorter."""
+"""Timeout of a chunk, in seconds; the pipeline's deadlines are much shorter."""
 KEPT_SECONDS = 3600
-"""How long RQ keeps the record of a run that raised."""
+"""Seconds that RQ keeps the record of a run that raised."""
 BATCH = 1000
-"""Chunks that are sent to Redis at a time."""
+"""Maximum number of chunks that are sent to Redis at a time."""
 
 Chunk = tuple[str, int]
-"""A job's id and the chunk's number."""
+"""A chunk: the id of its job, and its number in the job."""
 
 
 class ChunkJob(Job):
     """An RQ job: one delivery of one chunk.
 
-    RQ imports and calls any function that a queue entry names. This class calls only `FUNCTION` and no callbacks, so
-    that write access to the queue's Redis does not suffice to run code in a worker.
+    RQ by itself imports and calls any function that a queue entry names. This class calls only `FUNCTION`, and no
+    callbacks, so that write access to the queue's Redis does not suffice to run code in a worker.
     """
 
     @property
@@ -43,7 +43,7 @@ class ChunkJob(Job):
         """The function to call: always `FUNCTION`.
 
         Raises:
-            ConfigError: the entry names another one.
+            ConfigError: the entry names another function.
         """
         if self.func_name != FUNCTION or self.instance is not None:
             raise ConfigError("the queue holds an entry that rewardstack did not write; it is not run")
@@ -60,7 +60,7 @@ class Delivery:
     """The queue for all chunks, and the queue for those that wait for models.
 
     Args:
-        redis: holds the queues.
+        redis: client of the queue's Redis.
     """
 
     def __init__(self, redis: RedisClient) -> None:
@@ -70,7 +70,7 @@ class Delivery:
         ]
 
     def send(self, chunks: Iterable[Chunk]) -> None:
-        """Queue `chunk.run` for each of these chunks; sending one twice is harmless."""
+        """Queue chunks for workers; sending a chunk twice is harmless."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
             self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
@@ -95,13 +95,13 @@ class Delivery:
     def _longest_wait(self, queue: Queue) -> float:
         for ident in self._idents(queue, 0, 0):
             sent = queue.connection.hget(ChunkJob.key_for(ident), "enqueued_at")
-            if sent is not None:  # a worker may just have taken it
+            if sent is not None:  # None if a worker has just taken the entry
                 return max(0.0, (datetime.now(timezone.utc) - str_to_date(sent)).total_seconds())
         return 0.0
 
     @staticmethod
     def _idents(queue: Queue, first: int, last: int) -> list[str]:
-        """Return RQ's names of some entries, even malformed ones, at which RQ itself would raise."""
+        """Return RQ's ids of the entries from `first` to `last`; unlike RQ, accept malformed ids."""
         found: list[Any] = queue.connection.lrange(queue.key, first, last)
         return [bytes(ident).decode(errors="replace") for ident in found]
 

@@ -1,7 +1,7 @@
 """Ensures that a job is on the queue's disk before the server replies 202.
 
-Redis 7.2 can confirm it (WAITAOF). An older one must write before it answers (`appendfsync always`). A Redis without
-persistence, or with eviction, cannot be a queue.
+Redis 7.2 or later can confirm that data is on disk (WAITAOF). An older Redis must be set to write before it answers
+(`appendfsync always`). A Redis without persistence, or with eviction, cannot be the queue.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def confirm_written(redis: RedisClient) -> None:
     """Wait until everything that was written so far is on the disk.
 
     Raises:
-        UnreachableError: it is not, or cannot be; the message names the wrong option of Redis.
+        UnreachableError: the data is not on disk, or Redis cannot ensure it; the message names the option to change.
         RedisError: the queue does not answer.
     """
     options = _options(redis)
@@ -47,7 +47,7 @@ def confirm_written(redis: RedisClient) -> None:
 
 
 def _options(redis: RedisClient) -> dict[str, str]:
-    """Return the values of `OPTIONS`; empty if the queue, such as a hosted one, does not reveal them."""
+    """Return the values of `OPTIONS`; empty if the Redis does not reveal them, as hosted ones may not."""
     try:
         return {name: redis.config_get(name)[name] for name in OPTIONS}
     except ResponseError:

@@ -12,9 +12,9 @@ def problem(redis: RedisClient, host: str, pids: Collection[int] | None = None) 
     """Return the problem with a worker; empty if it has reported to the queue within the last `SILENCE` seconds.
 
     Args:
-        redis: of the queue.
-        host: its host name.
-        pids: process ids that include its own; None for any worker of that host.
+        redis: client of the queue's Redis.
+        host: host name of the worker.
+        pids: process ids, one of which is the worker's; None for any worker of that host.
 
     Raises:
         ServiceError: the queue does not answer.

@@ -1,6 +1,6 @@
-"""Heartbeat files of a worker, for a container's probes, whose commands start no interpreter.
+"""Heartbeat files of a worker. A container's probes check their age, without starting a Python interpreter.
 
-`services/stack/services_table.py` has the commands.
+`services/stack/services_table.py` has the commands of the probes.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from contextlib import suppress
 from pathlib import Path
 
 ALIVE = "alive"
-"""Touched while the worker runs, whether or not the queue answers."""
+"""Name of the file that is touched while the worker runs, whether or not the queue answers."""
 READY = "ready"
-"""Touched while the queue answers."""
+"""Name of the file that is touched while the queue answers."""
 
 log = logging.getLogger(__name__)
 
 
 def heartbeat_dir() -> Path:
-    """Return the directory of the files."""
+    """Return the directory of the heartbeat files."""
     return Path(tempfile.gettempdir(), "rewardstack-worker")
 
 
 def reset() -> None:
-    """Remove the files of an earlier worker."""
+    """Remove the heartbeat files of an earlier worker."""
     with suppress(OSError):
         for name in (ALIVE, READY):
             (heartbeat_dir() / name).unlink(missing_ok=True)
 
 
 def beat(name: str) -> None:
-    """Touch a file; ignore errors, because another user's worker may own the directory.
+    """Touch a heartbeat file; ignore errors, because another user's worker may own the directory.
 
     Args:
         name: `ALIVE` or `READY`.

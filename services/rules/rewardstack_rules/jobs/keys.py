@@ -8,36 +8,36 @@ from hashlib import blake2b
 
 PREFIX = "rewardstack:jobs"
 OPEN = f"{PREFIX}:open"
-"""A hash: jobs that are neither finished nor canceled, each with its tenant."""
+"""A hash from the ids of jobs that have not ended to their tenants."""
 STARTED = f"{PREFIX}:started"
-"""A set: those of them of which a chunk was started."""
+"""A set of the ids of open jobs of which at least one chunk was started."""
 COUNTS = f"{PREFIX}:counts"
-"""A hash: counters over all jobs and workers."""
+"""A hash of counters over all jobs and workers."""
 SWEEP = f"{PREFIX}:sweep"
-"""Held by the worker that looks for lost chunks."""
+"""The lock of the worker that looks for lost chunks."""
 WORKERS = f"{PREFIX}:workers"
-"""A sorted set: workers by the time of their last heartbeat."""
+"""A sorted set of workers, by the time of their last heartbeat."""
 SILENCE = 30.0
 """Seconds without a heartbeat after which a worker counts as dead."""
 
 
 def new_job_id() -> str:
-    """Return an unguessable name; RQ accepts only letters, digits, `_` and `-`."""
+    """Return an unguessable job id in hexadecimal digits; RQ accepts only letters, digits, `_` and `-`."""
     return secrets.token_hex(16)
 
 
 def idempotency_key(tenant: str, given: str) -> str:
-    """Return the Redis key for a tenant's idempotency key; tenants do not collide."""
+    """Return the Redis key for an idempotency key; keys of different tenants do not collide."""
     return f"{PREFIX}:{tenant}:key:{blake2b(given.encode(), digest_size=16).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
 class JobKeys:
-    """The keys of one job; they contain its tenant.
+    """The Redis keys of one job; they contain its tenant.
 
     Args:
-        tenant: of the job; empty on an open server.
-        job_id: its name.
+        tenant: owner of the job; empty on a server without API keys.
+        job_id: the job's id.
     """
 
     tenant: str

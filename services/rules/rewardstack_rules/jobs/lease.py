@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 
 
 class Lease:
-    """A context manager that renews a chunk's lease.
+    """A context manager that renews a chunk's lease in a background thread.
 
     Args:
-        ledger: stores the leases.
-        chunk: of this worker.
+        ledger: renews leases in Redis.
+        chunk: a chunk that this worker holds.
     """
 
     def __init__(self, ledger: Ledger, chunk: Chunk) -> None:
@@ -28,7 +28,7 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def is_held(self) -> bool:
-        """Return whether this worker still holds the chunk: no other has it, and its job is not canceled."""
+        """Return whether this worker still holds the chunk: no other worker has it, and its job has not ended."""
         return not self._lost.is_set()
 
     def __enter__(self) -> Lease:

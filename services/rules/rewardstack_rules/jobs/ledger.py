@@ -1,4 +1,4 @@
-"""The worker's view of jobs: start, renew, postpone and commit chunks."""
+"""The worker's view of jobs: claim, renew, postpone and commit chunks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 from rewardstack_rules.jobs.state import COUNTED, read_state
 
 LEASE = 10.0
-"""Seconds after which a worker that does not renew a chunk loses it."""
+"""Seconds after which a worker that does not renew its lease of a chunk loses the chunk."""
 LONGEST_REASON = 500
-"""Characters of a job's error that applies to all its samples."""
+"""Maximum number of characters of a job's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Chunk:
     """A chunk that this worker holds.
 
     Args:
-        keys: of its job.
-        number: in the job, from 0.
-        start: position of its first sample in the job.
-        samples: its samples; for one that cannot be scored, its score.
-        done: replies of an earlier attempt, by position in the chunk.
+        keys: keys of the job.
+        number: number of the chunk in the job, from 0.
+        start: position of the chunk's first sample in the job.
+        samples: samples of the chunk; a sample that cannot be scored is replaced by its score.
+        done: replies of earlier attempts, by position in the chunk.
         begun: number of attempts, including this one.
-        put_off: number of attempts that were postponed without a result.
-        holder: the name of this attempt.
+        put_off: number of earlier attempts that ended with a postponement.
+        holder: random name of this attempt, which identifies the holder of the lease.
     """
 
     keys: JobKeys
@@ -66,10 +66,10 @@ class Chunk:
 
 
 class Ledger:
-    """The chunks of one queue; thread-safe. Its methods raise `ServiceError` if the queue does not answer.
+    """The chunks of one queue; thread-safe. Methods raise `ServiceError` if the queue does not answer.
 
     Args:
-        redis: of the queue.
+        redis: client of the queue's Redis.
     """
 
     def __init__(self, redis: RedisClient) -> None:
@@ -80,7 +80,7 @@ class Ledger:
         self._commit = redis.register_script(scripts.COMMIT)
 
     def begin(self, job_id: str, number: int) -> Chunk | None:
-        """Claim a chunk; return None if it has a result or another worker, or if its job has ended."""
+        """Claim a chunk; return None if it has a result, if another worker holds it, or if its job has ended."""
         with reaching():
             tenant = self._redis.hget(OPEN, job_id)
             if tenant is None:
@@ -101,7 +101,7 @@ class Ledger:
         return bool(self._call(self._renew, chunk, chunk.holder, LEASE))
 
     def put_off(self, chunk: Chunk, delay: float, done: Mapping[int, Record]) -> None:
-        """Postpone a chunk by `delay` seconds; the next attempt scores what is not in `done`."""
+        """Postpone a chunk by `delay` seconds; the next attempt scores the samples that are not in `done`."""
         self._call(self._put_off, chunk, chunk.holder, delay, pack_partial(done))
 
     def hand_back(self, chunk: Chunk) -> None:
@@ -112,7 +112,7 @@ class Ledger:
         """Commit `replies` as the result of a chunk.
 
         Returns:
-            `committed`, `duplicate` if it already has a result, or `dropped` if its job has ended.
+            `committed`; `duplicate` if the chunk already has a result; `dropped` if the job has ended.
         """
         counts = Counter(reply["status"] for reply in replies)
         counts["cached"] = sum(reply["cached"] for reply in replies)
@@ -138,7 +138,7 @@ class Ledger:
 
 
 def _common_error(replies: Sequence[Record]) -> tuple[str, str]:
-    """Return the option of `extra_info` that is invalid in every sample, and the reason; empty if there is none."""
+    """Return the option of `extra_info` that is invalid in every sample, and why; two empty strings if none is."""
     field = str(replies[0].get("field", ""))
     if not field.startswith(OPTIONS) or any(reply.get("field") != field for reply in replies):
         return "", ""

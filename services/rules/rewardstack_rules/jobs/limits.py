@@ -12,8 +12,8 @@ class Limits:
     """The limits of each tenant; None for no limit.
 
     Args:
-        open_jobs: jobs that have not ended.
-        queue_bytes: compressed bytes of samples and results.
+        open_jobs: maximum number of jobs that have not ended.
+        queue_bytes: maximum size of samples and results in the queue, in bytes after compression.
     """
 
     open_jobs: int | None
@@ -24,7 +24,7 @@ class LimitReached(Exception):
     """A tenant has reached a limit of the queue.
 
     Args:
-        setting: of the limit.
+        setting: name of the setting for the limit.
         message: the limit and the remedy.
     """
 
@@ -38,14 +38,14 @@ class NeverFits(LimitReached):
 
 
 def too_many(most: int | None) -> LimitReached:
-    """Return the error for another job of a tenant that has `most` open ones."""
+    """Return the error for a job of a tenant that already has `most` open jobs."""
     return LimitReached(
         OPEN_JOBS, f"this key has {most} open jobs, which is the limit; wait for one to end, or cancel one"
     )
 
 
 def too_large(most: int | None) -> LimitReached:
-    """Return the error for samples that do not fit into the `most` bytes of a tenant."""
+    """Return the error for samples that do not fit into what is left of a tenant's `most` bytes."""
     why = (
         f"this key's samples and results may take {most} bytes of the queue, compressed, and there is no room for these"
     )
@@ -53,7 +53,7 @@ def too_large(most: int | None) -> LimitReached:
 
 
 def never_fits(most: int) -> NeverFits:
-    """Return the error for a single job that exceeds the `most` bytes of its tenant."""
+    """Return the error for a job that alone exceeds its tenant's `most` bytes."""
     return NeverFits(
         QUEUE_BYTES,
         f"these samples alone take more than the {most} bytes of the queue, compressed, that a key may have;"

@@ -1,4 +1,4 @@
-"""The connection to the queue's Redis; converts its errors to those of rewardstack."""
+"""Connects to the queue's Redis, and converts its errors to rewardstack's."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from redis.retry import Retry
 from rewardstack.errors import OverloadError, UnreachableError
 
 RedisClient: TypeAlias = Any
-"""A `redis.Redis` that returns bytes, which the types of redis-py cannot express."""
+"""A `redis.Redis` whose commands return bytes, which redis-py's types cannot express."""
 
 TIMEOUT = 10.0
-"""Timeout of one attempt of a command, in seconds."""
+"""Timeout of one attempt to run a command, in seconds."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
 AWAY = "; see its log, and whether its disk is full"
-"""Remedy if the queue does not answer: a Redis that cannot write exits."""
+"""Remedy in the error if the queue does not answer: a Redis that cannot write to its disk may exit."""
 PAUSE = 1.0
 """Maximum seconds between two attempts."""
 
 
 def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient:
-    """Return a thread-safe client; it connects when it is used.
+    """Return a thread-safe client, which connects at its first command.
 
     Args:
-        url: of the queue's Redis.
-        retries: retries of a command that did not reach Redis, or lost it; they are `PAUSE` seconds apart.
-            A command may then run twice, so all commands must be safe to repeat.
-        timeout: of one attempt, in seconds.
+        url: URL of the queue's Redis.
+        retries: number of retries of a command if the connection fails, up to `PAUSE` seconds apart. A command may then
+            run twice, so all commands must be safe to repeat.
+        timeout: timeout of one attempt, in seconds.
     """
     retry = Retry(ExponentialBackoff(cap=PAUSE, base=0.05), retries)
     return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
@@ -43,8 +43,8 @@ def reaching() -> Iterator[None]:
     """Convert errors of Redis within the block to service errors.
 
     Raises:
-        OverloadError: its memory is full.
-        UnreachableError: it does not answer, or refuses a command.
+        OverloadError: the memory of Redis is full.
+        UnreachableError: Redis does not answer, or refuses a command.
     """
     try:
         yield

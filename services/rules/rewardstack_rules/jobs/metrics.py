@@ -1,4 +1,4 @@
-"""Metrics of jobs; all workers count in the queue's Redis, which is read for each scrape."""
+"""Metrics of jobs, read for each scrape from the queue's Redis, where all servers and workers count."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ COUNTERS = {
     ),
     "rewardstack_job_items": ("Samples of jobs, by status.", "status", "items_", STATUSES),
 }
-"""Each counter with its help, its label, the prefix of its fields in `COUNTS`, and the values of its label."""
+"""Counters by name: help text, label, prefix of the counter's fields in `COUNTS`, and values of the label."""
 
 TIMEOUT = 2.0
-"""Timeout of the queue, in seconds: a scrape that waits longer would fail entirely."""
+"""Timeout of a command to the queue, in seconds; if it were longer, the whole scrape could time out."""
 
 log = logging.getLogger(__name__)
 
 
 class JobsCollector(Collector):
-    """The metrics of one queue. All its reward servers report the same values: use one of them, not their sum.
+    """Collects the metrics of a queue. All its reward servers report the same values, so do not sum them.
 
     Args:
-        url: of the queue's Redis.
+        url: URL of the queue's Redis.
     """
 
     def __init__(self, url: str) -> None:
@@ -53,7 +53,7 @@ class JobsCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics; if the queue does not answer, only that it is down."""
+        """Yield the current metrics; if the queue does not answer, yield only `rewardstack_queue_up` 0."""
         try:
             with reaching(), reading():
                 found = [*self._gauges(), *self._counters()]

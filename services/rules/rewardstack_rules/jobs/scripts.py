@@ -1,11 +1,17 @@
 """Atomic steps of jobs in Redis, as Lua scripts (https://redis.io/docs/latest/develop/programmability/).
 
-A job consists of `meta` (hash), `input` and `results` (hashes: chunk number to bytes), `partial` (hash: results so far
-of chunks that are retried), `due` (sorted set: chunks without a result, by the time of the next check) and `tries`
-(hash: for each started chunk the number of attempts and of postponements, its holder, and the end of its lease).
-If a tenant's bytes are limited, `held` (sorted set: its jobs, by the time at which their data expires) and `bytes`
-(hash: bytes of each job, and `all`) account for samples and results; a job is in neither or in both.
-The scripts use the time of Redis, so the workers' clocks need not agree.
+The keys of a job are:
+
+- `meta`: a hash with the job's state
+- `input`, `results`: hashes from chunk number to bytes
+- `partial`: a hash from chunk number to the results so far, for chunks that are retried
+- `due`: a sorted set of the chunks without a result, by the time of the next check
+- `tries`: a hash with, for each started chunk, the numbers of attempts and of postponements, the name of the attempt
+  that holds it, and the end of the lease
+
+If a tenant's bytes are limited, two more keys account for the tenant's samples and results: `held`, a sorted set of
+jobs by the time at which their data expires, and `bytes`, a hash with the bytes of each job and their sum (`all`). A
+job is in both or in neither. The scripts use the time of Redis, so the clocks of workers need not agree.
 """
 
 from __future__ import annotations
@@ -55,8 +61,8 @@ FINISHING = (
 redis.call('HDEL', counts, '')
 """
 )
-"""Prefix of scripts that end work or free memory: a full Redis refuses a script's first write unless it needs no
-memory."""
+"""Prefix of scripts that end work or free memory, so that they run even if the memory of Redis is full: such a Redis
+refuses a script only if the script's first write needs memory."""
 
 TAKE = (
     PRELUDE
@@ -74,7 +80,8 @@ redis.call('EXPIRE', input, idle)
 return 1
 """
 )
-"""Store a chunk's samples, which expire unless more follow; return 0 if the tenant would exceed its limit."""
+"""Store a chunk's samples, which expire unless another chunk or `PUBLISH` follows in time. Return 0, and store nothing,
+if the tenant would exceed its limit."""
 
 DISCARD = FINISHING + "release(id) redis.call('DEL', input)"
 """Delete the samples of a job that is not published yet."""
@@ -106,8 +113,9 @@ if tonumber(chunks) == 0 then close('finished') end
 return id .. ':' .. digest
 """
 )
-"""Publish a job with all its input; return `id:digest`, of the earlier job if the idempotency key was used before.
-Return an empty string if some input has expired, and `too many` if the tenant has too many open jobs."""
+"""Publish a job whose input is stored, so that workers can start it. Return `id:digest` of the job, or of an earlier
+job with the same idempotency key. Return an empty string if input has expired, and `too many` if the tenant has too
+many open jobs."""
 
 BEGIN = (
     FINISHING
@@ -126,8 +134,8 @@ return {begun, redis.call('HGET', tries, n .. ':put_off') or '0', redis.call('HG
   redis.call('HGET', partial, n) or '', redis.call('HGET', meta, 'starts'), redis.call('HGET', meta, 'items')}
 """
 )
-"""Claim a chunk; return the numbers of attempts and postponements, its input, its partial result, the starts of all
-chunks and the number of samples. Return false if it cannot be claimed."""
+"""Claim a chunk; return its numbers of attempts and postponements, its input and its partial result, and the starts of
+all chunks and the number of samples of the job. Return false if the chunk cannot be claimed."""
 
 RENEW = (
     FINISHING
@@ -139,7 +147,7 @@ redis.call('ZADD', due, 'XX', at(lease), n)
 return 1
 """
 )
-"""Renew the lease of a chunk; return 0 if the worker does not hold it, or if the job has ended."""
+"""Renew the lease of a chunk; return 0 if the worker does not hold the chunk, or if the job has ended."""
 
 PUT_OFF = (
     FINISHING
@@ -156,7 +164,8 @@ redis.call('ZADD', due, at(delay), n)
 return 1
 """
 )
-"""Release a chunk until it is due again, and keep its partial result. Without one, do not count the attempt."""
+"""Release a chunk until it is due again, and store its partial result. If the partial result is empty, the attempt does
+not count."""
 
 COMMIT = (
     FINISHING
@@ -192,10 +201,10 @@ end
 return {'committed'}
 """
 )
-"""Commit the first result of a chunk; the last chunk ends the job, and returns the job's state.
+"""Commit the result of a chunk that has none; if it is the job's last chunk, end the job and return its state.
 
-`field` is invalid in every sample of the chunk; in `meta`, in every sample so far. If that is still so at the end of a
-job of several samples, the job has failed with `reason`."""
+The argument `field` names an option that is invalid in every sample of the chunk, and `meta` keeps it as long as it is
+the same in all chunks. If it still is when a job of several samples ends, the job has failed with `reason`."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """Cancel a job, so that no more chunks are started or committed; return 0 if it has already ended."""

@@ -1,4 +1,4 @@
-"""The status of a job."""
+"""`JobState`, the status and progress of a job, and how to read it from Redis."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Status = Literal["queued", "running", "finished", "failed", "canceled"]
 JOB_STATUSES: tuple[Status, ...] = ("queued", "running", "finished", "failed", "canceled")
 COUNTED = (*STATUSES, "cached")
 FIELDS = ("items", "state", "submitted", "started", "ended", "ttl", "error", *COUNTED)
-"""Fields of a job's `meta` for `read_state`, in order."""
+"""Fields of a job's hash `meta` that `read_state` needs, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job's progress.
+    """A job's status and progress. An item is a sample of the job; times are in seconds since 1970.
 
     Args:
-        job_id: its name.
-        status: `queued` until a chunk is started, then `running`; `failed` if the infrastructure failed every item, or
-            if the same option is invalid in every one of several items.
+        job_id: the job's id.
+        status: `queued` until a chunk is started, then `running`, and at the end `finished`, `canceled` or `failed`. A
+            job is `failed` if every item is, or if it has several items and the same option is invalid in all of them.
         items: number of items.
         statuses: number of scored items, by status.
-        cached: number of these that were read from the cache.
-        submitted: time of the submission, in seconds since 1970.
-        started: time of its first chunk; None before.
-        ended: time when it finished, failed or was canceled; None before.
-        ttl: seconds that it is kept after its end.
-        error: the option that is invalid in every item, and the reason; empty if there is none.
+        cached: number of scored items whose scores were read from the cache.
+        submitted: time of the submission.
+        started: time when the first chunk was started; None before.
+        ended: time when the job finished, failed or was canceled; None before.
+        ttl: seconds that the job is kept after its end.
+        error: why the same option is invalid in all items; empty if it is not.
     """
 
     job_id: str
@@ -58,7 +58,7 @@ class JobState:
 
 
 def read_state(job_id: str, values: Sequence[bytes | None]) -> JobState | None:
-    """Return the state in the values of `FIELDS`; None if there is no such job.
+    """Return the state of a job from the values of `FIELDS`; None if there is no such job.
 
     Raises:
         LookupError, ValueError: the values are invalid.

@@ -21,13 +21,13 @@ from rewardstack_rules.jobs.submission import Submission
 from rewardstack_rules.settings import Settings
 
 GRACE = 30.0
-"""Seconds after which a submitted chunk that is neither queued nor started counts as lost."""
+"""Seconds after the submission until a chunk that is neither queued nor started counts as lost."""
 
 EXPIRED = "its samples expired while they were sent; send them again, and faster"
 TAKEN = "the queue holds something else under this Idempotency-Key; send another one"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
-"""The value of an idempotency key: a job's id and the digest of its samples."""
+"""Matches the value of an idempotency key in Redis: the job's id and the digest of its samples."""
 
 
 class Conflict(Exception):
@@ -35,10 +35,10 @@ class Conflict(Exception):
 
 
 class JobStore:
-    """The jobs of one queue; thread-safe. Its methods raise `ServiceError` if the queue fails.
+    """The jobs of one queue; thread-safe. Methods raise `ServiceError` if the queue fails.
 
     Args:
-        settings: the queue, the size of chunks, the TTL of results, and the limits of tenants.
+        settings: the server's settings: its queue, the size of chunks, the TTL of results, and the limits of tenants.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,26 +51,26 @@ class JobStore:
         self._cancel = self.redis.register_script(scripts.CANCEL)
 
     def submit(self, requests: Iterable[Request], tenant: str, key: str = "") -> str:
-        """Submit a job; when this returns, it is on the queue's disk.
+        """Submit a job; return after it is on the queue's disk.
 
         Args:
-            requests: its samples; they may be read while they arrive.
+            requests: the job's samples; they may be read while they arrive.
             tenant: owner of the job.
             key: idempotency key of the caller; empty for none.
 
         Returns:
-            Its id; that of the earlier job if `key` was used before.
+            The job's id, or the id of the earlier job if `key` was used before with the same samples.
 
         Raises:
-            Conflict: `key` was used before, with other samples.
-            LimitReached: the tenant has reached a limit; `NeverFits` if this job alone exceeds it.
-            Exception: anything that `requests` raises; no job is created then.
+            Conflict: `key` was used before with other samples.
+            LimitReached: the tenant has reached a limit; `NeverFits` if this job alone exceeds the limit.
+            Exception: anything that iterating over `requests` raises; then no job is created.
         """
         keys, known_as = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
         with reaching():
             known = bool(known_as and self.redis.exists(known_as))
             submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes)
-            if known:  # already stored and charged; only its digest is compared
+            if known:  # the samples are already stored and charged, so compare only their digest
                 submission.read(requests)
             else:
                 self._check_open_jobs(tenant)
@@ -88,7 +88,7 @@ class JobStore:
         return job_id
 
     def _check_open_jobs(self, tenant: str) -> None:
-        """Refuse a job early, before its samples are sent, if the tenant has too many open ones."""
+        """Refuse a job before its samples are stored, if the tenant has too many open jobs."""
         most = self._limits.open_jobs
         if most is not None and self.redis.hvals(OPEN).count(tenant.encode()) >= most:
             raise too_many(most)
@@ -99,7 +99,7 @@ class JobStore:
         found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
         known = KNOWN.match(found)
         if known is None:
-            # Only after a reply: without one, the job may exist and need its samples.
+            # Discard the samples only after a reply: without a reply, the job may exist and need its samples.
             submission.discard()
             if found == TOO_MANY:
                 raise too_many(self._limits.open_jobs)
@@ -119,7 +119,7 @@ class JobStore:
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
     def open_jobs(self, tenant: str, most: int) -> list[JobState]:
-        """Return the states of a tenant's open jobs, the latest first.
+        """Return the states of a tenant's open jobs, the latest submission first.
 
         Args:
             tenant: owner of the jobs.
@@ -135,7 +135,7 @@ class JobStore:
         return sorted(known, key=lambda state: -state.submitted)[:most]
 
     def cancel(self, tenant: str, job_id: str) -> None:
-        """Cancel a job that has not ended: committed results stay, the rest is not scored or is discarded."""
+        """Cancel a job that has not ended: committed results stay; other samples are not scored, or not stored."""
         keys = JobKeys(tenant, job_id)
         with reaching():
             ended = self._cancel(keys.of_scripts(), [job_id])
@@ -149,13 +149,13 @@ class JobStore:
 
         Args:
             tenant: owner of the job.
-            job_id: its name.
-            first: position of the first item.
-            count: maximum number of items; None for all.
+            job_id: the job's id.
+            first: position of the first sample to return.
+            count: maximum number of samples; None for all.
             partial: whether to stop at the first chunk without a result, instead of raising.
 
         Returns:
-            Lines of JSON, several at a time; an unreadable result becomes a `failed` line.
+            Lines of JSON, several at a time; an unreadable result becomes a line with the status `failed`.
 
         Raises:
             UnreachableError: a result is missing, or the queue does not answer.
@@ -170,11 +170,11 @@ class JobStore:
         """Yield the lines of `results`.
 
         Args:
-            keys: of the job.
+            keys: keys of the job.
             bounds: position of each chunk's first sample, and the number of samples.
-            first: position of the first sample.
-            end: position after the last sample.
-            partial: as in `results`.
+            first: position of the first sample to return.
+            end: position after the last sample to return.
+            partial: whether to stop at the first chunk without a result, instead of raising.
         """
         for number in range(max(0, bisect_right(bounds, first) - 1), len(bounds) - 1):
             start = bounds[number]

@@ -1,4 +1,4 @@
-"""Submission of a job: its samples go to Redis chunk by chunk; the job exists once all are stored."""
+"""Stores the samples of a new job in Redis, chunk by chunk; the job exists only after all of them are stored."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rewardstack_rules.jobs.limits import never_fits, too_large
 from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
-"""Approximate maximum characters of a chunk, unless a single sample has more."""
+"""Maximum number of characters of a chunk, unless a single sample has more."""
 UNFINISHED_SECONDS = 3600
-"""Expiry of the samples of an unfinished submission after its last chunk, e.g. because the server died."""
+"""Seconds after its last chunk until an unfinished submission expires; the server may have died."""
 ENTRY_BYTES = 2048
-"""Approximate memory of the queue for a chunk, besides its samples, once it is sent to the workers."""
+"""Approximate memory, in bytes, that a chunk needs in the queue in addition to its samples."""
 SHARE = 0.5
 """Share of the queue's memory up to which samples are accepted; the rest is for results and workers."""
 
 
 class Submission:
-    """The input of a job that is not published yet.
+    """The samples of a job that is not published yet.
 
     Args:
-        redis: of the queue.
-        keys: of the job.
-        chunk_size: samples in a chunk.
-        most_bytes: limit of its tenant in the queue; None for no limit.
+        redis: client of the queue's Redis.
+        keys: keys of the job.
+        chunk_size: maximum number of samples in a chunk.
+        most_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
     """
 
     def __init__(self, redis: RedisClient, keys: JobKeys, chunk_size: int, most_bytes: int | None) -> None:
@@ -57,10 +57,10 @@ class Submission:
         """Write the samples to the queue; discard all of them on an error.
 
         Raises:
-            RedisError: the queue refuses them.
+            RedisError: the queue refuses the samples.
             OverloadError: the queue is too full.
-            LimitReached: they exceed the limit of their tenant; `NeverFits` if they alone do.
-            Exception: anything that `requests` raises.
+            LimitReached: the tenant would exceed its limit; `NeverFits` if this job alone exceeds the limit.
+            Exception: anything that iterating over `requests` raises.
         """
         try:
             for chunk in self._chunks(requests):
@@ -73,7 +73,7 @@ class Submission:
         """Compute the digest of samples that the queue already has; write nothing.
 
         Raises:
-            Exception: anything that `requests` raises.
+            Exception: anything that iterating over `requests` raises.
         """
         for _ in self._chunks(requests):
             pass
@@ -83,7 +83,7 @@ class Submission:
         data = pack_input(chunk)
         if self._most_bytes is not None and self.bytes + len(data) > self._most_bytes:
             raise never_fits(self._most_bytes)
-        # Each chunk restarts the expiry, so slow senders are allowed.
+        # Each chunk restarts the expiry, so that a slow client can finish.
         arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._most_bytes or ""]
         if not self._take(self._keys.of_scripts(), arguments):
             raise too_large(self._most_bytes)
@@ -92,17 +92,17 @@ class Submission:
         self.items += len(chunk)
 
     def _check_memory(self) -> None:
-        """Reserve memory for what must be written until every accepted job has ended.
+        """Check that the queue has enough memory for another chunk, and for what scoring the accepted jobs needs.
 
         Raises:
-            OverloadError: there is too little.
+            OverloadError: the queue has too little memory.
         """
         memory = self._redis.info("memory")
         if memory["used_memory"] + len(self.starts) * ENTRY_BYTES > SHARE * (memory.get("maxmemory") or math.inf):
             raise OverloadError(FULL)
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove all samples that were written."""
         self._discard(self._keys.of_scripts(), [self._keys.job_id])
 
     def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:

@@ -1,4 +1,4 @@
-"""Finds chunks without a worker, and sends them again: their worker died, RQ lost them, or a retry is due."""
+"""Finds chunks that no worker scores, and sends them again: the worker died, RQ lost them, or a retry is due."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 
 INTERVAL = 2.0
-"""Seconds between two sweeps, by any worker."""
+"""Minimum seconds between two sweeps, by all workers together; also between a worker's heartbeats."""
 PICK_UP = 5.0
-"""Seconds for a sent chunk to appear in the queue or to be started."""
+"""Seconds after sending a chunk until it counts as lost, if it is neither queued nor started."""
 
 log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sweeps until the process ends.
+    """Sends heartbeats and sweeps, in a background thread, until the process ends.
 
     Args:
-        redis: of the queue.
-        name: of this worker.
+        redis: client of the queue's Redis.
+        name: name of this worker.
     """
 
     def __init__(self, redis: RedisClient, name: str) -> None:
@@ -33,12 +33,12 @@ class Sweeper:
         self._delivery = Delivery(redis)
 
     def start(self) -> None:
-        """Start to sweep in a background thread."""
+        """Start the background thread."""
         reset()
         threading.Thread(target=self._run, name="sweeper", daemon=True).start()
 
     def sweep(self) -> int:
-        """Send lost and due chunks; return their number.
+        """Send lost and due chunks again; return their number.
 
         Raises:
             ServiceError: the queue does not answer.
@@ -70,7 +70,7 @@ class Sweeper:
         overdue = [int(number) for number in self._redis.zrangebyscore(keys["due"], 0, now)]
         lost = [(keys.job_id, number) for number in overdue if (keys.job_id, number) not in waiting][:BATCH]
         if lost:
-            # Set the time later than now, but not before the end of a lease that a worker has just taken.
+            # Postpone the next check, but do not shorten the lease of a worker that has just claimed the chunk.
             self._redis.zadd(keys["due"], {str(number): now + PICK_UP for _, number in lost}, xx=True, gt=True)
             self._delivery.send(lost)
         return len(lost)

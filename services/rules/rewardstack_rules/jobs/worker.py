@@ -1,8 +1,8 @@
 """A worker for jobs: `python -m rewardstack_rules.jobs.worker`; start as many as you need.
 
-It scores one chunk at a time, in addition to some that wait for models (`background`), in this process: connections,
-caches and isolated processes stay warm, and no forked process can outlive it. After SIGTERM it finishes its chunks;
-after a second one, or SIGKILL, other workers score them.
+A worker scores one chunk at a time, and some more that wait for models (`background`). It does not fork for a chunk, so
+connections, caches and isolated processes stay warm. After SIGTERM it finishes its chunks; after a second SIGTERM, or
+SIGKILL, other workers score them.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
-"""Seconds that RQ lists a worker without a heartbeat; workers send them more often."""
+"""Seconds after its last heartbeat that RQ still lists a worker; workers send heartbeats more often."""
 MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
-"""Seconds before a worker that lost the queue reconnects."""
+"""Seconds before a worker that lost its connection to the queue reconnects."""
 NO_CAPACITY_SECONDS = 1
-"""Seconds between checks for capacity, in a worker whose slots for model chunks are all in use."""
+"""Seconds after which a worker without a free thread for model chunks checks for one again."""
 
 log = logging.getLogger("rewardstack_rules.jobs")
 
 
 class Queues(Queue):
-    """RQ's queues of a worker; without capacity for model chunks, it reads only `QUEUE`."""
+    """A queue of a worker; a worker without a free thread for model chunks does not read `MODEL_QUEUE`."""
 
     @classmethod
     def dequeue_any(cls, queues: Iterable[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
-        """Return the next entry and its queue."""
+        """Return the next entry of the queues that this worker can handle, and its queue."""
         if not workshop().background.has_room():
             queues = [queue for queue in queues if queue.name != MODEL_QUEUE]
             timeout = min(timeout, NO_CAPACITY_SECONDS) if timeout else timeout
@@ -62,15 +62,15 @@ class Queues(Queue):
 
 
 class ChunkWorker(SimpleWorker):
-    """RQ's worker, limited to entries of this project."""
+    """RQ's worker, which remembers across reconnections that a signal has asked it to stop."""
 
     log_result_lifespan = False
     max_connection_wait_time = PAUSE
 
     stopping = False
-    """Whether a signal arrived, at this worker or at an earlier one that lost the queue."""
+    """Whether a signal has asked this process to stop, now or before a reconnection."""
     reloading = False
-    """Whether it stops to reload changed reward functions (`RELOAD=on`)."""
+    """Whether the process stops in order to restart with changed reward functions (`RELOAD=on`)."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Handle the first signal: finish the current chunks, then stop."""
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def _reload() -> None:
-    """Stop as on SIGTERM, and restart."""
+    """Stop this worker as SIGTERM does; `main` then restarts it."""
     ChunkWorker.reloading = True
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -128,7 +128,7 @@ def _work(url: str) -> None:
     worker: ChunkWorker | None = None
     try:
         worker = ChunkWorker(
-            [MODEL_QUEUE, QUEUE],  # its chunks are older
+            [MODEL_QUEUE, QUEUE],  # chunks in `MODEL_QUEUE` have waited longer
             connection=connect(url, QUEUE_RETRIES),
             job_class=ChunkJob,
             queue_class=Queues,

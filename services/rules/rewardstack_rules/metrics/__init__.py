@@ -1,4 +1,4 @@
-"""Counters of the server and its workers, aggregation over processes, and collectors of external counts.
+"""Prometheus metrics: counters of the server and its workers, summed over processes, and collectors.
 
-Other packages call this one; it does not import what it counts.
+Collectors query the result cache and the isolated processes for each scrape.
 """

@@ -1,4 +1,4 @@
-"""Metrics of the result cache; its Redis is queried for each scrape and reports the same to every server."""
+"""Metrics of the result cache, read from its Redis for each scrape. All servers that share it report the same."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 TIMEOUT = 1.0
-"""Timeout of the cache in seconds, as for a score (`rewardstack.cache.link.WAIT`)."""
+"""Timeout of a command to the cache, in seconds; the same as when scoring (`rewardstack.cache.link.WAIT`)."""
 
 
 class CacheCollector(Collector):
     """Collects the metrics of a result cache.
 
     Args:
-        url: of its Redis.
+        url: URL of the cache's Redis.
     """
 
     def __init__(self, url: str) -> None:
@@ -33,7 +33,7 @@ class CacheCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics; if the cache does not answer, only that it is down. The pipeline logs it."""
+        """Yield the current metrics; if the cache does not answer, yield only `rewardstack_cache_up` 0."""
         try:
             info: Mapping[str, Any] = {**self._redis.info("memory"), **self._redis.info("stats")}
         except (RedisError, OSError):
@@ -44,7 +44,7 @@ class CacheCollector(Collector):
 
 
 def _metrics(info: Mapping[str, Any]) -> Iterable[Metric]:
-    """Yield the metrics in a reply to INFO (https://redis.io/docs/latest/commands/info/)."""
+    """Yield metrics from a reply to INFO (https://redis.io/docs/latest/commands/info/)."""
     yield GaugeMetricFamily("rewardstack_cache_bytes", "Memory that the result cache uses.", info["used_memory"])
     text = "Memory that it may use; 0 for no limit."
     yield GaugeMetricFamily("rewardstack_cache_limit_bytes", text, info["maxmemory"])

@@ -1,7 +1,7 @@
-"""Causes of missing scores, from a small fixed list.
+"""Maps the reason of a missing score to a cause from a small fixed list.
 
-A reason has more detail, and may quote a candidate, a judge or a caller. A cause quotes nothing, so it can be counted
-and shown to everyone who can see the server.
+A reason has more detail, and may quote a response, a judge or a request. A cause quotes nothing, so it can be a metric
+label, and be shown to everyone who can reach the server.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ CAUSES = (
     (", outside its ", "the reward function gave no number in its range"),
     ("no part", "no part of a composite has a value"),
 )
-"""Parts of reasons, with the cause of each; the first match counts."""
+"""Pairs of a text to find in a reason, and the cause that it means; the first match counts."""
 RAISED = re.compile(r"^[\w.-]{1,64} raised [A-Za-z_]")
 SEARCHED = 500
-"""Characters of a reason that are searched."""
+"""Number of characters at the start of a reason that are searched."""
 
 
 def cause_of(reason: str) -> str:
     """Return the cause of a reason.
 
     Args:
-        reason: of a score whose status is not `ok`.
+        reason: the reason of a score whose status is not `ok`.
     """
     text = reason[:SEARCHED]
     if RAISED.match(text):

@@ -1,6 +1,7 @@
-"""Counters of the server, and `GET /metrics` of workers.
+"""Prometheus counters of the server and its workers, and `GET /metrics` for workers.
 
-Under gunicorn each process writes to files in PROMETHEUS_MULTIPROC_DIR; set it before importing this module.
+Under gunicorn, each process writes its counts to files in PROMETHEUS_MULTIPROC_DIR. Set this variable before importing
+this module.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def serve(port: int, collectors: Sequence[Collector]) -> None:
     """Serve `GET /metrics` from a background thread, for a single process without a web server.
 
     Args:
-        port: to listen on, on every address.
-        collectors: of external counts.
+        port: port to listen on, on every address.
+        collectors: collectors of other metrics to serve, which are queried for each scrape.
 
     Raises:
         SettingsError: the port cannot be used.
@@ -96,8 +97,8 @@ def serve(port: int, collectors: Sequence[Collector]) -> None:
 
 
 def count_scores(scores: Iterable[Score]) -> None:
-    """Count the samples of a call."""
-    # One increment per counter, not per sample, because each writes to a file. A histogram needs every value.
+    """Count scored samples, by route, status and cause, and observe their latencies."""
+    # Increment each counter once, not once per sample, because an increment writes to a file.
     counts: Counts[tuple[str, str, bool]] = Counts()
     causes: Counts[tuple[str, str, str]] = Counts()
     for score in scores:
@@ -115,7 +116,7 @@ def count_scores(scores: Iterable[Score]) -> None:
 
 
 def count_spent(route: str, usage: Usage) -> None:
-    """Count a request sent to a judge or an embedding server, or the tokens of a reply."""
+    """Count requests sent to a judge or an embedding server; if `usage` has none, count the tokens of one reply."""
     if usage.requests:
         _spending(route)
         SENT.labels(route).inc(usage.requests)
@@ -131,18 +132,18 @@ def count_unwritten(values: int) -> None:
 
 
 def count_distrusted(values: int) -> None:
-    """Count values of the result cache that were rejected."""
+    """Count values from the result cache that were rejected."""
     DISTRUSTED.inc(values)
 
 
 def count_compared(by: Iterable[str]) -> None:
-    """Count math answers, by how they were compared."""
+    """Count compared math answers, by the method of comparison."""
     for name, count in Counts(by).items():
         COMPARED.labels(name).inc(count)
 
 
 def count_code(counts: Mapping[str, int]) -> None:
-    """Count the tests of a sample's program."""
+    """Count the tests of a sample's program, their CPU time, and launchers that died."""
     for name, count in counts.items():
         if name == "cpu_ms":
             CODE_SECONDS.inc(count / 1000)
@@ -154,7 +155,7 @@ def count_code(counts: Mapping[str, int]) -> None:
 
 @cache
 def _spending(route: str) -> None:
-    """Start a route's token counters at 0, which shows that a server does not report tokens."""
+    """Start a route's token counters at 0, so that they show if a model server does not report tokens."""
     COUNTED.labels(route)
     for kind in ("prompt", "completion"):
         TOKENS.labels(route, kind)
@@ -162,7 +163,10 @@ def _spending(route: str) -> None:
 
 @cache
 def _clock(route: str) -> Histogram:
-    """Return a route's histogram, and start its counters at 0, so that the first failure is an increase."""
+    """Return a route's latency histogram; at the first call, start the route's counters at 0.
+
+    So Prometheus sees the first failure as an increase.
+    """
     for status in STATUSES:
         ITEMS.labels(route, status)
     CACHED.labels(route)

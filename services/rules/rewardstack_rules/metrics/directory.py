@@ -1,6 +1,6 @@
-"""The directory in which the processes of a server count together; in memory, because they map its files.
+"""The directory with the counts of all processes of a server.
 
-On a full disk, a process that maps a file would crash.
+It is in memory if possible: processes map its files, and would crash if the disk were full.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""None for the default directory of temporary files."""
+"""A directory in memory; None, for the default directory of temporary files, if there is none."""
 PREFIX = "reward-server-metrics-"
 BEGAN = "began"
-"""A file whose age is that of the counts."""
+"""Name of a file whose modification time is when counting began."""
 
 
 def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
     """Create a directory that is removed when this process exits; remove those that killed processes left behind.
 
-    This process and its forks hold a lock on it while it is in use.
+    This process and its forks hold a lock on the directory, which shows that it is in use.
 
     Args:
-        folder: the parent; None for the default directory of temporary files.
+        folder: the parent directory; None for the default directory of temporary files.
     """
     _remove_left_behind(Path(folder or tempfile.gettempdir()))
     directory, maker = tempfile.mkdtemp(prefix=PREFIX, dir=folder), os.getpid()
@@ -41,10 +41,10 @@ def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
 
 
 def begin(directory: Path) -> None:
-    """Reset the counts of a directory, in which all processes of a server count from now on.
+    """Remove old counts from a directory before the processes of a server start to count in it.
 
     Args:
-        directory: created if it is missing.
+        directory: the directory; created if it is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for stale in directory.glob("*.db"):
@@ -54,7 +54,7 @@ def begin(directory: Path) -> None:
 
 def _remove_left_behind(folder: Path) -> None:
     for directory in folder.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it is in use, or another user's
+        with suppress(OSError):  # the directory is in use, or another user's
             descriptor = os.open(directory, os.O_RDONLY)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Merges the counts of ended processes into one file per kind of metric, for any number of processes.
+"""Merges the counts of all ended processes into one file per kind of metric.
 
-prometheus_client keeps a file per kind and process, and reads all of them at each scrape. Gauges of a process are
-dropped when it ends.
+By itself, prometheus_client keeps a file per kind and process, and reads all of them at each scrape. The gauges of a
+process are dropped when it ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import mark_process_dead
 
 KINDS = ("counter", "histogram")
-"""Kinds of metrics that outlive a process; their values are summed."""
+"""Kinds of metrics whose values are kept, as sums, after a process has ended."""
 LOCK = "lock"
 
 _ended: set[int] = set()
@@ -23,7 +23,7 @@ _ended: set[int] = set()
 
 @contextmanager
 def reading(directory: Path) -> Iterator[None]:
-    """Block merging within the block, so that a scrape counts nothing twice and misses nothing."""
+    """Prevent merging within the block, so that a scrape counts nothing twice and misses nothing."""
     with (directory / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
@@ -40,13 +40,13 @@ def filled(files: Iterable[Path]) -> list[Path]:
 
 
 def fold(directory: Path, pid: int) -> None:
-    """Add the counts of a process that has ended to those of all ended processes.
+    """Merge the counts of a process that has ended into the files of all ended processes.
 
-    It never waits: during a scrape, it defers this to the next call.
+    This function never waits: during a scrape, it leaves the merging to its next call.
 
     Args:
-        directory: where the processes count.
-        pid: of the process.
+        directory: the directory with the counts.
+        pid: id of the process.
     """
     mark_process_dead(pid, str(directory))
     _ended.add(pid)

@@ -1,4 +1,4 @@
-"""Metrics of isolated processes; their supervisor is queried for each scrape."""
+"""Metrics of isolated processes, read from their supervisor for each scrape."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ log = logging.getLogger(__name__)
 
 
 class Evaluator(Protocol):
-    """An object with isolated processes."""
+    """An evaluator with isolated processes."""
 
     @property
     def runs_code(self) -> bool:
-        """Whether some of them run programs."""
+        """Whether some isolated processes run programs."""
         ...
 
     def isolation_stats(self, *, code: bool = False) -> Mapping[str, int]:
-        """Return the counts of those that run programs, or of all others."""
+        """Return the counts of isolated processes that run programs (`code`), or of all others."""
         ...
 
 
@@ -37,11 +37,11 @@ def isolation_collectors(evaluator: Evaluator) -> Iterable[Collector]:
 
 
 class IsolationCollector(Collector):
-    """Collects the metrics of a server's isolated processes, which all its processes share.
+    """Collects the metrics of isolated processes, which all processes of a server share.
 
     Args:
-        stats: returns `Scheduler.stats`.
-        prefix: of the metric names.
+        stats: returns the counts of `Scheduler.stats`.
+        prefix: prefix of the metric names.
     """
 
     def __init__(self, stats: Callable[[], Mapping[str, int]], prefix: str) -> None:
@@ -53,7 +53,7 @@ class IsolationCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics; if the supervisor does not answer, only that it is down."""
+        """Yield the current metrics; if the supervisor does not answer, yield only the metric `PREFIX_up` 0."""
         try:
             stats: Mapping[str, int] = self._stats()
         except (RewardstackError, asyncio.TimeoutError) as error:

@@ -1,4 +1,4 @@
-"""The counts of all processes of a server at one moment."""
+"""Reads the counts of all processes of a server, as of one moment, for `/metrics` and the status page."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class _Processes(Collector):
 
 @contextmanager
 def counted(directory: str) -> Iterator[CollectorRegistry]:
-    """Yield a registry with these counts; within the block, no counts of ended processes are merged.
+    """Yield a registry with the counts of all processes of a server, which `metrics.files` does not merge meanwhile.
 
     Args:
-        directory: where all processes keep their counts; empty for a single process.
+        directory: directory in which all processes keep their counts; empty for a single process.
     """
     if not directory:
         yield REGISTRY

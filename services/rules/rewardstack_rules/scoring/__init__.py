@@ -1,4 +1,4 @@
-"""Evaluates samples by rules: inline, in isolated processes, or by the math verifier.
+"""Scores samples by rules: inline, in isolated processes, or by the math verifier.
 
-This package uses neither HTTP nor jobs: both call `Evaluator.score`.
+The packages `http` and `jobs` call `Evaluator.score`.
 """

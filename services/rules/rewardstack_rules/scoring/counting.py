@@ -1,4 +1,4 @@
-"""Protocol of the counters for scoring. A server passes `metrics.counters`; by default nothing is counted."""
+"""The interface of counters for scoring. A server passes `metrics.counters`; by default nothing is counted."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ class Counters(Protocol):
     """Counters for scoring."""
 
     def count_scores(self, scores: Iterable[Score]) -> None:
-        """Count the samples of a call."""
+        """Count scored samples."""
 
     def count_spent(self, route: str, usage: Usage) -> None:
-        """Count a request sent to a judge or an embedding server, or the tokens of a reply."""
+        """Count requests sent to a judge or an embedding server; if `usage` has none, count the tokens of one reply."""
 
     def count_unwritten(self, values: int) -> None:
         """Count values that were not written to the result cache."""
 
     def count_distrusted(self, values: int) -> None:
-        """Count values of the result cache that were rejected."""
+        """Count values from the result cache that were rejected."""
 
     def count_compared(self, by: Iterable[str]) -> None:
-        """Count math answers, by how they were compared."""
+        """Count compared math answers, by the method of comparison."""
 
     def count_code(self, counts: Mapping[str, int]) -> None:
-        """Count the tests of a sample's program by verdict, and its CPU milliseconds (`cpu_ms`)."""
+        """Count the tests of a sample's program, by verdict; `cpu_ms` and `launcher_died` are also keys of `counts`."""
 
 
 def _ignore(*counted: object) -> None:

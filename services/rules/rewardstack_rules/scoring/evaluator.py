@@ -1,4 +1,4 @@
-"""Scores for the endpoints: the client's pipeline, with this server's rules instead of remote ones."""
+"""`Evaluator`: scores samples for endpoints and workers by the client's pipeline, with rules that run here."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
 PROBE_TENANT = "readiness probe"
-"""Belongs to no API key, so that processes that ran users' code do not answer the probe."""
+"""Tenant of the probe. No API key has it, so processes that ran a client's samples do not answer the probe."""
 STATS_SECONDS = 2.0
 TENANTS = 1024
-"""Tenants whose pipelines are kept; a tenant that was evicted starts with an empty one."""
+"""Maximum number of tenants whose pipelines are kept; an evicted tenant gets a new pipeline."""
 FIRST_SECONDS = 0.1
 """Seconds after which work counts as slow."""
 CHECK_SECONDS = 1.0
-"""Seconds between checks whether slow work is still wanted."""
+"""Seconds between checks whether a caller still waits for slow work."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
 class Evaluator:
-    """Scores for callers in any thread; the work itself runs on the client's event loop.
+    """Scores samples for callers in any thread; the work runs on the event loop of the `rewardstack` client.
 
     Args:
-        settings: of the server.
-        registry: its rules.
-        counters: for scoring; by default nothing is counted.
+        settings: settings of the server.
+        registry: rules of the server.
+        counters: counters for scoring; by default nothing is counted.
 
     Raises:
         ConfigError: a setting or a route that the pipeline reads is malformed.
@@ -88,15 +88,16 @@ class Evaluator:
 
         Args:
             requests: the samples.
-            limit: seconds that the caller still waits; None if unknown.
-            tenant: separates callers that must not see each other's results.
-            is_wanted: called periodically; once it returns False, the work is dropped.
-            meanwhile: entered if the work takes longer than `FIRST_SECONDS`; if it raises, the work is dropped.
+            limit: seconds that the caller still waits; None for no limit.
+            tenant: owner of the samples; tenants do not see each other's results.
+            is_wanted: called periodically; when it returns False, the work is dropped.
+            meanwhile: returns a context manager, which is entered if the work takes longer than `FIRST_SECONDS`. If it
+                raises, the work is dropped.
 
         Raises:
-            UnwantedError: the work was dropped.
+            UnwantedError: the work was dropped, because `is_wanted` returned False.
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
-            BudgetError: the run's budget is used up; the error has all scores.
+            BudgetError: the run's budget is used up; the error has the scores of all samples.
         """
         if limit is not None and limit <= 0:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
@@ -119,11 +120,11 @@ class Evaluator:
         is_wanted: IsWanted = always,
         meanwhile: Meanwhile = nullcontext,
     ) -> Explanation:
-        """Score one request and return the explanation; for the arguments, see `score` and `Trace`.
+        """Score one sample and return the explanation; for the arguments, see `score` and `Trace`.
 
         Raises:
-            UnwantedError: the work was dropped.
-            ConfigError: no route accepts its source.
+            UnwantedError: the work was dropped, because `is_wanted` returned False.
+            ConfigError: no route accepts the sample's source.
         """
         return run(self._explain(request, limit, tenant, rescore=rescore), partial(_result, is_wanted, meanwhile))
 
@@ -137,10 +138,10 @@ class Evaluator:
             await backends.close()
 
     def source_of(self, reward_type: str) -> str:
-        """Return the `data_source` of a reward type: a reward function's name, else a route's.
+        """Return the `data_source` for a reward type, which names a reward function or a route.
 
         Raises:
-            UnknownSourceError: it is neither; the message lists both.
+            UnknownSourceError: no function or route has this name; the message lists the known ones.
         """
         if reward_type in self._registry:
             return RULE_PREFIX + reward_type
@@ -155,7 +156,7 @@ class Evaluator:
         return reward_type
 
     def check_source(self, data_source: str) -> None:
-        """Raise UnknownSourceError, which lists the known sources, if no route or rule scores this `data_source`."""
+        """Raise UnknownSourceError if no route or rule scores this `data_source`."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
@@ -190,7 +191,7 @@ class Evaluator:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
     def isolation_answers(self) -> bool:
-        """Return whether isolated processes of every required kind complete a task."""
+        """Return whether the isolated processes of every pool complete a task."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
             clients = self._rules.clients.values()
@@ -203,17 +204,18 @@ class Evaluator:
 
     @property
     def runs_code(self) -> bool:
-        """Whether programs are run here."""
+        """Whether isolated processes of this server run programs."""
         return Pool.CODE in self._rules.clients
 
     def isolation_stats(self, *, code: bool = False) -> dict[str, int]:
         """Return the counts of `Scheduler.stats` for the isolated processes.
 
         Args:
-            code: whether to return those of processes that run programs, instead of all others.
+            code: whether to return the counts of processes that run programs, instead of those of all others.
 
         Raises:
-            UnreachableError, asyncio.TimeoutError: their supervisor does not answer.
+            UnreachableError: a supervisor died, or could not be started.
+            asyncio.TimeoutError: a supervisor did not answer in time.
         """
         clients = self._rules.clients.items()
         asked = _all([client.stats() for pool, client in clients if (pool is Pool.CODE) == code])
@@ -222,7 +224,7 @@ class Evaluator:
 
     @property
     def cache_url(self) -> str:
-        """The Redis that holds results; empty for none."""
+        """URL of the Redis that caches results; empty for none."""
         return self._client_settings.cache_url
 
     def service_health(self) -> list[ServiceHealth]:
@@ -251,7 +253,7 @@ class Evaluator:
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
-        """Create a tenant's pipeline: it shares connections with others, but no calls in flight."""
+        """Create a tenant's pipeline, which shares connections with those of other tenants, but not calls in flight."""
         backends, cache = self._parts()
         return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
 
@@ -277,7 +279,7 @@ class Evaluator:
 
 
 def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:
-    """Wait for the result of work; raise UnwantedError once it is no longer wanted."""
+    """Return the result of work; raise UnwantedError if no caller waits for the work any more."""
     with suppress(TimeoutError):
         return work.result(FIRST_SECONDS)
     with meanwhile():

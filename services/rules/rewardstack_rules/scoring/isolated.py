@@ -1,7 +1,7 @@
-"""The isolated processes of a server, in pools that share nothing: `Pool`.
+"""The isolated processes of a server, in separate pools: `Pool`.
 
-They run `task.execute`, or `code.runner.execute` for programs. They import it by name, so that the process that starts
-them does not load it, and processes that start after a file has changed load the new file.
+Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. They import this function by name:
+the process that starts them need not load it, and processes that start after a file has changed load the new file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rewardstack_rules.functions.registry import Rule
 
 BACKSTOP = 6
-"""Multiple of CODE_TIMEOUT after which a sample is stopped: a backstop to the limits of tests on an overloaded CPU."""
+"""Multiple of CODE_TIMEOUT after which a sample is stopped, in case the limits of its tests do not end it."""
 CODE_ADDRESS_SPACE = 16 * 1024 * MIB
-"""Address space of processes that run programs, including the programs, which have their own limits."""
+"""Address space, in bytes, that a runner of programs may add; the programs themselves have lower limits."""
 
 
 class Pool(Enum):
-    """The rules that processes run; each pool has its own zygote."""
+    """A group of rules with its own isolated processes (its own supervisor and zygote)."""
 
     BUILT_IN = "built-in rules"
     CONFINED = "own functions, confined"
@@ -44,13 +44,13 @@ class Pool(Enum):
 
 
 def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> IsolationConfig:
-    """Return the configuration of a pool; the same in all processes of one server or trainer.
+    """Return the configuration of a pool; it is equal in all processes of one server or trainer.
 
-    Only users' functions get the operator's permissions, and only their processes import users' files.
+    Only pools for custom functions get the operator's additional permissions, and only these import custom files.
 
     Args:
-        settings: the number of processes, and the permissions of users' functions.
-        pool: the rules that they run.
+        settings: the number of processes, and the permissions of custom functions.
+        pool: the pool.
     """
     if pool is Pool.CODE:
         return _code_config(settings)
@@ -74,12 +74,12 @@ def pools(settings: RuleSettings, wanted: Iterable[Pool] = Pool) -> list[Pool]:
 
 
 def sample_seconds(settings: RuleSettings, pool: Pool) -> float:
-    """Return the seconds after which a sample is stopped."""
+    """Return the seconds after which a pool stops a sample."""
     return BACKSTOP * settings.code.timeout if pool is Pool.CODE and settings.code else settings.verify_timeout
 
 
 def _code_config(settings: RuleSettings) -> IsolationConfig:
-    """Return the configuration for programs: trusted processes of all tenants, each with its own launcher."""
+    """Return the configuration of the pool for programs: trusted runners, each with its own launcher."""
     assert settings.code is not None
     return IsolationConfig(
         "rewardstack_rules.code.runner:execute",
@@ -94,14 +94,14 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
 
 
 def prepare_isolated(settings: RuleSettings) -> None:
-    """Start the pools; call it in the process that forks the others (`launch.prepare`).
+    """Start the pools; call this in the process that forks the others (`launch.prepare`).
 
-    The pool for unconfined functions starts immediately only if REWARD_FUNCTIONS names files. Otherwise the first
-    process that needs it starts it for all. The pool for confined functions always starts that way.
+    The pool for unconfined custom functions starts now only if REWARD_FUNCTIONS names files. Otherwise it starts with
+    the first sample that needs it, and so does the pool for confined custom functions.
 
     Raises:
-        ConfigError: a file of reward functions cannot be loaded.
-        UnreachableError: they did not start.
+        ConfigError: a file of reward functions cannot be loaded, or programs cannot be run here.
+        UnreachableError: a pool did not start.
     """
     configs = {pool: isolation_config(settings, pool) for pool in pools(settings)}
     for config in configs.values():
@@ -113,7 +113,7 @@ def prepare_isolated(settings: RuleSettings) -> None:
 
 
 def renew_isolated(settings: RuleSettings) -> None:
-    """Start new pools for processes that are forked from now on; raise as `prepare_isolated`."""
+    """Start new pools for processes that are forked from now on; raise what `prepare_isolated` raises."""
     for pool in pools(settings):
         home_of(isolation_config(settings, pool)).close()
     prepare_isolated(settings)

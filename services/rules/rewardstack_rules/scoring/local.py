@@ -1,4 +1,4 @@
-"""The rules of this process: of a reward server, a worker, or a trainer that scores without a server."""
+"""`LocalRules`: runs rules for this process: a reward server, a worker, or a trainer that uses no reward server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from rewardstack_rules.scoring.rule import (
 from rewardstack_rules.settings import RuleSettings
 
 MOST_PROCESSES = 8
-"""Isolated processes of a trainer's process, unless VERIFY_PROCESSES is set: a node may run one trainer per GPU."""
+"""Maximum number of isolated processes per trainer process, unless VERIFY_PROCESSES is set.
+
+A node may run one trainer process per GPU.
+"""
 
 
 class LocalRules:
@@ -38,9 +41,9 @@ class LocalRules:
     No process is started before a sample needs one.
 
     Args:
-        settings: the timeout of a sample, and the number of processes.
+        settings: settings for rules.
         registry: the rules.
-        counters: for scoring; by default nothing is counted.
+        counters: counters for scoring; by default nothing is counted.
     """
 
     def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
@@ -58,12 +61,12 @@ class LocalRules:
         """Return a new scorer for a rule.
 
         Args:
-            name: of the rule.
-            tenant: owner of the samples; an isolated process never gets samples of two tenants.
+            name: name of the rule.
+            tenant: owner of the samples; an isolated process never gets samples of two tenants, except for programs.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists the known rules.
-            ConfigError: it runs programs, which is disabled.
+            ConfigError: the rule runs programs, which is disabled here.
         """
         rule = self._registry.get(name)
         pool = Pool.of(rule)
@@ -87,11 +90,11 @@ class LocalRules:
 
 @lru_cache(maxsize=1)
 def embedded_rules() -> LocalRules:
-    """Return the rules of a trainer's process, from its environment at the first call.
+    """Return the rules of a trainer's process; the first call reads its environment.
 
     Raises:
         SettingsError: a variable is malformed, or a file of REWARD_FUNCTIONS cannot be loaded.
-        RouteError: two functions have one name, or a function's signature has no known shape.
+        RouteError: two functions have the same name, or a parameter of a function cannot be bound.
     """
     settings = RuleSettings.from_env()
     if not os.environ.get("VERIFY_PROCESSES"):

@@ -1,7 +1,7 @@
 """Sends what reward functions print in isolated processes to the log of the calling process.
 
-An isolated process captures what a call writes to `sys.stdout` and `sys.stderr`, where `logging` writes by default, and
-returns it with the result. The output of a killed process is lost.
+An isolated process captures what a call writes to `sys.stdout` and `sys.stderr` (`logging` writes to the latter by
+default), and returns it with the result. The output of a killed process is lost.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, TextIO
 
 MOST_CHARACTERS = 4000
 MOST_LINES = 40
-"""Limits of one call; the rest is dropped."""
+"""Limits of the output of one call, in characters and lines; the rest is dropped."""
 MOST_LINES_A_MINUTE = 600
-"""Limit of all calls together, in each process that logs."""
+"""Limit of the output of all calls together, in each process that logs it."""
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Output:
 
 
 class _Stream:
-    """`sys.stdout` or `sys.stderr` of an isolated process: writes to the current call's output, if there is one."""
+    """Replaces `sys.stdout` or `sys.stderr`: writes to the current call's output, or without a call to the stream."""
 
     current: Output | None = None
 
@@ -68,7 +68,7 @@ class _Stream:
 
 
 def replace_streams() -> None:
-    """Replace `sys.stdout` and `sys.stderr`; call it in a process that runs functions, before importing their files."""
+    """Replace `sys.stdout` and `sys.stderr`; call this before importing the files of reward functions."""
     for name in ("stdout", "stderr"):
         setattr(sys, name, _Stream(getattr(sys, name)))
 
@@ -80,7 +80,7 @@ def captured() -> Iterator[Output]:
     try:
         yield output
     except BaseException as error:
-        with suppress(Exception):  # a user's exception may refuse attributes
+        with suppress(Exception):  # a custom exception may refuse attributes
             error.__result__ = {"output": output.text}  # type: ignore[attr-defined]
         raise
     finally:
@@ -123,4 +123,4 @@ class OutputLog:
 
 
 output_log = OutputLog()
-"""The log of this process."""
+"""The output log of this process."""

@@ -1,7 +1,7 @@
 """Reloads reward functions and routes when their files change (`RELOAD=on`), for development.
 
-A thread watches the files. After a change, a forked process loads them as a server does. If that succeeds, the server
-or worker reloads. Otherwise the old functions stay active, and the log has the reason.
+A thread watches the files. After a change, a forked process tries to load them. If it succeeds, the server or worker
+reloads. Otherwise the old functions stay active, and the log has the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewardstack_rules.settings import Settings
 
 POLL_SECONDS = 0.2
 LOAD_SECONDS = 60
-"""Timeout of loading, with everything that the files import."""
+"""Timeout for loading the files and everything that they import, in seconds."""
 
 log = logging.getLogger("rewardstack_rules.reload")
 
@@ -35,11 +35,11 @@ log = logging.getLogger("rewardstack_rules.reload")
 class Reloader(threading.Thread):
     """Watches the files of reward functions, the modules beside them, routes and prompt templates.
 
-    Create it before the server or worker loads them, so that it detects a change during loading.
+    Create the reloader before the server or worker loads the files, so that it detects changes during loading.
 
     Args:
-        settings: name the files.
-        reload: makes the server or worker load them again; called after a test load without an error.
+        settings: settings that name the files.
+        reload: makes the server or worker load the files again; called after a test load without an error.
     """
 
     def __init__(self, settings: Settings, reload: Callable[[], None]) -> None:
@@ -57,7 +57,7 @@ class Reloader(threading.Thread):
                 continue
             time.sleep(POLL_SECONDS)
             if _versions(files) != now:
-                continue  # it is still being written
+                continue  # a file is still being written
             loaded, error = _try_to_load(self._settings, files)
             files |= loaded
             seen = {**_versions(files), **now}
@@ -69,7 +69,7 @@ class Reloader(threading.Thread):
 
 
 def _versions(files: Collection[Path]) -> dict[Path, tuple[int, int, int]]:
-    """Return the modification time, size and inode of each file; omit missing ones."""
+    """Return the modification time, size and inode of each file; omit missing files."""
     found = {}
     for file in files:
         with suppress(OSError):
@@ -82,11 +82,11 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
     """Load everything in a forked process, so that this process stays unchanged.
 
     Args:
-        settings: name the files.
+        settings: settings that name the files.
         known: files of which this process may have loaded an earlier version.
 
     Returns:
-        The files that belong to the reward functions and routes, and the error of loading them; empty if there is none.
+        The files of reward functions and routes, and the error of loading them; the error is empty if there is none.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -103,7 +103,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
             break
         text += part
     os.close(reader)
-    with suppress(ChildProcessError):  # gunicorn waits for every child
+    with suppress(ChildProcessError):  # gunicorn may already have reaped the child
         os.waitpid(child, 0)
     files, error = json.loads(text) if text.endswith(b"\n") else ([], f"no file was loaded within {LOAD_SECONDS} s")
     return {*map(Path, files)}, error

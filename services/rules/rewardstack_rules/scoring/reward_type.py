@@ -1,4 +1,4 @@
-"""Validates REWARD_TYPE; a master process does this before it starts workers."""
+"""Validates REWARD_TYPE; gunicorn's master process does this before it starts workers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def is_built_in(settings: Settings) -> bool:
 
 
 def unknown_reward_type(settings: Settings) -> str:
-    """Return the error of an unknown REWARD_TYPE, else an empty string; loads all rules and the user's files.
+    """Return the error for an unknown REWARD_TYPE, else an empty string; load all rules and custom files to check it.
 
-    Other settings may be invalid, too: workers report those.
+    Errors in other settings are ignored, because workers report them.
     """
     from rewardstack_rules.functions.catalogue import load_registry
     from rewardstack_rules.scoring.evaluator import Evaluator

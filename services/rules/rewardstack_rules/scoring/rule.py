@@ -1,6 +1,6 @@
-"""Rules as scorers: they run inline if that is safe, else in processes that can be killed.
+"""Rules as scorers of the pipeline: they run inline if that is safe, else in isolated processes, which can be killed.
 
-A verifier decides clear cases inline, and sends the rest to those processes.
+A math verifier decides clear cases inline, and sends the rest to isolated processes.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from rewardstack_verifier.question import Question, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
-"""Maximum characters of a sample that is read on the event loop; longer ones go to threads or isolated processes."""
+"""Maximum characters of a sample that is scored on the event loop; longer ones go to threads or isolated processes."""
 PATIENCE = 30.0
-"""Seconds without any finished item, in addition to the timeout of an item, after which a queued item gives up."""
+"""A queued sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
 MAX_ISOLATED = 2_000_000
-"""Characters of a response beyond which an isolated rule returns 0 without reading it."""
+"""Maximum number of characters of a response that an isolated rule reads; a longer response scores 0."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 IN_THREADS = BatchKey(64)
 ALONE = BatchKey(1)
-"""One isolated sample per call, so that none waits for the slowest of its batch."""
+"""Batches of one sample, so that no isolated sample waits for a slower one."""
 TOGETHER = BatchKey(8, "questions")
-"""It takes about as long to send a question to another process as to decide it, so questions are batched."""
+"""Batches of questions: sending a question to another process takes about as long as deciding it."""
 REMEMBERED = 8192
-"""Verdicts that a process caches."""
+"""Maximum number of verdicts that a process caches."""
 MAX_QUESTION = 2000
-"""Maximum characters of a cached question."""
+"""Maximum number of characters of a question whose verdict is cached."""
 
 Verdicts = LruCache[tuple[str, Question], Ruling]
-"""Cached verdicts by tenant and question. Tenants do not share them: otherwise response times would reveal what others
-have asked."""
+"""Cached verdicts by tenant and question. Tenants do not share verdicts: otherwise response times would reveal which
+questions others have asked."""
 
 Outcomes = Score | Ruling | Mapping[str, Any] | RewardstackError
-"""The outcome of a sample: a score, the verdict on its question, a task's result with `error`, or an error."""
+"""The outcome of a sample: a score, the verdict on its question, a task's result with `error`, or an exception."""
 
 log = logging.getLogger(__name__)
 
 
 class Isolation:
-    """The isolated processes, and when they last finished a task.
+    """The isolated processes of a pool, and the time when they last finished a task.
 
     Args:
-        client: sends them tasks.
+        client: sends tasks to the processes.
         timeout: seconds that one task may run.
     """
 
@@ -75,13 +75,13 @@ class Isolation:
     async def run(
         self, task: Mapping[str, Any], deadline: SharedDeadline, tenant: str, *, brief: bool = False
     ) -> dict[str, Any]:
-        """Run a task and return its result; drop it when all callers have reached their deadlines.
+        """Run a task and return its result; drop the task when all its callers have reached their deadlines.
 
         Args:
-            task: the argument of the entry.
-            deadline: shared by all callers that wait.
+            task: the argument of the entry (`scoring.task.execute` or `code.runner.execute`).
+            deadline: the deadline, shared by all callers that wait for the task.
             tenant: owner of the task.
-            brief: whether to stop it as soon as it counts as slow.
+            brief: whether to stop the task as soon as it counts as slow.
 
         Raises:
             DeadlineError: all callers reached their deadlines.
@@ -103,7 +103,7 @@ class Isolation:
 
 
 class LocalSample(NamedTuple):
-    """A sample that is scored here, and the question that decides it; None if the rule needs the whole sample."""
+    """A sample, and the question to the math verifier that decides it; None if the rule needs the whole sample."""
 
     item: Item
     question: Question | None = None
@@ -114,12 +114,12 @@ class LocalRule(Scorer[LocalSample]):
 
     Args:
         rule: the rule.
-        isolation: runs it if it is isolated.
+        isolation: the isolated processes that run the rule, if it is isolated.
         tenant: owner of the samples.
     """
 
     ran = "in an isolated process"
-    """Where it runs, for a trace."""
+    """Where the rule runs, for a trace."""
 
     def __init__(self, rule: Rule, isolation: Isolation, tenant: str = "") -> None:
         self.source = f"rule:{rule.name}"
@@ -129,7 +129,7 @@ class LocalRule(Scorer[LocalSample]):
         self._tenant = tenant
 
     def prepare(self, item: Item) -> LocalSample:
-        """Return the item unchanged: the rule reads it."""
+        """Return the item as a sample, without changing it."""
         return LocalSample(item)
 
     async def keys(self, samples: Sequence[LocalSample], context: Context) -> list[Key | None]:
@@ -138,7 +138,7 @@ class LocalRule(Scorer[LocalSample]):
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in samples], rule.range)
 
     def describe(self, item: Item, sample: LocalSample) -> Record:
-        """Return the function, the fields that it gets, and what it reads if it has `read_out`."""
+        """Return the function's name and range, the fields that it gets, and, from `read_out`, what it reads."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
         if given := read_fields(item, rule.fields):
@@ -202,10 +202,10 @@ class LocalRule(Scorer[LocalSample]):
 
 
 class IsolatedRule(LocalRule):
-    """Scores by one rule in processes that can be killed."""
+    """Scores by one rule in isolated processes."""
 
     def batch(self, sample: LocalSample) -> BatchKey:
-        """Return a key that never batches samples."""
+        """Return the key for batches of one sample."""
         return ALONE
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
@@ -229,7 +229,7 @@ class IsolatedRule(LocalRule):
 class ProgramRule(IsolatedRule):
     """Scores by running the policy's programs.
 
-    Tenants share its isolated processes, because the programs run in separate ones.
+    Tenants share the isolated processes of this rule, because programs run in other, confined processes.
     """
 
     ran = "in confined processes, one a test"
@@ -253,11 +253,11 @@ class InlineRule(LocalRule):
     ran = "in the process that scores"
 
     def batch(self, sample: LocalSample) -> BatchKey:
-        """Return a key that batches long samples for a thread."""
+        """Return the key that batches long samples, which a thread scores."""
         return IN_THREADS
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score, or the sample itself if it is so long that it would delay others."""
+        """Return the score, or the sample itself if it is so long that scoring it here would delay others."""
         return self._inline(sample.item) if _is_short(sample.item) else sample
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
@@ -268,7 +268,7 @@ class InlineRule(LocalRule):
 
 
 class LocalVerifier(LocalRule):
-    """Scores by one verifier; all verifiers of a process share cached verdicts."""
+    """Scores by one math verifier; all math verifiers of a process share cached verdicts."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class LocalVerifier(LocalRule):
         return read_out(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
-        """Return one score for each sample, in order; samples past the deadline are `failed`.
+        """Return one score for each sample, in order; samples past their deadline are `failed`.
 
         Raises:
             ConfigError: the isolated processes cannot run the rule.
@@ -342,10 +342,10 @@ class LocalVerifier(LocalRule):
         return self._read_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
 
     async def _decide(self, samples: Sequence[LocalSample], deadline: SharedDeadline) -> Sequence[Outcomes]:
-        """Return the outcomes of a batch: of one sample without a question, or of several questions.
+        """Return the outcomes of a batch, which is one sample without a question, or one or more questions.
 
         Raises:
-            ServiceError: a batch of several questions failed or is slow; the batcher then sends each one alone.
+            ServiceError: a batch of several questions failed or is slow; the batcher then sends each question alone.
         """
         try:
             if samples[0].question is None:
@@ -383,7 +383,7 @@ class LocalVerifier(LocalRule):
 
 
 def _is_short(item: Item) -> bool:
-    """Return whether a sample with all its references is short enough to score inline."""
+    """Return whether a sample, with all its references, is short enough to score inline."""
     references = item.references or ("",)
     return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE
 

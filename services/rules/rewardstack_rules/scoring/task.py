@@ -1,4 +1,4 @@
-"""Evaluates one sample by one rule, in an isolated process, or in the server if the rule needs no isolation."""
+"""Evaluates one sample by one rule: `execute` in an isolated process, `evaluate` also in the calling process."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluate one sample, or decide the questions of a verifier; the entry of isolated processes.
 
     Args:
-        task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
-            and `extra` (a mapping), or `questions` (the fields of each `Question`); `with_trace` decides only
-            the first question.
+        task: the keys `rule` (name) and `fingerprint` (of the rule), and either `solution`, `references` (a list of
+            strings) and `extra` (a mapping), or `questions` (the fields of each `Question`). With `with_trace`, only
+            the first question is decided, and its comparisons are returned.
 
     Returns:
-        For a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, or `error` and `message` if the
-        function returned no score, and `output` (what the function printed). For questions `verdicts` (`right` and
-        `reason` of each), and `comparisons` with a trace, in JSON types.
+        A dict in JSON types. For a sample: the fields of `Outcome.as_dict`, or `error` and `message` if the function
+        returned something that is not a score; and `output` if the function printed something. For questions:
+        `verdicts`, with the fields of each `Ruling`; and `comparisons` with a trace.
 
     Raises:
         ConfigError: this process has another version of the rule than the caller, which would cache the value under the
@@ -72,8 +72,8 @@ def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mappin
 
 
 def warm_up() -> None:
-    """Load rules and the verifier before children are forked, so that they need not load them again."""
-    # Imported here, because the server calls only `evaluate` and does not need these libraries.
+    """Load the rules and the verifier in the zygote, so that forked children need not load them again."""
+    # Import this late: only isolated processes need the verifier's libraries.
     from rewardstack_verifier.verification import warm_up as warm_up_verifier
 
     replace_streams()
@@ -83,5 +83,5 @@ def warm_up() -> None:
 
 @lru_cache(maxsize=1)
 def registry() -> Registry:
-    """Return the rules of this process, from its environment."""
+    """Return the rules of this process; the first call loads them as the environment says."""
     return load_registry(RuleSettings.from_env().function_files)

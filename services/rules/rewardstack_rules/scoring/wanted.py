@@ -1,4 +1,4 @@
-"""Types for work that is dropped when no caller waits for it; gunicorn's master imports them without the scorers."""
+"""Types for work that is dropped when no caller waits for it, separate so that importing them loads no scorers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of the status page: the last hour by minute, of all replicas that share a Redis, and the current state.
+"""The data of the status page: the last hour, by minute, of all servers that share a Redis, and the current state.
 
-This package does not count: its numbers come from `metrics`, and are those of `/metrics`.
+A server is called a replica here. All numbers come from the package `metrics`, and are the same as in `/metrics`.
 """

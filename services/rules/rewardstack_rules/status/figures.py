@@ -1,4 +1,4 @@
-"""Rates, latencies and statuses by route, from the counts of each minute."""
+"""Computes the figures of the status page (samples, latencies, causes, spending) from the counts of each minute."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from rewardstack_rules.status.snapshot import (
 MOST_ROUTES = 100
 MOST_CAUSES = 20
 BOUNDS = tuple(map(floatToGoString, (*BUCKETS, math.inf)))
-"""The upper bounds of the buckets, as Prometheus writes them."""
+"""The upper bounds of histogram buckets, as Prometheus writes them."""
 Record = dict[str, Any]
 
 
 class Counts(NamedTuple):
-    """Counts of all replicas.
+    """The sums of the counts of all replicas.
 
     Args:
-        first: the first minute, since 1970.
-        minutes: counts of each minute, in order.
-        hour: their sum.
+        first: the first minute, as the number of minutes since 1970.
+        minutes: counts of each minute of the last hour, in order.
+        hour: sum of `minutes`.
         so_far: counts of live replicas since they started.
     """
 
@@ -53,9 +53,9 @@ def gather(series: Sequence[Series], living: Sequence[Series], now: int) -> Coun
     """Return the sums of the counts of replicas.
 
     Args:
-        series: of each replica.
-        living: of live replicas.
-        now: the last minute.
+        series: snapshots of each replica.
+        living: snapshots of each live replica.
+        now: the last minute, as the number of minutes since 1970.
     """
     minutes = [total(parts) for parts in zip(*(one.increases(now) for one in series), strict=True)]
     return Counts(now - MINUTES + 1, minutes, total(minutes), total(one.latest for one in living))
@@ -83,11 +83,11 @@ def samples(counts: Counts) -> Record:
 
 
 def _samples(counts: Counts, read: Callable[[Snapshot], dict[str, int]]) -> Record:
-    """Return the numbers of samples by status, and of those from the cache.
+    """Return the numbers of samples by status, and of samples from the cache.
 
     Args:
-        counts: of all routes.
-        read: returns these numbers from a snapshot.
+        counts: counts of all routes.
+        read: returns these numbers, of one route or of all, from a snapshot.
     """
     hour, so_far = read(counts.hour), read(counts.so_far)
     minutes = [read(one) for one in counts.minutes]
@@ -121,7 +121,7 @@ def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
     """Return a record for each requested path, the busiest of the hour first.
 
     Args:
-        counts: of the hour.
+        counts: counts of all endpoints.
         quiet: polled paths, which are omitted.
     """
     found: dict[str, Record] = {}
@@ -138,7 +138,7 @@ def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
 
 
 def causes(counts: Counts) -> list[Record]:
-    """Return the causes of missing scores, the latest first."""
+    """Return the causes of missing scores, the latest first; at most `MOST_CAUSES`."""
     last: dict[tuple[str, ...], int] = {}
     for at, minute in enumerate(counts.minutes):
         last |= {key[1:]: at for key in minute if key[0] == CAUSES}
@@ -175,9 +175,9 @@ def latencies(counts: Snapshot, name: str, label: str) -> dict[str, float | None
     """Return the median and the 95th percentile of a histogram, in seconds; None if it is empty.
 
     Args:
-        counts: with its buckets.
-        name: of its buckets.
-        label: its route or path.
+        counts: a snapshot with the buckets of the histogram.
+        name: name of the metric of the buckets.
+        label: route or path of the histogram.
     """
     found = [counts.get((name, bound, label) if name == SECONDS else (name, label, bound), 0.0) for bound in BOUNDS]
     buckets = list(zip((*BUCKETS, math.inf), found, strict=True))
@@ -188,12 +188,12 @@ def quantile(buckets: Sequence[tuple[float, float]], part: float) -> float | Non
     """Return a quantile of a histogram, as Prometheus' `histogram_quantile` does.
 
     Args:
-        buckets: the upper bound of each, and the number of values up to it; in order, the last bound infinite.
+        buckets: the upper bound of each bucket and the number of values up to it, in order; the last bound is infinite.
         part: the quantile, from 0 to 1.
 
     Returns:
-        The linear interpolation within its bucket; the last finite bound if it is above that; None if there are no
-        values.
+        The quantile, interpolated linearly within its bucket; the last finite bound if the quantile is above it; None
+        if there are no values.
     """
     count = buckets[-1][1] if buckets else 0.0
     if count <= 0:

@@ -1,4 +1,4 @@
-"""Takes a snapshot every few seconds and shares it with other replicas, for the page's last hour."""
+"""Takes a snapshot of the counts every few seconds, and shares it with other replicas, for the page's last hour."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from rewardstack_rules.status.snapshot import take
 INTERVAL = 10.0
 """Seconds between two snapshots."""
 SILENCE = 45.0
-"""Seconds without a write after which a replica counts as down."""
+"""Seconds without a write to Redis after which a replica counts as down."""
 LOCK = "recorder"
-"""A lock file beside the counts: the process that holds it writes for all processes of this server."""
+"""Name of a lock file in the metrics directory; the process that holds the lock writes for the whole server."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One server, with one or several processes.
+    """A server, with one or several processes, from its start to its end; a restarted server is another replica.
 
     Args:
-        life: its host, its address, and when it began to count; a restarted server is another replica.
-        own: whether it is this server.
-        heard: time of its last write, in seconds since 1970.
-        series: its last hour.
-        left: whether it has shut down cleanly.
-        reachable: whether its writes can be seen; False while the Redis is down.
+        life: unique name: the host, the address, and the time when the replica began to count.
+        own: whether the replica is this server.
+        heard: time of the replica's last write, in seconds since 1970.
+        series: the replica's snapshots of the last hour.
+        left: whether the replica has shut down cleanly.
+        reachable: whether the replica's writes can be read; False while the Redis is down.
     """
 
     life: str
@@ -51,29 +51,29 @@ class Replica:
 
     @property
     def name(self) -> str:
-        """Its host and address."""
+        """Host and address of the replica."""
         return self.life.rpartition(" ")[0]
 
     @property
     def silent(self) -> float:
-        """Seconds since its last write."""
+        """Seconds since the replica's last write; 0 for this server."""
         return 0.0 if self.own else max(0.0, time.time() - self.heard)
 
     @property
     def lives(self) -> bool | None:
-        """Whether it wrote recently; None if it did not, and the Redis is down."""
+        """Whether the replica has written recently; None if this is unknown, because the Redis is down."""
         if self.silent < SILENCE:
             return True
         return False if self.reachable else None
 
 
 class Recorder:
-    """The last hour of this server, and of those that share a Redis with it; thread-safe.
+    """Records the last hour of this server, and reads that of the replicas that share its Redis; thread-safe.
 
     Args:
-        address: of this server, which distinguishes it from others on its host.
-        directory: where its processes count; empty for a single process.
-        cache_url: the Redis that replicas share; empty for none.
+        address: address of this server, which distinguishes it from others on its host.
+        directory: directory in which the server's processes keep their counts; empty for a single process.
+        cache_url: URL of the Redis that replicas share; empty for none.
     """
 
     def __init__(self, address: str, directory: str, cache_url: str) -> None:
@@ -86,7 +86,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._held: IO[str] | None = None
         self.away = ""
-        """The error of the Redis; empty if it answers, or there is none."""
+        """The error of the last access to the Redis; empty if it answered, or if there is no Redis."""
 
     def start(self) -> None:
         """Start to record in a background thread."""
@@ -98,7 +98,7 @@ class Recorder:
         return self._ring is not None
 
     def replicas(self) -> list[Replica]:
-        """Return this server in its current state, and the others in their last known state."""
+        """Return this server in its current state, and the other replicas in their last known state."""
         with self._lock:
             minute, known = self._take(), {one.life: one for one in self._others}
         try:
@@ -110,7 +110,7 @@ class Recorder:
         return [Replica(self._life, own=True, heard=time.time(), series=self._own), *others]
 
     def leave(self) -> None:
-        """Deregister this server, so that others do not report it as down."""
+        """Deregister this server, so that other replicas do not report it as down."""
         if self._ring is not None:
             _try(self._ring.leave)
 
@@ -122,7 +122,7 @@ class Recorder:
             _try(self._record)
 
     def _load_own(self) -> None:
-        """Load what other processes of this server have written, including ended ones."""
+        """Load the snapshots that other processes of this server, running or ended, have written to Redis."""
         if self._ring is not None:
             written = self._ring.read({self._life: 0}, int(time.time() // 60) - 1)[self._life]
             with self._lock:

@@ -1,4 +1,4 @@
-"""The report of `GET /v1/status` and the page; cached for `FRESH` seconds for all readers."""
+"""The report for `GET /v1/status` and the status page; a report is cached for `FRESH` seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRESH = 1.0
 ASKED = 10.0
 """Seconds between health checks of judges and embedding servers."""
 FIRST = 2.5
-"""Seconds that the first report waits for these checks."""
+"""Maximum seconds that reports wait for the first health check to finish."""
 NOT_SHARED = "REWARD_CACHE_URL is not set, so these are the figures of this server alone"
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Kept(Generic[T]):
 
     Args:
         make: computes the value.
-        seconds: for which the value is cached.
+        seconds: seconds for which the value is cached.
     """
 
     def __init__(self, make: Callable[[], T], seconds: float) -> None:
@@ -69,10 +69,10 @@ class Kept(Generic[T]):
 
 
 class Asked:
-    """The health of services; checked in a background thread, so that a hanging service does not delay reports.
+    """Checks the health of services in a background thread, so that a hanging service does not delay reports.
 
     Args:
-        ask: checks all of them.
+        ask: checks all services, and returns their health.
     """
 
     def __init__(self, ask: Callable[[], Sequence[Service]]) -> None:
@@ -107,12 +107,12 @@ class Sources:
     """The sources of a report.
 
     Args:
-        recorder: of counts.
-        external: collector of external counts: of verifiers, cache and jobs.
+        recorder: records the counts of all replicas.
+        external: collector of the metrics of isolated processes, cache and jobs.
         ask: checks the health of judges and embedding servers.
-        caps: limits of a run, by setting.
-        cache_url: of the result cache; empty for none.
-        queue_url: of the jobs; empty for none.
+        caps: limits of requests and tokens of a run, by setting.
+        cache_url: URL of the result cache's Redis; empty for none.
+        queue_url: URL of the queue's Redis; empty for none.
         quiet: polled paths, which are omitted.
     """
 
@@ -129,7 +129,7 @@ class Reporter:
     """Creates reports; thread-safe.
 
     Args:
-        sources: of the reports.
+        sources: the sources of the reports.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -142,7 +142,7 @@ class Reporter:
         return self._kept.get()
 
     def leave(self) -> None:
-        """Deregister this server from the reports of others."""
+        """Deregister this server, so that other servers do not report it as down."""
         self._sources.recorder.leave()
 
     def _report(self) -> Record:
@@ -202,7 +202,7 @@ class Reporter:
 
 
 def _present(replicas: Sequence[Replica]) -> list[Replica]:
-    """Return the latest replica of each name, live or down, without those that shut down cleanly."""
+    """Return the latest replica of each name (host and address), unless it has shut down cleanly."""
     latest: dict[str, Replica] = {}
     for one in sorted(replicas, key=lambda one: one.series.began):
         latest[one.name] = one
@@ -210,7 +210,7 @@ def _present(replicas: Sequence[Replica]) -> list[Replica]:
 
 
 def _workers(count: float | None) -> Record:
-    """Return the health of workers from the number of heartbeats; None if the queue does not answer."""
+    """Return the health of workers; `count` is the number of recent heartbeats, None if the queue does not answer."""
     if count is None:
         return _service("workers", "", None, "")
     return _service("workers", f"{count:.0f} alive", count > 0, "" if count else "no worker runs, so jobs wait")
@@ -221,7 +221,7 @@ def _service(service: str, address: str, up: bool | None, problem: str) -> Recor
 
 
 def _with_prefix(gauges: Mapping[Key, float], prefix: str | tuple[str, ...]) -> Record:
-    """Return the numbers whose names have a prefix, by name, and by the value of the label if there is one."""
+    """Return the numbers of metrics whose names have a prefix, by name, and by the value of a label if there is one."""
     found: Record = {}
     for (name, *labels), value in gauges.items():
         if name.startswith(prefix):

@@ -1,8 +1,8 @@
-"""The last hour of every replica, in the Redis of the result cache, written a few times per minute.
+"""Stores the last hour of every replica in the Redis of the result cache.
 
-A replica has a hash with one snapshot per minute; a minute overwrites the one `KEPT` minutes before. The hash expires
-two hours after the last write. A replica that shuts down cleanly marks this, and is not reported as down. Data that is
-read is validated like any untrusted input.
+A replica has a hash with one snapshot per minute; a snapshot overwrites the one `KEPT` minutes before. The hash expires
+two hours after the last write. A replica that shuts down cleanly leaves a mark in its hash, and is then not reported as
+down. Data from Redis is untrusted, and validated when it is read.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from rewardstack_rules.status.snapshot import Snapshot, pack, unpack
 
 PREFIX = "rewardstack:status"
 REPLICAS = f"{PREFIX}:replicas"
-"""A sorted set: replicas by the time of their last write."""
+"""A sorted set of replicas, by the time of their last write."""
 LIFE = 7200
-"""Expiry in seconds."""
+"""Seconds after its last write until a replica's data expires."""
 WAIT = 1.0
 """Timeout of a command, in seconds."""
 MOST_REPLICAS = 64
-"""Maximum replicas that are read."""
+"""Maximum number of replicas that are read."""
 LONGEST_NAME = 200
 LEFT = "left"
-"""A field beside the minutes, of a replica that has shut down cleanly."""
+"""The field of the hash that marks a clean shutdown."""
 
 
 class Written(NamedTuple):
-    """Data that a replica has written.
+    """The data that a replica has written.
 
     Args:
-        snapshots: with the minute of each.
-        left: whether it has shut down cleanly.
+        snapshots: pairs of a minute and its snapshot.
+        left: whether the replica has shut down cleanly.
     """
 
     snapshots: list[tuple[int, Snapshot]]
@@ -48,8 +48,8 @@ class Ring:
     """Shares snapshots among replicas; methods raise `redis.RedisError` or `OSError` if Redis does not answer.
 
     Args:
-        url: of the Redis.
-        name: of this replica.
+        url: URL of the Redis.
+        name: unique name of this replica (`recorder.Replica.life`).
     """
 
     def __init__(self, url: str, name: str) -> None:
@@ -70,9 +70,9 @@ class Ring:
         pipe.execute()
 
     def replicas(self) -> dict[str, float]:
-        """Return the replicas, with the time of their last write in seconds since 1970."""
+        """Return the time of the last write of each replica, in seconds since 1970, by the replica's name."""
         found = self._redis.zrevrange(REPLICAS, 0, MOST_REPLICAS - 1, withscores=True)
-        now = time.time()  # planted times can be infinite, which JSON cannot hold
+        now = time.time()  # others can write to this Redis, and JSON cannot hold an infinite time
         return {name.decode("utf-8", "replace")[:LONGEST_NAME]: min(max(0.0, score), now) for name, score in found}
 
     def leave(self) -> None:
@@ -81,11 +81,11 @@ class Ring:
             self._redis.hset(self._key(self._name), LEFT, "1")
 
     def read(self, since: Mapping[str, int], now: int) -> dict[str, Written]:
-        """Return what replicas have written, with one round trip.
+        """Return what replicas have written, in one round trip.
 
         Args:
-            since: the first minute, by the replica's name.
-            now: the last minute.
+            since: the first minute to read, by the replica's name.
+            now: the last minute to read.
         """
         pipe = self._redis.pipeline(transaction=False)
         for name, first in since.items():

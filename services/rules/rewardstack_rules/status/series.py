@@ -1,4 +1,4 @@
-"""One replica's snapshots, one per minute, and its counts of each minute of the last hour."""
+"""`Series`: one replica's snapshots, one per minute, and the counts of each minute of the last hour."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import threading
 from rewardstack_rules.status.snapshot import Snapshot, increase
 
 MINUTES = 60
-"""Minutes that are reported."""
+"""Number of minutes that are reported."""
 KEPT = MINUTES + 4
-"""Snapshots that are kept: one before the first reported minute, and some for clock skew."""
+"""Number of minutes whose snapshots are kept: one before the first reported minute, and some for clock skew."""
 
 
 class Series:
-    """Snapshots by minute since 1970; thread-safe.
+    """Snapshots of a replica, by minute; thread-safe. Minutes are numbered from 1970.
 
     A later snapshot of the same minute replaces the earlier one.
 
     Args:
-        began: when the replica began to count from 0, in seconds since 1970.
+        began: time when the replica began to count from 0, in seconds since 1970.
     """
 
     def __init__(self, began: float) -> None:
         self.began = began
         self._taken: dict[int, Snapshot] = {int(began // 60) - 1: {}}
         self._closed: dict[int, Snapshot] = {}
-        """Counts of minutes that have a later snapshot."""
+        """Computed counts, by minute, of minutes before the last snapshot."""
         self._lock = threading.Lock()
 
     @property
@@ -49,7 +49,7 @@ class Series:
                 self._closed.pop(old, None)
 
     def increases(self, now: int) -> list[Snapshot]:
-        """Return the counts of each of the last `MINUTES`, the earliest first; empty before the first snapshot.
+        """Return the counts of each of the last `MINUTES`, the earliest first; empty for a minute without a snapshot.
 
         Args:
             now: the last minute.

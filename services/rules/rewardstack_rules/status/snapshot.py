@@ -1,4 +1,4 @@
-"""The counts of a server so far, as numbers that can be subtracted, stored and sent."""
+"""Snapshots: the counts of a server since its start, as numbers that can be subtracted, added, stored and sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from rewardstack_rules.metrics.scrape import counted
 
 Key = tuple[str, ...]
-"""The name of a Prometheus sample and the values of its labels, in the order of the labels' names."""
+"""The name of a Prometheus sample, and the values of its labels in the alphabetical order of the labels' names."""
 Snapshot = dict[Key, float]
 
 ITEMS, CACHED, CAUSES = "rewardstack_items_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
@@ -23,15 +23,15 @@ KEPT = {
     **dict.fromkeys((ITEMS, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
     CAUSES: 3,
 }
-"""Metrics of the page, with their numbers of labels."""
+"""The metrics that snapshots have, with their numbers of labels."""
 MOST_BYTES = 2**20
-"""Maximum bytes of a snapshot that is read: about 500 routes."""
+"""Maximum size of a stored snapshot, in bytes: enough for about 500 routes."""
 MOST_COUNTED = 2**53
-"""The largest count that is read: floats represent all integers up to it, and no sum is infinite."""
+"""The largest count that a stored snapshot may have: floats represent all integers up to it, and sums stay finite."""
 
 
 def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
-    """Yield each current number of a collector."""
+    """Yield the key and the current value of each sample of a collector."""
     for family in collector.collect():
         for sample in family.samples:
             yield (sample.name, *(value for _, value in sorted(sample.labels.items()))), sample.value
@@ -41,14 +41,14 @@ def take(directory: str) -> Snapshot:
     """Return the counts of all processes of this server that the page shows.
 
     Args:
-        directory: where they count; empty for a single process.
+        directory: directory in which the processes keep their counts; empty for a single process.
     """
     with counted(directory) as registry:
         return {key: value for key, value in numbers(registry) if key[0] in KEPT}
 
 
 def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
-    """Return the counts between two snapshots; a smaller count was reset to 0, as in Prometheus."""
+    """Return what was counted between two snapshots; a count that is smaller later was reset to 0 in between."""
     grown = {}
     for key, value in later.items():
         before = earlier.get(key, 0.0)
@@ -58,7 +58,7 @@ def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
 
 
 def total(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """Return the sum of snapshots."""
+    """Return the sums of the counts in snapshots."""
     summed: Snapshot = {}
     for snapshot in snapshots:
         for key, value in snapshot.items():
@@ -70,7 +70,7 @@ def pack(minute: int, snapshot: Snapshot) -> str:
     """Return a snapshot in the format for Redis.
 
     Args:
-        minute: of the snapshot, since 1970.
+        minute: the snapshot's minute, as the number of minutes since 1970.
         snapshot: the counts.
     """
     return json.dumps([minute, [[*key, value] for key, value in snapshot.items()]], separators=(",", ":"))

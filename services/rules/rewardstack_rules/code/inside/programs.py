@@ -235,7 +235,8 @@ class Server:
 
     def ask(self, number: int, arguments: Any, keywords: Any) -> Any:
         """Have the tester call one of its functions and return the result; meanwhile answer the tester's requests."""
-        self._channel.send({"call": number, "args": encode(list(arguments), self._keep)})
+        args, kwargs = encode(list(arguments), self._keep), encode(keywords, self._keep)
+        self._channel.send({"call": number, "args": args, "kwargs": kwargs})
         while "returned" not in (message := self._channel.receive()):
             self._channel.send(self._do(message))
         if message["returned"] is None:

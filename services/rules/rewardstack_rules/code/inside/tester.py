@@ -213,8 +213,9 @@ class Session:
 
     def _call_back(self, message: dict[str, Any]) -> list[Any] | None:
         function, arguments = self._callbacks[message["call"]], self._decode(message["args"])
+        keywords = self._decode(message["kwargs"])
         try:
-            return [encode(function(*arguments), self._keep)]
+            return [encode(function(*arguments, **keywords), self._keep)]
         except Exception:
             return None
 

@@ -52,7 +52,7 @@ def one_of(names: Sequence[str]) -> Schema:
 
 
 def matching(pattern: re.Pattern[str]) -> Schema:
-    """Return the schema of a string that matches `pattern`; replace its final `\\Z`, which JSON Schema lacks, by `$`."""
+    """Return the schema of a string that matches `pattern`; its final `\\Z`, unknown to JSON Schema, becomes `$`."""
     return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
 
 
