@@ -104,7 +104,7 @@ def test_the_gateway_is_for_everybody(needs_helm: None) -> None:
 
 
 def test_what_pods_reach(locked: Rendering, rendering: Rendering) -> None:
-    """Redis and the sandbox reach nobody; if the values restrict egress, others reach each other, DNS, and what the values say."""
+    """Redis and the sandbox reach nobody; with restricted egress others reach each other, DNS and the values' peers."""
     for name, spec in policies(rendering):
         assert ("Egress" in spec["policyTypes"], "egress" in spec) == (name in ("cache", "queue", "sandbox"), False)
     spec = locked.one("NetworkPolicy", "egress")["spec"]

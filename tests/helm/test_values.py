@@ -36,7 +36,10 @@ NUMBERS = {
 REFUSED = json.loads((Path(__file__).parent / "cases/refused.json").read_text(encoding="utf-8"))
 
 ON_ONE_LINE = {
-    *(f"{service}.resources" for service in ("rules", "worker", "sandbox", "gateway", "judge", "embedding", "cache", "queue")),
+    *(
+        f"{service}.resources"
+        for service in ("rules", "worker", "sandbox", "gateway", "judge", "embedding", "cache", "queue")
+    ),
     *(f"{service}.{device}" for service in ("judge", "embedding") for device in ("gpu", "cpu")),
     "judges.default",
     "judge.gpu",

@@ -122,10 +122,12 @@ class RewardModelScorer(Relayable[Sample]):
         """
         is_relayed = destination is not None
         destination = destination or self._servers.destination({})
-        before = conversation(item.extra)
+        before, response = conversation(item.extra), neutral(item.solution)
+        if len(before) > 1 and before[-1][0] == "assistant" and before[-1][1].strip() == response.strip():
+            before = before[:-1]  # the messages include the response
         steps = self._model.steps
         if steps is None:
-            return Sample(destination, (*before, ("assistant", neutral(item.solution))))
+            return Sample(destination, (*before, ("assistant", response)))
         texts = split(item.solution, steps)
         if not texts and not is_relayed:
             return Score(FLOORED, reason="the response has no steps", source=self.source)

@@ -91,11 +91,12 @@ def test_conversations(server: FaultServer, table: Table) -> None:
         ({"messages": turns}, told),
         ({"prompt": turns}, told),
         ({"prompt": turns[1]}, told[1:]),
+        ({"messages": [*turns, {"role": "assistant", "content": "The response."}]}, told),
     ]
     for extra, expected in cases:
         with table.case(str(extra)):
             server.set()
-            scored(uuid.uuid4().hex, **extra)
+            scored("The response." if len(extra.get("messages", ())) == 3 else uuid.uuid4().hex, **extra)
             assert expected == asked(server)[-1]["messages"][:-1]
 
 
