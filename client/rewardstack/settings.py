@@ -51,7 +51,7 @@ class Settings:
     Args:
         reward_server_urls: base URLs of equivalent reward servers.
         reward_server_api_key: API key that is sent to those servers only.
-        reward_server_timeout: seconds that a sample may wait for a reward server without progress.
+        reward_server_timeout: seconds that a sample waits for a reward server that makes no progress.
         reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
         reward_type: default reward function.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
@@ -59,19 +59,19 @@ class Settings:
         judge_api_key: API key that is sent to those judges only.
         judge_headers: names and values of HTTP headers that are sent to those judges only.
         judge_query: names and values of query parameters that are sent to those judges only.
-        judge_timeout: seconds that a sample may wait for a judge without progress.
+        judge_timeout: seconds that a sample waits for a judge that makes no progress.
         judge_refused_timeout: seconds to wait while connections are refused; None for `judge_timeout`.
         judge_model: the judge's model; empty for the model that the server serves.
-        judge_revision: the operator's name for the state of the judge, part of the cache key.
-        run_id: training run that shares stochastic verdicts and budgets; empty for this process alone.
+        judge_revision: a label to change when the judge changes; part of the cache key.
+        run_id: id of the run; processes with the same one share sampled verdicts and budgets; empty: shared with none.
         max_requests: maximum requests of a run to judges and embedding servers; 0 for no limit.
         max_tokens: maximum tokens of a run, prompt and completion together; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: API key that is sent to those servers only.
-        reward_model_timeout: seconds that a sample may wait for a reward model without progress.
+        reward_model_timeout: seconds that a sample waits for a reward model that makes no progress.
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: API key that is sent to those servers only.
-        embedding_timeout: seconds that a sample may wait for an embedding server without progress.
+        embedding_timeout: seconds that a sample waits for an embedding server that makes no progress.
         embedding_refused_timeout: seconds to wait while connections are refused.
         cache_on: whether the cache is enabled.
         cache_url: URL of the cache's Redis; empty for none.

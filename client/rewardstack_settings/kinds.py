@@ -237,6 +237,13 @@ class Flags(Text):
         return flags
 
 
+ENDPOINT = re.compile(
+    r"/(?:chat/completions|v1/(?:completions|models|embeddings|score|classify|pooling|rerank)|get_reward|embed|classify"
+    r"|pooling)(?:\?.*)?$"
+)
+"""The end of a URL that is an endpoint's, not a server's."""
+
+
 class Urls(Text):
     """Base URLs of equivalent servers, separated by commas; a final `/v1` is removed, because paths start with it."""
 
@@ -246,6 +253,9 @@ class Urls(Text):
         for url in urls:
             if "@" in url:
                 raise Refused("contains a password; use the variable for API keys instead", shown=False)
+            if endpoint := ENDPOINT.search(url):
+                base = url[: endpoint.start()].removesuffix("/v1")
+                raise Refused(f"ends in the path of an endpoint; use the base URL {base}")
             if not self._usable(url):
                 raise Refused("is not a list of URLs such as http://node-7:8000")
         return tuple(dict.fromkeys(urls))

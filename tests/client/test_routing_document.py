@@ -59,7 +59,7 @@ def test_every_print_is_checked() -> None:
 def test_files_say_the_same(tmp_path: Path) -> None:
     """The document's JSON means what its TOML does."""
     loaded = {}
-    for block in SECTIONS["Routes of one's own"]:
+    for block in SECTIONS["Your own routes"]:
         if block.file:
             (tmp_path / block.file).write_text(block.text)
             loaded[block.language] = load_routes(os.fspath(tmp_path / block.file))

@@ -26,6 +26,7 @@ TAKEN = [(name, value) for name, values in CASES["taken"].items() for value in v
 LOOSER = (
     "an IP address",
     "a list of URLs",
+    "the path of an endpoint",
     "a password",
     "an empty key",
     "a Redis URL",

@@ -32,8 +32,8 @@ RULES_RUN = (*SCORING, "client")
 # fmt: off
 STACK = Section("The stack", [
     Setting("DRAIN_TIMEOUT", "90", Whole(1, 3600), (*BOTH, *SCORING),
-            "seconds that a stopping service may take to finish the requests in flight, and a worker its chunk of a "
-            "job; samples that are cut off are `failed`, or scored by another worker"),
+            "seconds for a stopping service to finish its requests in flight, or for a worker its chunk of a job; "
+            "samples that are cut off are `failed`, or scored by another worker"),
 ])
 
 GATEWAY = Section("Gateway", [
@@ -42,9 +42,8 @@ GATEWAY = Section("Gateway", [
     Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
             "bytes of the largest request body (64 MiB)"),
     Setting("ALLOWED_HOSTS", "", Hosts(), ("gateway", "rules"),
-            "further host names, separated by commas, by which clients may address a server without keys; "
-            "`.example.org` for every name below it. IP addresses, names without a dot and the machine's own are "
-            "known"),
+            "host names, separated by commas, that a server without keys accepts besides IP addresses, names without "
+            "a dot and the machine's own; `.example.org` for every name below it"),
 ])
 
 JOBS = Section("Jobs", [
@@ -55,8 +54,8 @@ JOBS = Section("Jobs", [
     Setting("REWARD_JOB_TTL", "604800", Whole(1, 10**9), ("rules",),
             "seconds that a job and its results stay after its end (a week)"),
     Setting("REWARD_KEY_OPEN_JOBS", "", Maybe(Whole(1, 1_000_000)), ("rules",),
-            "jobs that one API key may have that have not ended; more are refused (429); empty for no limit. Without "
-            "keys all clients count as one"),
+            "unfinished jobs per API key; more are refused (429); empty for no limit. Without keys all clients count "
+            "as one"),
     Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Whole(1, 2**50)), ("rules",),
             "bytes of the queue that one API key's samples and results may take, compressed; samples that do not fit "
             "are refused (429); empty for no limit"),
@@ -65,14 +64,14 @@ JOBS = Section("Jobs", [
 RULES = Section("Reward server", [
     Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
     Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
-            "requests that each server process answers at the same time, beside those that take longer than 0.1 s"),
+            "concurrent short requests of each server process; see REWARD_WAITING_REQUESTS for those over 0.1 s"),
     Setting("REWARD_WAITING_REQUESTS", "1024", Whole(2, 65_536), ("rules",),
-            "requests of each server process that may take longer than 0.1 s at the same time, whatever they wait for "
-            "(judges, embeddings, isolated processes), half of them of one API key; more are refused for now (503). "
-            "They hold no thread, so others are still answered"),
+            "concurrent requests of each server process that take longer than 0.1 s because they wait for judges, "
+            "embeddings or isolated processes; one API key may use half of them; more are refused for now (503). They "
+            "hold no thread, so others are still answered"),
     Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
-            "bytes of request bodies that each server process holds at once, which take about four times the memory; "
-            "past it bodies of more than 64 KiB are refused for now (503)"),
+            "bytes of request bodies that each server process holds at the same time (memory use is about four "
+            "times that); beyond it bodies of more than 64 KiB are refused for now (503)"),
     Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds that one sample may take in an isolated process"),
     Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
@@ -87,10 +86,10 @@ RULES = Section("Reward server", [
             "`HOME`, `TMPDIR`, `LANG`, `LC_*`, `TZ`, `LD_LIBRARY_PATH` and `CUDA_VISIBLE_DEVICES`; never a secret of "
             "this table, or a URL with a password"),
     Setting("REWARD_FUNCTIONS_FILES", "", Paths(), RULES_RUN,
-            "absolute paths of files and folders that your confined functions can read beside code, separated by "
-            "colons"),
+            "absolute paths of files and folders, separated by colons, that your functions may read besides code "
+            "while they are confined"),
     Setting("REWARD_FUNCTIONS_ALLOW", "", Words(r"[a-z0-9_]+", "network,sched_setaffinity"), RULES_RUN,
-            "what your confined functions may do beside reading and computing, separated by commas: `network`, "
+            "what your functions may do besides computing while they are confined, separated by commas: `network`, "
             "`programs`, `write` (to REWARD_FUNCTIONS_FILES), or the names of single system calls"),
     Setting("CODE", "off", OneOf("on", "off"), (*RULES_RUN, "up"),
             "whether the reward function `code` runs the policy's programs, each test in a confined process"),
@@ -99,37 +98,38 @@ RULES = Section("Reward server", [
     Setting("CODE_TIMEOUT", "60", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds of CPU that the tests of one sample may take together; those that are left then fail"),
     Setting("CODE_BOUNDARY", "", OneOf("", "container"), RULES_RUN,
-            "`container`: programs run although the kernel has no Landlock, because the container that the server runs "
-            "in is the boundary"),
+            "`container`: run programs even if the kernel has no Landlock, because the server's container is the "
+            "boundary"),
     Setting("CODE_PYTHON", "", Text(), RULES_RUN,
             "interpreter of the programs (Python 3.10 or later), with the packages that they may import; empty: the "
             "server's own"),
-    Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
+    Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests without one"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
-            "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "
-            "`unscored`"),
+            "minimum similarity of a prompt and the nearest question of that file, from 0 to 1; below it the sample "
+            "is `unscored`"),
     Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),
-            "keys of which clients must send one, separated by commas, each of at least 16 characters "
+            "API keys, separated by commas, each of at least 16 characters; every client must send one of them "
             "(`openssl rand -hex 32`); empty for an open server", secret=True),
     Setting("REWARD_KEY_RATE", "", Maybe(Whole(1, 1_000_000)), ("rules",),
-            "requests a second that one of these keys may make to the reward server; more are refused (429); empty "
-            "for no limit. Without keys all clients count as one"),
+            "requests per second of one of these keys to the reward server; more are refused (429); empty for no "
+            "limit. Without keys all clients count as one"),
     Setting("STATUS_PAGE_EXPLAIN", "off", OneOf("on", "off"), ("rules",),
-            "whether the status page (`GET /`) has a form by which samples are explained; it shows their texts, and "
-            "what judges were asked and answered"),
+            "whether the status page (`GET /`) has a form that explains samples; it shows their texts, and requests "
+            "and replies of judges"),
 ])
 
 ALONE = Section("The reward server alone", [
-    Setting("REWARD_HOST", "127.0.0.1", NAME, ("rules",), "address to listen on; `run_reward_server` has `0.0.0.0`"),
+    Setting("REWARD_HOST", "127.0.0.1", NAME, ("rules",),
+            "address to listen on; `run_reward_server` defaults to `0.0.0.0`"),
     Setting("REWARD_SOCKET", "", Text(), ("rules",), "path of a Unix socket to listen on instead; `make up` sets it"),
     Setting("REWARD_QUEUE_URL", "", RedisUrl(), SCORING,
             "Redis that holds [jobs](jobs.md), such as `redis://localhost:6380/0`; empty for none; "
             "`make up` sets it", secret=True),
     Setting("PROMETHEUS_MULTIPROC_DIR", "", Text(), ("rules",),
-            "directory in which its processes count; by default a temporary one, in memory"),
+            "directory of Prometheus's files for several processes; default: a temporary one, in memory"),
     Setting("WORKER_METRICS_PORT", "0", Whole(0, 65_535), ("worker",),
-            "port on which a worker answers `/metrics`, on every address; 0 for none. With `MONITORING=on` a "
-            "container has 9100"),
+            "port on which a worker answers `/metrics`, on every address; 0 for none. With `MONITORING=on` "
+            "containers use 9100"),
 ], place="environment")
 # fmt: on
 
