@@ -52,7 +52,8 @@ class RemoteRewardModel:
         self, endpoint: str, timeout: float = 100, retry_times: int = 3, *, api_key: str | None = None
     ) -> None:
         address, _, query = endpoint.partition("?")
-        if parse_urls(address, "endpoint") != (address.rstrip("/"),):
+        base = address.rstrip("/").removesuffix("/get_reward")
+        if parse_urls(base, "endpoint") != (base,):
             raise RequestError(f"endpoint: {endpoint!r} is not one URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
             if not value > 0:

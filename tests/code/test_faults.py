@@ -76,12 +76,17 @@ def test_killed_parts(code_server: RewardServer) -> None:
 
     def victim(name: str) -> psutil.Process:
         if name == "program":
-            eventually(launcher().children)
             return launcher().children()[0]
         return launcher() if name == "launcher" else launcher().parents()[0]
 
+    def kill(name: str) -> bool:
+        with suppress(psutil.NoSuchProcess, IndexError, ValueError):  # there is none now, or it has just ended
+            victim(name).kill()
+            return True
+        return False
+
     for name in ("launcher", "runner", "program"):
-        scores = scored_while(code_server, name, lambda name=name: victim(name).kill())  # type: ignore[misc]
+        scores = scored_while(code_server, name, lambda name=name: eventually(lambda: kill(name)))  # type: ignore[misc]
         assert [(one["status"], one["value"]) for one in scores] == [("ok", 1.0), ("ok", 0.0)], name
     zombies = [one for one in processes("") if one.status() == psutil.STATUS_ZOMBIE]
     assert zombies == []

@@ -85,7 +85,7 @@ def test_metrics_over_all_workers(start: Start) -> None:
     assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 21
 
 
-def test_stop_with_a_request_in_flight(start: Start, tmp_path: Path) -> None:
+def test_stop_in_flight(start: Start, tmp_path: Path) -> None:
     """After SIGTERM a request in flight is answered, and nothing is left of the server."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
