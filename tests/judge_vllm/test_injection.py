@@ -54,12 +54,17 @@ def control_tokens(tokenizer: tuple[VllmServer, set[int]], messages: list[dict[s
     return sum(token in ids for token in tokens)
 
 
+WITHOUT_AN_ANSWER = {"ChatML system turn", "reasoning without an end", "tool response"}
+"""Injections that leave nothing of the policy's own answer, as candidates."""
+
+
 def test_structure(tokenizer: tuple[VllmServer, set[int]], prompts: dict[str, list[dict[str, str]]]) -> None:
-    """With each of the injections the prompt has as many control tokens as without."""
+    """With each of the injections the prompt has as many control tokens as without, or no judge is asked."""
     counts = {name: control_tokens(tokenizer, messages) for name, messages in prompts.items()}
 
     assert counts[CLEAN] > 0
-    assert dict.fromkeys([*INJECTIONS, CLEAN], counts[CLEAN]) == counts
+    assert dict.fromkeys(counts, counts[CLEAN]) == counts
+    assert {*INJECTIONS} - {*counts} <= WITHOUT_AN_ANSWER
 
 
 def test_hazard_is_real(tokenizer: tuple[VllmServer, set[int]]) -> None:
