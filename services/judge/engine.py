@@ -22,7 +22,7 @@ import importlib.metadata, importlib.util
 print(importlib.metadata.version("vllm") if importlib.util.find_spec("vllm") else "")
 """
 PROBE_SECONDS = 60
-JUDGE, REWARD_MODEL = SERVICES["judge"], SERVICES["reward-model"]
+JUDGE = SERVICES["judge"]
 FIXED = JUDGE.command.index("{config}") + 1
 """Index of the first flag after `--config` in the judge's command in the table of services."""
 SERVED = "--served-model-name"

@@ -19,7 +19,7 @@ from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART_FILES = ROOT / "helm/rewardstack/files"
-"""Folder of files that all deployments share; it is in the chart, because a chart cannot use files elsewhere."""
+"""Folder of files that all deployments share; in the chart, because a chart cannot use files outside of itself."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -19,9 +18,8 @@ from tests.end_to_end.conftest import ALL, REWARD_MODEL, addresses, check, said
 from tests.native.tree import Tree
 from tests.support.compose import of_this_machine
 from tests.support.servers import free_port
-from tests.support.vllm import DTYPE
+from tests.support.vllm import DTYPE, make_reward_models
 
-TINY = ROOT / "tests/reward_model_vllm/tiny_models.py"
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
 PASSWORD = "cache-password"
@@ -78,9 +76,7 @@ def require_all(tree: Tree, stop: list[str], start: list[str]) -> None:
 @pytest.mark.usefixtures("needs_stack", "needs_model")
 def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the native stack with a judge, an embedding server and a reward model."""
-    models = tmp_path_factory.mktemp("models")
-    made_by = [MODELS.python, str(TINY), str(MODELS.small_judge), str(models)]
-    subprocess.run(made_by, check=True, capture_output=True)
+    models = make_reward_models(tmp_path_factory.mktemp("models"))
     settings = {"STACK": "native", "MODELS_DIR": str(MODELS.folder.resolve()), "JUDGE_DTYPE": DTYPE}
     settings["REWARD_MODEL_ID"] = str(models / "one-label")
     with made(tmp_path_factory.mktemp("native"), **settings) as tree:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ from rewardstack.errors import ConfigError
 from rewardstack.settings import DEFAULTS
 from services.judge.model import Model
 from tests.reward_model_vllm.tiny_models import ANSWERS, QUESTION, STEPS, TAG
-from tests.support.vllm import VllmServer, models, running
+from tests.support.vllm import VllmServer, make_reward_models, running
 
-TINY = Path(__file__).with_name("tiny_models.py")
 PROMPT = {"prompt": [QUESTION]}
 PRECISION = 1e-4
 
@@ -25,9 +23,7 @@ PRECISION = 1e-4
 @pytest.fixture(scope="module")
 def tiny(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the models."""
-    folder, here = tmp_path_factory.mktemp("models"), models()
-    subprocess.run([here.python, str(TINY), str(here.small_judge), str(folder)], check=True, capture_output=True)
-    return folder
+    return make_reward_models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

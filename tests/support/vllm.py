@@ -31,6 +31,13 @@ CACHE_GIB = "1"
 """For keys and values; with it a server takes some 3 GiB of memory."""
 
 
+def make_reward_models(folder: Path) -> Path:
+    """Write the tiny reward models of `tests/reward_model_vllm` into a folder; return it."""
+    here, script = models(), ROOT / "tests/reward_model_vllm/tiny_models.py"
+    subprocess.run([here.python, str(script), str(here.small_judge), str(folder)], check=True, capture_output=True)
+    return folder
+
+
 class VllmServer:
     """A vLLM in a process group of its own.
 

@@ -36,7 +36,6 @@ from tests.support.servers import FaultServer
 
 HERE = Path(__file__).parent
 POOLING = ROOT / "tests/client/reward_model/fake_pooling.py"
-TINY = ROOT / "tests/reward_model_vllm/tiny_models.py"
 ENVIRONMENTS = ROOT / ".trainers"
 FAKE_JUDGE_SECONDS = 0.05
 """That the fake judge takes for a verdict."""
@@ -112,8 +111,7 @@ def _services(folder: Path, *, smoke: bool) -> Iterator[dict[str, str]]:
 @contextmanager
 def _reward_model(folder: Path) -> Iterator[vllm.VllmServer]:
     """A vLLM that serves a tiny reward model."""
-    here, made = vllm.models(), folder / "reward_models"
-    subprocess.run([here.python, str(TINY), str(here.small_judge), str(made)], check=True, capture_output=True)
+    made = vllm.make_reward_models(folder / "reward_models")
     served = Model(str(made / "one-label"), "rm", local=True)
     with vllm.running(folder / "reward_model.log", "--runner", "pooling", model=served) as server:
         yield server

@@ -362,7 +362,7 @@ class _Reader:
             self._state = _State.ENDED
 
     def _keep_unless_blank(self, token: str) -> None:
-        """Drop a begin-of-text token at the start of a turn; elsewhere the token is text, such as `<s>` in HTML."""
+        """Drop a begin-of-text token at the start of a turn; later the token is text, such as `<s>` in HTML."""
         if not self._is_blank:
             self.read(token)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardstack.core.json_types import is_finite
 from rewardstack.errors import RouteError
-from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, WeightedSum
+from rewardstack.routing.composite import Composite, Gate, WeightedSum
 
 FIELDS = ("scale", "shift", "clip")
 """The fields of a route or reward model that define its shaping."""
@@ -109,7 +109,7 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
         return _sum_bounds(composite, found)
     if isinstance(composite, Gate):
         found = [found[1], (composite.otherwise, composite.otherwise)]
-    if composite.on_part_error == "zero" and isinstance(composite, Majority | Cascade | Gate):
+    if composite.on_part_error == "zero":
         found.append((0.0, 0.0))
     return min(low for low, _ in found), max(high for _, high in found)
 

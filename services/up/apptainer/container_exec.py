@@ -58,13 +58,12 @@ class ImageLauncher(Launcher):
         """Return the vLLM of the image."""
         return engine.Vllm(PYTHON, "" if gpus else "cpu")
 
-    def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
+    def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
         """Return the requested model: a folder, or a name that the server looks up on the hub."""
-        return _model(judge.model or default_model(settings))
-
-    def reward_model(self, settings: Settings) -> Model:
-        """Return the reward model, as `model` does."""
-        return _model(settings["REWARD_MODEL_ID"])
+        name = model_servers.model_of(server, settings, default_model(settings))
+        local = os.path.isdir(name)
+        # Relative links in the folder start at its real path.
+        return Model(os.path.realpath(name) if local else name, name, local)
 
     def serve(
         self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
@@ -80,12 +79,6 @@ class ImageLauncher(Launcher):
         source = os.path.realpath(model) if os.path.isdir(model) else model
         listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
         return [ENTRY_POINT, "--model-id", source, *listen]
-
-
-def _model(name: str) -> Model:
-    local = os.path.isdir(name)
-    # Relative links in the folder start at its real path.
-    return Model(os.path.realpath(name) if local else name, name, local)
 
 
 def default_model(settings: Settings) -> str:

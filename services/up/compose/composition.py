@@ -21,7 +21,7 @@ from services.gateway import config as gateway
 from services.judge import model as judge_models
 from services.models import machine
 from services.models.machine import Gpu
-from services.stack import ports
+from services.stack import compose_files, ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.services_table import SERVICES
@@ -32,6 +32,7 @@ from services.up.compose.mounts import READERS, users_files
 from services.up.compose.project import Project
 from services.up.model_servers import JUDGE, REWARD_MODEL, REWARD_MODEL_PATH, SERVERS, ModelServer
 from services.up.named_judges import key_file, keys
+from services.up.services import kind_of
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
 """Settings with the URLs under which containers reach the stack's own model servers, by server."""
@@ -41,8 +42,6 @@ LABEL = "rewardstack.files"
 REPLICAS_FLAG = "--data-parallel-size"
 """Flag of vLLM with the number of replicas, which share one container on GPUs."""
 WITH_KEYS = "/with_keys.sh"
-PROGRAMS = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
-"""Settings with the entry points of the model servers' images, by service."""
 REWARD_MODEL_URL = f"http://gateway:{SERVICES['judge'].port}{REWARD_MODEL_PATH}"
 """URL of the reward model for containers."""
 SANDBOX_URL = "http://sandbox:6000"
@@ -102,18 +101,10 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     gpus = usable_gpus(project.engine)
     judge_gpus = gpus_of(settings, chosen, gpus)
     values, users = users_files(settings)
-    memory = {f"{name.upper()}_MEMORY": SERVICES[name].memory for name in ("cache", "queue")}
     environment = {
-        **settings,
-        "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if runs_code(settings) else [])]),
-        "STACK_CODE_SANDBOX_URL": SANDBOX_URL if runs_code(settings) else "",
-        **{server.url: _external_url(server, settings, chosen) for server in (*SERVERS, REWARD_MODEL)},
-        "STACK_REWARD_MODEL_URL": REWARD_MODEL_URL if REWARD_MODEL in chosen else "",
-        **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
+        **_environment(settings, chosen),
         **values,
-        **{name: str(limit.bytes(settings)) for name, limit in memory.items() if limit},
         "RUN_DIR": str(run.path),
-        **dict.fromkeys(SECRETS, ""),  # containers read them from files
         "JUDGE_MODEL": judge_model(settings, gpus),
         "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
         "REWARD_MODEL_GPU": judge_gpus.get(REWARD_MODEL.name, settings["REWARD_MODEL_GPU"]),
@@ -136,6 +127,21 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     return Composition(project, model, model_servers.urls(settings, chosen), ports.composed(settings), chosen)
 
 
+def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
+    """Return the variables of the compose files that settings and the chosen model servers fill in."""
+    code, memory = runs_code(settings), {name: SERVICES[name].memory for name in ("cache", "queue")}
+    return {
+        **settings,
+        "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if code else [])]),
+        "STACK_CODE_SANDBOX_URL": SANDBOX_URL if code else "",
+        **{server.url: _external_url(server, settings, chosen) for server in (*SERVERS, REWARD_MODEL)},
+        "STACK_REWARD_MODEL_URL": REWARD_MODEL_URL if REWARD_MODEL in chosen else "",
+        **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
+        **{f"{name.upper()}_MEMORY": str(limit.bytes(settings)) for name, limit in memory.items() if limit},
+        **dict.fromkeys(SECRETS, ""),  # containers read them from files
+    }
+
+
 def use_entry_points(composition: Composition) -> None:
     """Set the entry points of model servers: a script that sets the keys and starts the entry point of the image.
 
@@ -143,7 +149,7 @@ def use_entry_points(composition: Composition) -> None:
         StackError: an image is missing.
     """
     for name, service in composition.services.items():
-        command, setting = service.get("entrypoint") or (), PROGRAMS.get(name.partition(".")[0], "")
+        command, setting = service.get("entrypoint") or (), compose_files.PROGRAM.get(kind_of(name), "")
         if WITH_KEYS not in command or setting in os.environ:
             continue
         docker, image = composition.project.engine.docker, service["image"]

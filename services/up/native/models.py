@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -39,34 +40,21 @@ class Launcher:
             raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then make up again")
         return found
 
-    def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model of a judge; only the default judge has a fallback model.
+    def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
+        """Return the model of a judge or the reward model; only the default judge has a fallback model.
 
         Raises:
             StackError: the model is not available.
         """
-        models = Models(Path(settings["MODELS_DIR"]))
-        if not judge.model:
+        models, name = Models(Path(settings["MODELS_DIR"])), model_servers.model_of(server, settings, "")
+        if not name:
             return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
-        model = find(judge.model, models.python, models)
+        model = find(name, models.python, models)
         if model is None:
-            raise StackError(
-                f"judges.{judge.judges[0]}.model: no model hub can be reached and {judge.model} is not in its cache",
-                "name a folder, or give the judge a base_url",
-            )
-        return model
-
-    def reward_model(self, settings: Settings) -> Model:
-        """Return the reward model.
-
-        Raises:
-            StackError: the model is not available.
-        """
-        models, name = Models(Path(settings["MODELS_DIR"])), settings["REWARD_MODEL_ID"]
-        if (model := find(name, models.python, models)) is None:
-            raise StackError(
-                f"REWARD_MODEL_ID: no model hub can be reached and {name} is not in its cache", "name a folder"
-            )
+            field, remedy = server.switch, "name a folder"
+            if server.judges:
+                field, remedy = f"judges.{server.judges[0]}.model", "name a folder, or give the judge a base_url"
+            raise StackError(f"{field}: no model hub can be reached and {name} is not in its cache", remedy)
         return model
 
     def serve(
@@ -139,7 +127,8 @@ class _Maker:
         """Return the program of the reward model, which gets a GPU if the machine has GPUs."""
         if self._gpus and not self._free:
             raise StackError("no GPU is left for the reward model", "take a smaller JUDGE_REPLICAS, or JUDGE=off")
-        return self._vllm(REWARD_MODEL.name, self._launcher.reward_model(self._settings), self._free[:1])
+        model = self._launcher.model(REWARD_MODEL, self._settings, self._gpus)
+        return self._vllm(REWARD_MODEL.name, model, self._free[:1])
 
     def embedding(self, port: int) -> Program:
         """Return the program of the embedding server, which gets a GPU if one is left."""
@@ -152,13 +141,18 @@ class _Maker:
 
     def _vllm(self, name: str, model: Model, share: Sequence[str]) -> Program:
         service, listen = SERVICES[kind_of(name)], f"unix:{self._run.socket(name)}"
-        found = self._launcher.vllm(self._settings, self._gpus)
+        found = self._found
         hub, keys, versions = self._inputs.model_server(service.name)
         command = self._launcher.serve(found, model, ["--uds", str(self._run.socket(name))], self._settings, service)
         own = engine.environment(found, model, self._take(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
         environment = {**hub, **of_model_servers(self._run), **own}
         fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(found)}}
         return program(name, command, self._settings, server=listen, **fields)
+
+    @cached_property
+    def _found(self) -> engine.Vllm:
+        """The vLLM of all servers; to find it starts an interpreter."""
+        return self._launcher.vllm(self._settings, self._gpus)
 
     def _take(self, share: Sequence[str]) -> Sequence[str]:
         self._free = [gpu for gpu in self._free if gpu not in share]

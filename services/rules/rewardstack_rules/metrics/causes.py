@@ -32,8 +32,6 @@ CAUSES = (
     ("was cut", "the judge's reply was cut"),
     ("no verdict in the judge's reply", "the judge's reply has no verdict"),
     ("chat completion", "the judge's reply has no verdict"),
-    ("reasoning was cut", "the judge's reply was cut"),
-    ("was cut", "the judge's reply was cut"),
     ("MAX_MODEL_LEN", "the judge's context is too short"),
     (NO_REFERENCE, "the reference is missing"),
     ("the reference holds", "the reference cannot be read"),
