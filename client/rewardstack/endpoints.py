@@ -123,7 +123,7 @@ def _read(data: bytes, variables: Mapping[str, Setting]) -> _Known:
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise Refused("has invalid `servers`, which must be an object with string values")
     if unknown := [name for name in texts if name not in variables]:
-        raise Refused(f"names {unknown[0][:80]!r}, which is not known; known: {', '.join(variables)}")
+        raise Refused(f"names {unknown[0][:80]!r}, which is not known; available: {', '.join(variables)}")
     try:
         return _Known(data, {name: setting.read(texts.get(name, "")) for name, setting in variables.items()})
     except Malformed as error:

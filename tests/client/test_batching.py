@@ -97,17 +97,20 @@ async def test_late() -> None:
 async def test_sent_again_for_who_has_more_time() -> None:
     """What failed is sent again if somebody has joined who can wait longer, and only then."""
     batches: list[int] = []
+    joined = asyncio.Event()
 
     async def send(items: Sequence[str], deadline: SharedDeadline) -> Sequence[str]:
         batches.append(len(items))
-        await asyncio.sleep(5 * WINDOW)
+        await joined.wait()
         return ["failed" if len(batches) == 1 else "ok"] * len(items)
 
     batcher: Batcher[str, str] = Batcher(send, has_failed="failed".__eq__)
-    first = asyncio.create_task(batcher.ask(["a", "b"], [EIGHT] * 2, Deadline(1), ["a", "b"]))
-    await asyncio.sleep(2 * WINDOW)
-    assert ["ok"] == await batcher.ask(["a"], [EIGHT], Deadline(9), ["a"])
-    assert (["ok", "ok"], [2, 2]) == (await first, batches)
+    first = asyncio.create_task(batcher.ask(["a", "b"], [EIGHT] * 2, Deadline(60), ["a", "b"]))
+    await until(lambda: batches)
+    second = asyncio.create_task(batcher.ask(["a"], [EIGHT], Deadline(90), ["a"]))
+    await asyncio.sleep(0)
+    joined.set()
+    assert (["ok", "ok"], ["ok"], [2, 2]) == (await first, await second, batches)
 
 
 async def test_who_is_to_blame_fails() -> None:

@@ -35,7 +35,7 @@ CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
         [r"{url}: no answer even to GET /health; {url} (accepted the connection and )?has sent nothing for \d"],
     ),
     "stopped for long": (FaultServer.freeze, 1.5, ["{url}: accepts requests and does not answer"]),
-    "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score answered 503: mode 503 \(\d+ times\)"]),
+    "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score returned 503: mode 503 \(\d+ times\)"]),
     "busy": (lambda server: server.set(delay=60), 1.2, ["{url} lives and is working on 1 request of ours, the oldest"]),
 }
 TIMEOUTS = {
@@ -68,8 +68,8 @@ def test_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     monkeypatch.setenv("REWARD_SERVER_URL", "http://nowhere.invalid:6000")
-    (reason,) = reasons(timeout=0.5)
-    assert "http://nowhere.invalid:6000/v1/reward_types: the host's name is not known: " in reason
+    (reason,) = reasons(timeout=3)
+    assert "http://nowhere.invalid:6000/v1/reward_types: host not found: " in reason
 
 
 def test_samples_behind_others_have_the_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,8 @@ def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     (one,) = score([Request("math", "limited")], timeout=0.7)
-    assert one.reason.startswith("no answer within 0.7 s; ") and server.url in one.reason
+    found = re.match(r"no answer within ([0-9.]+) s; ", one.reason)
+    assert found and 0 < float(found[1]) <= 0.7 and server.url in one.reason
 
 
 @pytest.fixture

@@ -189,14 +189,14 @@ async def test_header(monkeypatch: pytest.MonkeyPatch) -> None:
 
     listener = await asyncio.start_server(answer, "127.0.0.1", 0)
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
-    await ascore([Request("math", "with a header", "1", {"timeout": 9})], timeout=0.5)
+    await ascore([Request("math", "with a header", "1", {"timeout": 9})], timeout=2)
     await asyncio.sleep(0.1)  # the last connection is still being taken, or left
     listener.close()
     await asyncio.wait([handler for handler in handlers if handler is not None])
     heads = [head for head in heads if not head.startswith("GET /health")]  # nobody waits for a probe
     left = [int(match.group(1)) for head in heads if (match := re.search(f"(?im)^{deadline.HEADER}: ([0-9]+)", head))]
     assert len(heads) == len(left) > 1
-    assert 500 >= left[0] > left[-1] > 0
+    assert 2000 >= left[0] > left[-1] > 0
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 0.5, 1, 86_400])

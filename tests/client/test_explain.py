@@ -56,7 +56,7 @@ def test_a_malformed_request(server: FaultServer, request_: Request, on_error: A
 
 def test_no_route() -> None:
     """A source that no route takes is an error that lists the routes, as it is of scoring."""
-    with pytest.raises(UnknownSourceError, match="known: "):
+    with pytest.raises(UnknownSourceError, match="available: "):
         explained(Request("nothing", "x"))
 
 

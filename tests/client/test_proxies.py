@@ -131,7 +131,7 @@ def test_errors_name_the_proxy(monkeypatch: pytest.MonkeyPatch, refusing: str) -
     place = refusing.partition("@")[2]
     error = _error(_posted())
     assert isinstance(error, OverloadError)
-    assert str(error) == f"{REWARDS}/v1/score (through the proxy http://{place}) answered 503: 503 no way out"
+    assert str(error) == f"{REWARDS}/v1/score (through the proxy http://{place}) returned 503: 503 no way out"
 
     nobody = f"http://me:secret@127.0.0.1:{free_port()}"
     monkeypatch.setenv("http_proxy", nobody)
@@ -147,7 +147,7 @@ def test_align_anythings_client(monkeypatch: pytest.MonkeyPatch, refusing: str) 
     """Align-Anything's client uses the same proxies, names them too, and asks none for this machine."""
     monkeypatch.setenv("http_proxy", refusing)
     place = refusing.partition("@")[2]
-    with pytest.raises(ServiceError, match=rf"{REWARDS}/get_reward \(through the proxy http://{place}\) answered 503"):
+    with pytest.raises(ServiceError, match=rf"{REWARDS}/get_reward \(through the proxy http://{place}\) returned 503"):
         RemoteRewardModel(f"{REWARDS}/get_reward", timeout=2).score(["p"], ["r"])
     with pytest.raises(ServiceError, match=r"http://localhost:\d+/get_reward: connection refused"):
         RemoteRewardModel(f"http://localhost:{free_port()}/get_reward", timeout=2).score(["p"], ["r"])

@@ -47,7 +47,7 @@ def test_statuses(table: Table) -> None:
     for kind, statuses in STATUSES:
         for status in statuses:
             with table.case(str(status)):
-                with pytest.raises(kind, match=f"{URL} answered {status}: boom") as raised:
+                with pytest.raises(kind, match=f"{URL} returned {status}: boom") as raised:
                     body_of(Reply(URL, status, {}, b'{"error": "boom"}'))
                 assert (kind, status) == (type(raised.value), raised.value.status)  # type: ignore[attr-defined]
 

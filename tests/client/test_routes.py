@@ -46,10 +46,10 @@ def test_longest_prefix(table: Table) -> None:
 def test_unknown_source(source: str) -> None:
     """A source that no route takes is an error that lists every route there is."""
     with pytest.raises(
-        UnknownSourceError, match=f"^data_source '{source}' has no route; (was '.+' meant\\? )?known: "
+        UnknownSourceError, match=f"^data_source '{source}' has no route; (did you mean '.+'\\? )?available: "
     ) as caught:
         with_routes({"my_own": "math"}).find(source)
-    listed = str(caught.value).partition("known: ")[2].partition(";")[0].split(", ")
+    listed = str(caught.value).partition("available: ")[2].partition(";")[0].split(", ")
     assert sorted([*RouteTable(builtin_routes()).names(), "my_own"]) == listed
     assert {*RULES, "rule_remote_*", "llm_judge_remote*"} <= set(listed)
 
@@ -81,8 +81,8 @@ def test_custom_route_replaces_verls(name: str) -> None:
 @pytest.mark.parametrize(
     ("source", "hint"),
     [
-        ("GSM8K", "was 'gsm8k' meant?"),
-        ("llm_judge_remot", "was 'llm_judge_remote' meant?"),
+        ("GSM8K", "did you mean 'gsm8k'?"),
+        ("llm_judge_remot", "did you mean 'llm_judge_remote'?"),
         ("mentions", "for your own reward function 'mentions' (REWARD_FUNCTIONS) write 'rule_remote_mentions'"),
     ],
 )
@@ -94,7 +94,7 @@ def test_suggestion_for_an_unknown_source(source: str, hint: str) -> None:
 
 def test_unknown_part() -> None:
     """A composite with a part that no route takes is named by that part when it is first used."""
-    with pytest.raises(UnknownSourceError, match="'mth' has no route; was 'math' meant\\? known: "):
+    with pytest.raises(UnknownSourceError, match="'mth' has no route; did you mean 'math'\\? available: "):
         with_routes({"mine": {"sum": ["math", "mth"]}}).find("mine")
 
 
@@ -146,7 +146,7 @@ def test_registered_route() -> None:
 def test_route_registered_twice(name: str) -> None:
     """A name that is taken, by a built-in route or by another, is refused, and the first one stays."""
     register_route("mine", "math")
-    with pytest.raises(RouteError, match=f"^route '{name}' is defined twice; known: .*math_verifier"):
+    with pytest.raises(RouteError, match=f"^route '{name}' is defined twice; available: .*math_verifier"):
         register_route(name, "gsm8k")
     assert ("math",) == routes_of(route_table(Settings.from_env()).find("mine").target)  # type: ignore[arg-type]
 

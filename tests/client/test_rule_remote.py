@@ -174,10 +174,10 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        ("400", "answered 400: mode 400"),
-        ("413", "answered 413: mode 413"),
-        ("500", "answered 500: mode 500"),
-        ("garbage", "answered 200 with a page instead of JSON: a proxy or another service"),
+        ("400", "returned 400: mode 400"),
+        ("413", "returned 413: mode 413"),
+        ("500", "returned 500: mode 500"),
+        ("garbage", "returned 200 with a page instead of JSON: a proxy or another service"),
         ("short", "got 1 scores for 2 samples"),
         ("nan", "nan is no reward"),
     ],

@@ -84,7 +84,7 @@ def test_not_the_same_in_all(extras: Sequence[dict[str, Any]], caplog: pytest.Lo
     """In a call of one sample, and where the others do not have it, it is that sample's outcome and is warned of."""
     first = score(samples(*extras))[0]
     assert (0.0, "unscored", "extra_info.temperature") == (first.value, first.status, first.field)
-    assert any("samples are unscored; the first: extra_info.temperature" in line for line in warnings(caplog.records))
+    assert any("samples are unscored; first error: extra_info.temperature" in line for line in warnings(caplog.records))
 
 
 def test_one_warning_a_batch(caplog: pytest.LogCaptureFixture) -> None:
@@ -164,8 +164,8 @@ def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """However many samples, of whatever other names, have a name that is nearly an option's, it is warned of once."""
     names.warn_of_slips(samples(*({"max_tokens": 1, "template": "binary", str(at): at} for at in range(64))))
     assert [
-        "extra_info.max_tokens is not known and has no effect; was extra_info.max_new_tokens meant?",
-        "extra_info.template is not known and has no effect; was extra_info.prompt_template meant?",
+        "extra_info.max_tokens is not known and has no effect; did you mean extra_info.max_new_tokens?",
+        "extra_info.template is not known and has no effect; did you mean extra_info.prompt_template?",
     ] == warnings(caplog.records)
 
 

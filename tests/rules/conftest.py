@@ -70,9 +70,9 @@ class RewardServer:
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
             time.sleep(0.05)
 
-    def get(self, path: str, **options: Any) -> requests.Response:
+    def get(self, path: str, timeout: float = 60, **options: Any) -> requests.Response:
         """A GET request."""
-        return requests.get(self.url + path, timeout=60, **options)
+        return requests.get(self.url + path, timeout=timeout, **options)
 
     def post(self, path: str, body: Any = None, **options: Any) -> requests.Response:
         """A POST request with `body` as JSON."""

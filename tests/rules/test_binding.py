@@ -396,7 +396,7 @@ REFUSED = [
     ),
     ("f = reward_function(dict)", "no parameter|signature cannot be read"),
     *(
-        (f"@reward_function\ndef f({parameters}): ...", f"was '{meant}' meant\\? rename it, or read a field of")
+        (f"@reward_function\ndef f({parameters}): ...", f"did you mean '{meant}'\\? rename it, or read a field of")
         for parameters, meant in [
             ("response, grund_truth", "ground_truth"),
             ("response, refrence=None", "reference"),
@@ -456,7 +456,7 @@ def test_range(declared: str, found: tuple[float, float], tmp_path: Path) -> Non
 
 def test_name_of_a_function_that_there_is_not(registry: Registry) -> None:
     """The error about an unknown name suggests the nearest one."""
-    with pytest.raises(UnknownSourceError, match="named 'swaped'; was 'swapped' meant\\? known are: "):
+    with pytest.raises(UnknownSourceError, match="named 'swaped'; did you mean 'swapped'\\? available: "):
         registry.get("swaped")
 
 

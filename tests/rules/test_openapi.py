@@ -44,7 +44,7 @@ def fits(document: dict[str, Any], name: str, value: Any) -> bool:
 
 def test_endpoints(server: RewardServer, document: dict[str, Any]) -> None:
     """It has exactly the endpoints and methods that the server has."""
-    known = server.get("/nothing").json()["error"].partition("known are: ")[2].split(", ")
+    known = server.get("/nothing").json()["error"].partition("available: ")[2].split(", ")
     methods = {}
     for path in known:
         allow = requests.patch(server.url + path, timeout=60).headers["Allow"]

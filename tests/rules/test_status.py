@@ -147,7 +147,7 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
     [
         ("concise raised ValueError: the reference is missing", "the reward function raised an exception"),
         (
-            "no answer in time; last: http://j:1: connection refused, nothing listens there",
+            "no answer in time; last: http://j:1: connection refused (is the server running?)",
             "a server cannot be reached",
         ),
         ("no answer in time; last: no request is in flight", "a server did not answer in time"),

@@ -140,7 +140,7 @@ def test_slip_in_the_name_of_a_field(server: RewardServer) -> None:
         sample("required_field", "a", "b", units="m"),
         sample("default_field", "a", split="test"),
     )
-    hint = "extra_info.tagg is not read by default_field; was extra_info.tag meant?"
+    hint = "extra_info.tagg is not read by default_field; did you mean extra_info.tag?"
 
     assert all(one["reason"].endswith(f"; {hint}") and one["status"] == "ok" for one in scores[:3])
     assert scores[3]["status"] == "unscored"
@@ -170,7 +170,7 @@ def test_data_source_of_a_route(
     assert json.loads(by_route.reason)["data_source"] == "openai/gsm8k"
     assert json.loads(by_name.reason)["data_source"] == "rule_remote_verl_defaults"
     assert slip.status == "ok"
-    assert "extra_info.tagg is not read by default_field; was extra_info.tag meant?" in caplog.text
+    assert "extra_info.tagg is not read by default_field; did you mean extra_info.tag?" in caplog.text
 
 
 def test_failures_are_not_cached(server: RewardServer) -> None:

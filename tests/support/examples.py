@@ -15,7 +15,7 @@ from tests.support.snippets import ROOT
 
 FENCE = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
-UNSCORED = "samples are unscored; the first: "
+UNSCORED = "samples are unscored; first error: "
 
 
 class Block(NamedTuple):

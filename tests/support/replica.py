@@ -7,7 +7,7 @@ for scores it got, and how many it answered well.
               each with status 200; `hang`, which answers /health; `reset`, which breaks off its reply
     delay     seconds that a request takes
     limit     requests at a time beyond which it answers 503
-    poison    a word: a request with it in its body is answered 500
+    poison    a word: a request with it in its body gets 500
     bytes     of a body beyond which it answers 413
 """
 

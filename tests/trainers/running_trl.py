@@ -137,7 +137,7 @@ def test_a_server_that_fails(
         assert (BATCH, 0) == (line["rewards/down/failed"], line["rewards/down/ok"])
     assert all(BATCH == line["rewards/up/ok"] and 1.0 == line["reward"] for line in both)
     assert all(absent(line["reward"]) and 0.0 == line["grad_norm"] for line in alone)
-    assert f"{BATCH} of {BATCH} samples failed; the first: " in caplog.text
+    assert f"{BATCH} of {BATCH} samples failed; first error: " in caplog.text
     assert ("503" if fault == "503" else "connection refused") in caplog.text
     report(STEPS * BATCH * 3, f"{fault} server: NaN, counted as failed")
 

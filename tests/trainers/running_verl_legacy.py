@@ -89,6 +89,6 @@ def test_prime_tells(scored: Batch, capfd: pytest.CaptureFixture[str], report: R
     finally:
         logging.getLogger("rewardstack").removeHandler(handler)
     said = capfd.readouterr().err
-    assert "1 of 1 samples failed; the first: " in said
+    assert "1 of 1 samples failed; first error: " in said
     assert "the reference (ground_truth) is missing or empty" in said
     report(len(SAMPLES), "prime's log says why")

@@ -34,7 +34,7 @@ SIGNATURES = (
     "set REWARD_CACHE_SECRET to the same value as the other users of the cache, including the reward server; unset it "
     "if they have none. If it was just changed for all of them, the old values are replaced over time"
 )
-START = "nothing listens there; start it with `make up`, or correct REWARD_CACHE_URL"
+START = "connection refused; start it with `make up`, or correct REWARD_CACHE_URL"
 
 
 async def probe_cache(url: str, settings: Settings) -> Finding:
@@ -130,7 +130,7 @@ def _connection_remedy(error: Exception, text: str) -> str:
     if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text:
         return "TLS failed: does it speak plain redis:// rather than rediss://, and is its certificate trusted here?"
     if "Name or service not known" in text or "nodename" in text or "resolution" in text:
-        return "no such host name; correct REWARD_CACHE_URL, or the name service"
+        return "host not found; correct REWARD_CACHE_URL, or check DNS"
     if "losed" in text or "reset" in text:
         return f"it ends the connection: does it speak TLS (rediss://)? Or {ANOTHER}"
     return START

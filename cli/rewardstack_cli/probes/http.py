@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -128,6 +129,8 @@ class Probed:
     def _remedy(self, error: ServiceError) -> str:
         if isinstance(error, UnreachableError):
             return self._connection_remedy(error.__cause__)
+        if isinstance(error, OverloadError) and error.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return "it is overloaded, or its rate limit is reached; try again later"
         if isinstance(error, OverloadError):
             return f"it is not ready, or a gateway has no server behind it; `make status`, and {LOGS}"
         if isinstance(error, RejectedError):
@@ -148,7 +151,7 @@ class Probed:
         url = self.names.url
         start = f"start it{self.names.by}, or correct {url}"
         if isinstance(cause, aiohttp.ClientConnectorDNSError):
-            return f"no such host name; correct {url}, or the name service"
+            return f"host not found; correct {url}, or check DNS"
         if isinstance(cause, aiohttp.ClientSSLError):
             return "TLS failed: is the server's certificate trusted here (SSL_CERT_FILE), or does it speak plain http?"
         if isinstance(cause, asyncio.TimeoutError):

@@ -40,7 +40,7 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
     unread = [name for name in given if isinstance(name, str) and name not in named][:MOST_NAMES]
     missed = [name for name in named if name not in given]
     hint = "; ".join(
-        f"extra_info.{name} is not read by {function}; was extra_info.{meant} meant?"
+        f"extra_info.{name} is not read by {function}; did you mean extra_info.{meant}?"
         for name in unread
         if (meant := closest(name, missed))
     )
@@ -50,6 +50,6 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "was 'math' meant? " for a message about an unknown name; empty if no known name is similar."""
+    """Return "did you mean 'math'? " for a message about an unknown name; empty if no known name is similar."""
     meant = closest(name, known, SUGGESTED)
-    return f"was {meant!r} meant? " if meant else ""
+    return f"did you mean {meant!r}? " if meant else ""

@@ -497,7 +497,7 @@ def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
     for status in MISSING if missing else ():
         lost = [score.reason for score in missing if score.status == status]
         if lost:
-            log.warning("%s: %d of %d samples %s; the first: %s", source, len(lost), count, MISSING[status], lost[0])
+            log.warning("%s: %d of %d samples %s; first error: %s", source, len(lost), count, MISSING[status], lost[0])
 
 
 async def fall_back(
@@ -515,7 +515,7 @@ async def fall_back(
     if not lost:
         return
     log.warning(
-        "%s: falling back to lexical similarity for %d of %d samples; the first: %s",
+        "%s: falling back to lexical similarity for %d of %d samples; first error: %s",
         *(source, len(lost), len(scores), scores[lost[0]].reason),
     )
     ends_at = min(ends_at, time.monotonic() + SUBSTITUTES_SECONDS)

@@ -45,7 +45,7 @@ class NamedTable:
         if not isinstance(table, Mapping):
             raise table_error(kind, name, "", f"expected a table, got {type(table).__name__}")
         if unknown := [field for field in table if field not in fields]:
-            raise table_error(kind, name, str(unknown[0]), f"is not known; known: {', '.join(fields)}")
+            raise table_error(kind, name, str(unknown[0]), f"is not known; available: {', '.join(fields)}")
         return cls(kind, name, table)
 
     def error(self, field: str, complaint: str) -> RouteError:

@@ -118,7 +118,7 @@ class RouteTable:
             RouteError: another route has this name.
         """
         if route.name in self._routes and not self._routes[route.name].gives_way:
-            raise RouteError(f"route {route.name!r} is defined twice; known: {', '.join(self.names())}", route.name)
+            raise RouteError(f"route {route.name!r} is defined twice; available: {', '.join(self.names())}", route.name)
         self._routes[route.name] = route
         self._found.clear()
 
@@ -264,7 +264,7 @@ class RouteTable:
             f"for your own reward function {source!r} (REWARD_FUNCTIONS) write {RULE_PREFIX + source!r}; "
             "REWARDSTACK_ROUTES may name a file with more routes"
         )
-        message = f"data_source {source!r} has no route; {meant}known: {', '.join(self.names())}; {remedy}"
+        message = f"data_source {source!r} has no route; {meant}available: {', '.join(self.names())}; {remedy}"
         return UnknownSourceError(message, "data_source")
 
     def _taking(self, source: str) -> Route | None:

@@ -67,7 +67,7 @@ def _look_at(names: tuple[Any, ...]) -> None:
             _checked.add(name)
             meant = _meant(name)
             if meant:
-                log.warning("extra_info.%s is not known and has no effect; was extra_info.%s meant?", name, meant)
+                log.warning("extra_info.%s is not known and has no effect; did you mean extra_info.%s?", name, meant)
 
 
 def _meant(name: str) -> str:

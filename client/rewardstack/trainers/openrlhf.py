@@ -48,7 +48,7 @@ def reward_func(
     )
     failed = [score.reason for score in scores if score.status == "failed"]
     if failed:
-        raise ScoringError(f"{len(failed)} of {len(scores)} samples failed; the first: {failed[0]}", scores)
+        raise ScoringError(f"{len(failed)} of {len(scores)} samples failed; first error: {failed[0]}", scores)
     rewards = [0.0 if score.value is None else score.value for score in scores]
     logs = {name: [float(score.status == name) for score in scores] for name in ("failed", "unscored")}
     return {"rewards": rewards, "scores": rewards, "extra_logs": logs}

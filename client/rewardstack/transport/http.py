@@ -258,10 +258,10 @@ def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
 def _obstacle(error: aiohttp.ClientConnectorError, asked: str) -> str:
     """Return a plain explanation of a failed connection to the host or proxy, to precede the system's message."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the {asked}'s name is not known: "
+        return "host not found: " if asked == "host" else "proxy host not found: "
     if error.os_error.errno != errno.ECONNREFUSED:
         return ""
-    return "connection refused, nothing listens there: " if asked == "host" else "the proxy refuses the connection: "
+    return "connection refused (is the server running?): " if asked == "host" else "the proxy refuses the connection: "
 
 
 def _fault(error: aiohttp.ClientError) -> str:

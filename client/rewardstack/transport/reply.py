@@ -91,7 +91,7 @@ def error_of(reply: Reply) -> ServiceError:
     """Return the typed error for the status of a reply."""
     record = _object(reply.data)
     complaint = complaint_in(reply.data)
-    message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
+    message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint}"
     status = reply.status
     if _is_out_of_quota(record):
         return RejectedError(message, status)
@@ -112,15 +112,15 @@ def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
         if code.isascii() and code.isdigit() and 400 <= int(code) < 600:
             return error_of(reply._replace(status=int(code)))
         if _is_out_of_quota(record):
-            return RejectedError(f"{reply.url} answered {reply.status}: {complaint_in(reply.data)}", reply.status)
+            return RejectedError(f"{reply.url} returned {reply.status}: {complaint_in(reply.data)}", reply.status)
     if reply.data.lstrip()[:1] == b"<":
         title = complaint_in(reply.data)
         return ReplyError(
-            f"{reply.url} answered {reply.status} with a page{f' ({title})' if title else ''} instead of JSON: a proxy "
+            f"{reply.url} returned {reply.status} with a page{f' ({title})' if title else ''} instead of JSON: a proxy "
             "or another service answers there; correct the URL, or name the host in NO_PROXY"
         )
     start = complaint_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
-    return ReplyError(f"{reply.url} answered {reply.status}, unreadable: {error}: {start}")
+    return ReplyError(f"{reply.url} returned {reply.status}, unreadable: {error}: {start}")
 
 
 def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:

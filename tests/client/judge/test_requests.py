@@ -180,8 +180,8 @@ def test_batch_size(judge: FaultServer) -> None:
 
 def test_waiting_for_a_turn_is_no_delay(judge: FaultServer) -> None:
     """A sample's time does not run out while it waits for others of its batch that are being answered."""
-    judge.set(delay=0.14)
-    scores = score([sample(f"in turn {at}", batch_size=1, timeout=0.8) for at in range(6)])
+    judge.set(delay=0.5)
+    scores = score([sample(f"in turn {at}", batch_size=1, timeout=2.5) for at in range(6)])
     assert {"ok"} == {one.status for one in scores}
 
 

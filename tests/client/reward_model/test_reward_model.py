@@ -220,7 +220,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"floor": 0, "api": "tei"}, r"template: api = tei needs a text with \{CANDIDATE_SOLUTION\}"),
     ({"floor": 0, "template": "{CANDIDATE_SOLUTION}"}, "template: is for api = tei, openrlhf, sglang"),
     ({"steps": STEPS, "api": "sglang", "template": "{CANDIDATE_SOLUTION}"}, "steps: needs api = vllm"),
-    ({"floor": 0, "adress": "http://x"}, "adress: is not known; known: base_url"),
+    ({"floor": 0, "adress": "http://x"}, "adress: is not known; available: base_url"),
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from typing import Any
 
 import pytest
@@ -64,10 +63,8 @@ def test_silence(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert areal.TIMEOUT < 15
     monkeypatch.setattr(areal, "TIMEOUT", 0.2)
     server.freeze()
-    started = time.monotonic()
-    with pytest.raises(ScoringError, match="failed: "):
+    with pytest.raises(ScoringError, match=r"failed: no answer within 0\.[0-9]+ s"):
         areal.reward(*GIVEN, data_source="gsm8k", answer="1")
-    assert time.monotonic() - started < 5
 
 
 def test_picklable() -> None:

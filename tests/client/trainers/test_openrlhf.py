@@ -59,12 +59,12 @@ def test_columns(server: FaultServer) -> None:
 def test_failed(server: FaultServer) -> None:
     """A sample that the infrastructure failed is an error, of which OpenRLHF makes None, and no 0."""
     server.set(said={"value": None, "status": "failed", "reason": "the judge is away"})
-    with pytest.raises(ScoringError, match="2 of 2 samples failed; the first: the judge is away"):
+    with pytest.raises(ScoringError, match="2 of 2 samples failed; first error: the judge is away"):
         openrlhf.reward_func(QUERIES, PROMPTS, ["6", "7"])
 
 
 def test_unknown(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that there is not is named, with those that there are."""
     monkeypatch.setenv("REWARD_TYPE", "gsm9k")
-    with pytest.raises(UnknownSourceError, match=r"'gsm9k' has no route; was 'gsm8k' meant\? known: "):
+    with pytest.raises(UnknownSourceError, match=r"'gsm9k' has no route; did you mean 'gsm8k'\? available: "):
         openrlhf.reward_func(QUERIES, PROMPTS, ["6", "7"])

@@ -120,7 +120,7 @@ def check_named(judge: NamedJudge) -> None:
             field = {"model_name": "model"}.get(name, name.removeprefix("prompt_"))
             raise judge.error(f"options.{name}", f"belongs in the table itself: set judges.{judge.name}.{field}")
         if name not in KNOWN:
-            raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
+            raise judge.error(f"options.{name}", f"is not known; available: {', '.join(KNOWN)}")
         if name == "images" and value is not False:
             raise judge.error("options.images", "must be false, to judge without images, or left out")
         if is_missing(value):

@@ -143,8 +143,8 @@ class _Binder:
             meant = _typo_of(name, bound) if self._is_field(name) else ""
             if meant:
                 raise RouteError(
-                    f"parameter {name!r} would get the field {name!r} of extra_info; was {meant!r} meant? rename it, "
-                    f"or read a field of that name as extra_info[{name!r}] by a parameter `extra_info`"
+                    f"parameter {name!r} would get the field {name!r} of extra_info; did you mean {meant!r}? rename "
+                    f"it, or read a field of that name as extra_info[{name!r}] by a parameter `extra_info`"
                 )
 
     def _require_response(self) -> None:

@@ -80,7 +80,7 @@ class Registry:
         if rule is None:
             meant = suggestion(name, self._rules)
             raise UnknownSourceError(
-                f"no reward function is named {name!r}; {meant}known are: {self._known()}", "data_source"
+                f"no reward function is named {name!r}; {meant}available: {self._known()}", "data_source"
             )
         return rule
 

@@ -112,7 +112,7 @@ def _too_large() -> Response:
 
 def _http_error(error: HTTPException) -> Response:
     if error.code == 404:
-        return answer(404, f"there is no endpoint {request.path!a}; known are: {_endpoints()}", "path")
+        return answer(404, f"there is no endpoint {request.path!a}; available: {_endpoints()}", "path")
     response = answer(error.code or 500, error.description or error.name)
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):

@@ -151,7 +151,7 @@ class Evaluator:
             known = sorted({rule.name for rule in self._registry} | set(self._routes.names()))
             meant = suggestion(reward_type, known)
             raise UnknownSourceError(
-                f"reward_type {reward_type!r} is not known; {meant}known: {', '.join(known)}", "reward_type"
+                f"reward_type {reward_type!r} is not known; {meant}available: {', '.join(known)}", "reward_type"
             ) from error
         return reward_type
 
