@@ -120,7 +120,7 @@ def broken(_: dict[str, Any]) -> Answer:
 )
 def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no answer fails every sample with its reason; none is a score."""
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "3")
     actor(chat)
     scores = rewardstack.score(samples(3))
     assert statuses(scores) == {"failed": 3}
@@ -132,7 +132,7 @@ def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str, monkeypat
 )
 def test_busy(monkeypatch: pytest.MonkeyPatch, status: int, says: str) -> None:
     """What does not end in the time of a sample fails it with its reason."""
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "0.6")
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "3")
     actor(lambda _: (status, {"error": {"message": says}}))
     scores = rewardstack.score(samples(3))
     assert statuses(scores) == {"failed": 3}

@@ -37,6 +37,23 @@ def test_curl(needs_curl: None, server: RewardServer) -> None:
     assert {"rewards": [1.5], "statuses": ["ok"]} == json.loads(done.stdout)
 
 
+def test_own_function_and_sum(tmp_path: Path) -> None:
+    """The function scores under the name that the page gives it, and the route has it beside the judge."""
+    for language in ("python my_rewards.py", "toml routes.toml"):
+        (tmp_path / language.split()[1]).write_text(block("README.md", language, ""))
+    code = "from rewardstack import compute_score; print(compute_score('rule_remote_brevity', 'word ' * 100))"
+    environment = clean_environment(
+        REWARD_FUNCTIONS="my_rewards.py", REWARDSTACK_ROUTES="routes.toml", OPENAI_API_KEY="a key"
+    )
+    rewardstack = str(Path(sys.executable).parent / "rewardstack")
+    for command, printed in (
+        ([sys.executable, "-c", code], "^0.5$"),
+        ([rewardstack, "routes", "chat"], "helpful, rule_remote_brevity"),
+    ):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        assert re.search(printed, done.stdout), done.stdout
+
+
 def test_command_line(server: RewardServer, tmp_path: Path) -> None:
     """The commands find the service well and score the shipped samples."""
     commands = block("README.md", "bash", ".venv/bin/rewardstack check").replace(".venv/bin/rewardstack", "rewardstack")
