@@ -50,9 +50,9 @@ def test_reward_functions(start: Start, tmp_path: Path) -> None:
 
 
 def test_routes(start: Start, tmp_path: Path) -> None:
-    """A changed file of routes is loaded, and its routes score samples."""
+    """A changed file of routes is loaded, and its routes score samples, also where `--workers` is not given."""
     (routes := tmp_path / "routes.json").write_text(json.dumps({"routes": {"own": "gsm8k"}}))
-    server = start("--workers", "1", REWARDSTACK_ROUTES=routes, RELOAD="on")
+    server = start(REWARDSTACK_ROUTES=routes, RELOAD="on")
     added = {"data_source": "added", "solution_str": "#### 4", "ground_truth": "4"}
     assert "added" not in server.get("/v1/reward_types").text
     routes.write_text(json.dumps({"routes": {"added": "gsm8k"}}))

@@ -1,7 +1,7 @@
 """Starts a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-Without `--workers` the server is a single process, for tests; with `--workers` it runs under gunicorn. It logs
-"Running on" when it accepts requests. Arguments override environment variables, which `settings_table.py` lists.
+Without `--workers` the server is a single process, for tests; with `--workers` or `RELOAD=on` it runs under gunicorn. It
+logs "Running on" when it accepts requests. Arguments override environment variables, which `settings_table.py` lists.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         read_secret_files(SECRETS)
         settings = Settings.from_env()
         _warn_if_open(settings)
-        if options.workers:
+        if options.workers or settings.reload:  # only gunicorn reloads
             run_gunicorn()
         from rewardstack_rules.http.threaded_server import serve
 
