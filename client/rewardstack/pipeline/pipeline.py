@@ -36,8 +36,9 @@ from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
 from rewardstack.pipeline.items import raise_if_all_wrong, read_request, request_facts
+from rewardstack.pipeline.missing import warn_of_missing
 from rewardstack.pipeline.scorer import Context, MakeScorer
-from rewardstack.pipeline.stages import Chain, Compose, Shape, Stage, milliseconds, score_facts, warn_of_missing
+from rewardstack.pipeline.stages import Chain, Compose, Shape, Stage, milliseconds, score_facts
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition

@@ -23,6 +23,7 @@ from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ConfigError, ReplyError, RequestError, ServiceError
+from rewardstack.pipeline import missing
 from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.routing.composite import Composite
@@ -41,8 +42,6 @@ RESERVED_SECONDS = 5.0
 """Maximum time in seconds that is reserved for substitutes."""
 SUBSTITUTES = 8
 """Number of substitutes that a thread computes before the time limit is checked."""
-MISSING = {"failed": "failed", "unscored": "are unscored"}
-"""Words of the warning for each status without a score."""
 FIXED = Item("1", ("1",), {"temperature": 0})
 """An item whose cache key changes with the scorer; at temperature 0 a judge's key does not depend on the run."""
 
@@ -181,7 +180,7 @@ class ErrorPolicy:
             await fall_back(self.scorer.source, find, scores, context.ends_at)
             if context.trace is not None and scores[0].status == "fallback":
                 context.trace.note("substitute", score_facts(scores[0]))
-        warn_of_missing(self.scorer.source, scores, len(scores))
+        missing.warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
 
 
@@ -485,21 +484,6 @@ def _without_substitute(score: Score) -> Score:
     return replace(score, value=None, status="failed") if score.status == "fallback" else score
 
 
-def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
-    """Log one warning per batch about samples without a score.
-
-    Args:
-        source: name of the scorer.
-        scores: scores of the batch, at least those without a value.
-        count: number of samples in the batch.
-    """
-    missing = [score for score in scores if score.status in MISSING]
-    for status in MISSING if missing else ():
-        lost = [score.reason for score in missing if score.status == status]
-        if lost:
-            log.warning("%s: %d of %d samples %s; first error: %s", source, len(lost), count, MISSING[status], lost[0])
-
-
 async def fall_back(
     source: str, substitutes: Mapping[int, Callable[[], Score]], scores: list[Score], ends_at: float
 ) -> None:
@@ -514,10 +498,7 @@ async def fall_back(
     lost = [at for at in substitutes if scores[at].status == "failed"]
     if not lost:
         return
-    log.warning(
-        "%s: falling back to lexical similarity for %d of %d samples; first error: %s",
-        *(source, len(lost), len(scores), scores[lost[0]].reason),
-    )
+    missing.missing_warnings.warn(source, missing.FALLBACK, len(lost), len(scores), scores[lost[0]].reason)
     ends_at = min(ends_at, time.monotonic() + SUBSTITUTES_SECONDS)
     for start in range(0, len(lost), SUBSTITUTES):
         part = lost[start : start + SUBSTITUTES]

@@ -1,7 +1,8 @@
 """Starts a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-Without `--workers` the server is a single process, for tests; with `--workers` or `RELOAD=on` it runs under gunicorn. It
-logs "Running on" when it accepts requests. Arguments override environment variables, which `settings_table.py` lists.
+Without `--workers` the server is a single process, for tests; with `--workers` or `RELOAD=on` it runs under gunicorn.
+It logs "Running on" when it accepts requests. Arguments override environment variables, which `settings_table.py`
+lists.
 """
 
 from __future__ import annotations

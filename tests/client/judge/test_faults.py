@@ -319,7 +319,9 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     assert {("failed", 0.0)} == {(one.status, one.value) for one in scores}
     assert 1 == sum("200 of 200 samples failed" in record.getMessage() for record in caplog.records)
     (warning,) = [record.getMessage() for record in caplog.records]
-    assert [2, 1, 1] == [warning.count(words) for words in ("(is the server running?)", f":{ports[0]}/", f":{ports[1]}/")]
+    assert [2, 1, 1] == [
+        warning.count(words) for words in ("(is the server running?)", f":{ports[0]}/", f":{ports[1]}/")
+    ]
     back = FaultServer(port=ports[0], script=FAKE_JUDGE)
     try:
         assert {"ok"} == statuses(score([sample(f"gone {at}", timeout=10.0) for at in range(200)]))
