@@ -5,7 +5,7 @@
 | 0 | done |
 | 1 | a service or the machine failed (disk full, ...); `explain`: there is no score; `check`: something does not work |
 | 2 | the input, an argument or a setting is wrong |
-| 3 | `score`, `submit --wait`, `evaluate`: done, but rows are left without a score |
+| 3 | `score`, `submit --wait`, `evaluate`: done, but rows are left without a score, e.g. those of a stopped route |
 | 130, 143 | interrupted, terminated |
 """
 
@@ -20,6 +20,7 @@ from rewardstack import __version__
 from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import SECRETS, read_secret_files
 from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack.score import MISSING_LOG
 from rewardstack_cli import check, console, evaluate, explain, prepare, routes, score, submit
 
 
@@ -32,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
+    handler = console.LogHandler()
+    handler.addFilter(lambda record: record.name != MISSING_LOG)  # the commands report rows without a score themselves
+    logging.basicConfig(handlers=[handler], format="rewardstack: %(levelname)s: %(message)s")
     args = _parse(argv, (score, submit, explain, evaluate, check, routes, prepare))
     raise_open_files()
     try:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rewardstack import api
 from rewardstack.cache.key import CACHE_ENABLED
-from rewardstack.errors import RequestError, UnknownSourceError
+from rewardstack.errors import BudgetError, RequestError, ScoringError, UnknownSourceError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
 from rewardstack_cli.data.rows import Row, to_request
+from rewardstack_cli.failures import Failures
 from rewardstack_cli.pieces import Piece, score_in_order
 from rewardstack_cli.provenance import Provenance, of_routes
 
@@ -21,15 +23,15 @@ class Scoring(Protocol):
     """A source of scores for the rows of a run.
 
     Attributes:
-        patience: number of consecutive rows that may fail before the run is stopped.
-        retries_failed: whether a run that continues an earlier one scores the failed rows again.
+        rescores: whether a later run can score rows again that failed or are unscored.
+        failures: the failures of the run so far.
     """
 
     @property
-    def patience(self) -> int: ...
+    def rescores(self) -> bool: ...
 
     @property
-    def retries_failed(self) -> bool: ...
+    def failures(self) -> Failures: ...
 
     def request(self, row: Row) -> Request:
         """Return the sample of `row`; raise `RequestError` if it is malformed."""
@@ -73,6 +75,7 @@ class Options:
         on_error: policy for rows without a score; None for the policy of each row's route.
         timeout: total time limit of a row in seconds; None for no limit.
         cached: whether scores may be read from a cache and written to it.
+        failures: the failures of the run, which stop routes.
     """
 
     routes: RouteTable
@@ -81,6 +84,7 @@ class Options:
     on_error: OnError | None = None
     timeout: float | None = None
     cached: bool = True
+    failures: Failures = field(default_factory=Failures)
 
     def request(self, row: Row) -> Request:
         """Return the sample of `row`.
@@ -96,13 +100,8 @@ class Options:
         return request
 
     @property
-    def patience(self) -> int:
-        """The number of rows in flight."""
-        return self.chunk_size
-
-    @property
-    def retries_failed(self) -> bool:
-        """True: a run that continues an earlier one scores the failed rows again."""
+    def rescores(self) -> bool:
+        """True: a later run can score rows again."""
         return True
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
@@ -110,9 +109,32 @@ class Options:
         options = {"--data-source": self.data_source, "--on-error": self.on_error}
         return {"options": options, **await of_routes(self.routes, sources, Settings.from_env())}
 
-    def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
-        """Yield the scores of `rows`, in order."""
-        return score_in_order(rows, self.score, self.chunk_size, stopping)
+    async def pieces(
+        self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the scores of `rows`, in order; leave rows of a route unscored after it has failed too often."""
+        async with aclosing(score_in_order(rows, self._score_open, self.chunk_size, stopping)) as pieces:
+            async for piece in pieces:
+                for row, score in zip(piece.rows, piece.scores, strict=False):
+                    self.failures.count(self._route(row), score)
+                yield piece
+
+    async def _score_open(self, rows: list[Row]) -> list[Score]:
+        """Return the scores of `rows` in order; rows of stopped routes are not sent."""
+        scores = [self.failures.left_out(self._route(row)) for row in rows]
+        sent = [row for row, score in zip(rows, scores, strict=True) if score is None]
+        try:
+            found = iter(await self.score(sent) if sent else ())
+        except (ScoringError, BudgetError) as error:
+            found = iter(error.scores)
+            error.scores = [next(found) if score is None else score for score in scores]
+            raise
+        return [next(found) if score is None else score for score in scores]
+
+    def _route(self, row: Row) -> str:
+        """Return the pattern of the route of a row that is well-formed."""
+        source = row.fields.get("data_source")
+        return self.routes.find(str(self.data_source if source is None else source)).pattern
 
     async def score(self, rows: list[Row]) -> list[Score]:
         """Return the scores of `rows` in order; raise what `rewardstack.ascore` raises."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
 from rewardstack.score import Score, Usage
 from rewardstack_cli.data.rows import Row, size_of
+from rewardstack_cli.failures import LEFT_OUT
 
 PIECES = 8
 """Number of pieces in a chunk."""
@@ -87,7 +88,7 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
     try:
         return Piece(rows, await score(rows))
     except ScoringError as error:
-        before = list(takewhile(lambda one: one.value is not None, error.scores))
+        before = list(takewhile(lambda one: one.value is not None or one.source == LEFT_OUT, error.scores))
         failed = error.scores[len(before)]
         message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
         return Piece(rows, before, ScoringError(message, error.scores))

@@ -14,6 +14,8 @@ from rewardstack_cli.console import err
 
 NOT_ALL_SCORED = 3
 """Exit status if rows have no score."""
+MISSING = ("unscored", "failed")
+"""The statuses of rows without a score."""
 STYLES = {"ok": "green", "fallback": "yellow", "unscored": "yellow", "failed": "red"}
 
 
@@ -31,7 +33,7 @@ class Tally:
     cached: int = 0
     total: float = 0.0
 
-    def add(self, value: float | None, status: str, reason: str, cached: bool) -> None:
+    def add(self, value: float | None, status: str, cached: bool, **_: Any) -> None:
         """Count a row, given the fields that its score adds (`added_fields`)."""
         self.statuses[status] += 1
         self.cached += bool(cached)
@@ -46,7 +48,7 @@ class Tally:
     @property
     def without_score(self) -> int:
         """Number of rows that are `unscored` or `failed`."""
-        return self.statuses["unscored"] + self.statuses["failed"]
+        return sum(self.statuses[status] for status in MISSING)
 
     def counts(self) -> Text:
         """Return the counts by status, such as "ok 97, failed 3", each in the color of the status."""

@@ -20,11 +20,10 @@ from rewardstack.score import Score, Usage
 from rewardstack_cli.console import err, printable, put, say
 from rewardstack_cli.data import parquet
 from rewardstack_cli.data.output import ScoreFile, digest_of
-from rewardstack_cli.data.rows import Row, own_fields, to_json
+from rewardstack_cli.data.rows import ADDED, Row, own_fields, to_json
 from rewardstack_cli.data.source import Source, is_parquet
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
-from rewardstack_cli.outage import Outage
 from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, progress_bar, rate
 from rewardstack_cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
 
@@ -69,12 +68,14 @@ class Run:
         self._provenance = ProvenanceFile(self._work)
         self._usage = Usage()
         self._scored = 0
+        self._retry = False
 
-    def execute(self, start_over: bool) -> int:
+    def execute(self, *, start_over: bool = False, retry: bool = False) -> int:
         """Score the rows that OUT lacks, and finish OUT.
 
         Args:
             start_over: whether to discard the scores in OUT.
+            retry: whether to score rows of OUT again that failed or are unscored.
 
         Returns:
             The exit status.
@@ -83,6 +84,7 @@ class Run:
             RewardstackError: the run failed; finished scores are in OUT, or in the file next to it.
         """
         started = time.monotonic()
+        self._retry = retry
         if self._to_parquet and self._output.exists() and not start_over and not self._work.exists():
             tally = self._already_scored()
             if not self._retries(tally):
@@ -109,10 +111,10 @@ class Run:
         return self._conclude(scores.tally, started)
 
     def _retries(self, tally: Tally) -> bool:
-        return self._options.retries_failed and tally.statuses["failed"] > 0
+        return self._retry and tally.without_score > 0
 
     def _unpack(self) -> None:
-        """Write the lines of a complete parquet OUT to the work file, so that failed rows can be scored again."""
+        """Write the lines of a complete parquet OUT to the work file, so that some rows can be scored again."""
         _, provenance = parquet.made_from(self._output)
         if provenance is not None:
             self._provenance.write(provenance)
@@ -128,14 +130,19 @@ class Run:
         count = 0
         digest = blake2b(digest_size=20)
         sources = set()
+        replaced: set[str] = set()
         with err.status(f"reading {printable(str(self._source.path))}"):
             for row in self._source.rows():
                 count += 1
                 sources.add(self._options.request(row).data_source)
+                replaced.update(() if row.fields.keys() >= {*ADDED} else row.fields.keys() & ADDED)
                 if scores is not None:
                     scores.compare(row)
                 if self._to_parquet:
                     digest.update(to_json(own_fields(row.fields)))
+        if replaced:
+            names = ", ".join(sorted(replaced))
+            say(f"{self._source.path} has the fields {names}, which a score's replace in OUT; rename them to keep them")
         return InputSummary(count, digest.hexdigest(), frozenset(sources))
 
     def _compare(self, before: Provenance | None, summary: InputSummary) -> None:
@@ -184,9 +191,6 @@ class Run:
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
         """Score the remaining rows; return the signal that interrupted the run, 0 for none."""
-        outage = Outage(
-            self._options.patience, "the same command scores the failed rows again, and continues from there"
-        )
         noting = asyncio.create_task(self._note(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)
@@ -198,13 +202,14 @@ class Run:
                         self._scored += len(piece.scores)
                         self._usage = Usage.total((self._usage, piece.usage))
                         bar.update(task, completed=scores.tally.rows)
-                        outage.watch(piece)
+                        if piece.error is not None:
+                            raise piece.error
 
             try:
                 try:
                     if self._retries(scores.tally):
                         with scores.rewriting() as rewriter:
-                            await take(scores.failed_rows(self._source.rows()), 0, rewriter.put)
+                            await take(scores.rows_without_score(self._source.rows()), 0, rewriter.put)
                     await take(self._source.rows(scores.kept), scores.kept, scores.append)
                 except RewardstackError:
                     await asyncio.wait([noting], timeout=ASKING_SECONDS)
@@ -215,6 +220,7 @@ class Run:
         return interrupts.received
 
     def _tell_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
+        self._tell_failures()
         say(
             f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command "
             f"continues from there ({self._usage.words})"
@@ -225,13 +231,18 @@ class Run:
         now = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate(self._scored, seconds)}); {self._usage.words}"
         pace = now if self._scored else "all were already scored"
         put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
+        self._tell_failures()
         if not tally.without_score:
             return 0
-        remedy = "--force scores all rows again, cached ones at no cost"
-        if self._retries(tally):
-            remedy = f"the same command scores only the {tally.statuses['failed']:,} failed rows again; {remedy}"
+        remedy = "--force submits all rows as a new job"
+        if self._options.rescores:
+            remedy = "the same command with --retry-failed scores only these rows again"
         say(
-            f"rows without a score: {tally.without_score:,}; their `reason` says why. `rewardstack check` checks the "
-            f"services; {remedy}"
+            f"rows without a score: {tally.without_score:,}; their `reason` says why, and `rewardstack check` checks "
+            f"the services; {remedy}"
         )
         return NOT_ALL_SCORED
+
+    def _tell_failures(self) -> None:
+        for line in self._options.failures.lines():
+            say(line)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.client import route_table
+from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR
 from rewardstack.settings import Settings
 from rewardstack_cli.cost import show_cost
@@ -36,7 +37,10 @@ def add_parser(commands: Any) -> None:
                         help="rows in flight, which a killed run must score again (%(default)s)")  # fmt: skip
     parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT instead of continuing it")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--force", action="store_true", help="overwrite OUT instead of continuing it")
+    again.add_argument("--retry-failed", action="store_true",
+                       help="continue OUT, and score its rows again that failed or are unscored")  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -63,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: the run failed; finished scores are in OUT.
     """
+    if args.retry_failed and args.output is None:
+        raise RequestError("--retry-failed needs -o OUT, the file with the rows to score again", "--retry-failed")
     # Read only the columns that scoring needs, unless OUT is written, which has all columns of IN.
     source = Source(args.input, None if args.output else SAMPLE)
     routes = route_table(Settings.from_env())
@@ -71,4 +77,4 @@ def run(args: argparse.Namespace) -> int:
         return show_cost(source, options)
     if args.table:
         return show_table(source, options)
-    return Run(source, args.output, options).execute(args.force)
+    return Run(source, args.output, options).execute(start_over=args.force, retry=args.retry_failed)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         out.print(plain_text(job_id))
         say(f"submitted; `rewardstack submit {args.input} --wait -o {args.output or 'OUT'}` fetches the scores")
         return 0
-    status = Run(source, args.output, scoring).execute(args.force)
+    status = Run(source, args.output, scoring).execute(start_over=args.force)
     if status < 128:
         job_file.remove()
     return status

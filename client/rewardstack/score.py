@@ -17,6 +17,10 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 NO_REFERENCE = "the reference (ground_truth) is missing or empty"
 """Reason for a sample that cannot be scored without a reference."""
 
+MISSING_LOG = "rewardstack.missing"
+"""Name of the logger that warns, once per batch, about samples without a score of their own. Callers that report these
+samples themselves, such as the command line, drop its records."""
+
 
 @dataclass(slots=True)
 class Request:

@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ADDED = ("value", "status", "reason", "cached")
+ADDED = ("value", "status", "reason", "cached", "parts", "label_mass", "usage")
+UNUSED = {"parts": None, "label_mass": None, "usage": None}
+"""What the score of a rule without components adds to its row, besides value, status, reason and cached."""
 
 
 def sample(number: int, **fields: Any) -> dict[str, Any]:

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewardstack.score import Usage
+
 from .conftest import SOURCES, Cli, RewardServer
-from .samples import own, read_jsonl, read_parquet, sample, samples, statuses, values, write_jsonl, write_parquet
+from .samples import ADDED, own, read_jsonl, read_parquet, sample, samples, statuses, values, write_jsonl, write_parquet
 
 VERL = {
     "data_source": "gsm8k",
@@ -24,7 +26,7 @@ VERL = {
 
 
 def test_every_type_survives(scoring: Cli, tmp_path: Path) -> None:
-    """Columns keep types and metadata that JSON knows nothing of; the scores are four columns more."""
+    """Columns keep types and metadata that JSON knows nothing of; those of the scores are more."""
     row = {**VERL, "image": b"\x89PNG", "day": datetime.date(2026, 1, 2), "price": decimal.Decimal("1.50")}
     table = pa.Table.from_pylist([row] * 3).replace_schema_metadata({"author": "somebody"})
     pq.write_table(table, tmp_path / "in.parquet")
@@ -32,14 +34,15 @@ def test_every_type_survives(scoring: Cli, tmp_path: Path) -> None:
     out = pq.read_table(tmp_path / "out.parquet")
     assert out.select(table.column_names).equals(table)
     assert out.schema.metadata[b"author"] == b"somebody"
-    assert [str(out.schema.field(name).type) for name in ("value", "status", "reason", "cached")] == [
-        "double", "string", "string", "bool",
-    ]  # fmt: skip
+    text, number = pa.string(), pa.float64()
+    usage = pa.struct([(name, pa.int64()) for name in Usage._fields])
+    types = (number, text, text, pa.bool_(), pa.map_(text, number), number, usage)
+    assert [out.schema.field(name).type for name in ADDED] == [*types]
     assert values(out.to_pylist()) == [1.0, 1.0, 1.0]
 
 
 def test_old_scores_are_replaced(scoring: Cli, tmp_path: Path) -> None:
-    """A scored parquet file as IN has its four columns once in OUT."""
+    """A scored parquet file as IN has each column of a score once in OUT."""
     write_parquet(tmp_path / "in.parquet", samples(3))
     scoring("score", "in.parquet", "-o", "out.parquet")
     assert scoring("score", "out.parquet", "-o", "again.parquet").status == 0
@@ -115,7 +118,7 @@ def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(samples(1)).slice(1), tmp_path / "in.parquet")
     assert scoring("score", "in.parquet", "-o", "out.parquet").status == 0
     out = pq.read_table(tmp_path / "out.parquet")
-    assert (out.num_rows, out.column_names) == (0, [*sample(0), "value", "status", "reason", "cached"])
+    assert (out.num_rows, out.column_names) == (0, [*sample(0), *ADDED])
 
 
 @pytest.mark.usefixtures("needs_process")

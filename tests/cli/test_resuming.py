@@ -129,10 +129,14 @@ def with_failures(scored: list[bytes], *places: int) -> list[dict[str, Any]]:
 def test_failed_rows_are_scored_again(
     scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes], places: tuple[int, ...]
 ) -> None:
-    """The same command scores the failed rows again, wherever they are, and no others."""
+    """`--retry-failed` scores the failed rows again, wherever they are, and no others; a plain run scores none."""
     write_jsonl(tmp_path / "out.jsonl", with_failures(scored, *places))
     before = reward_server.items()
-    result = again(scoring)
+    plain = again(scoring)
+    assert (plain.status, reward_server.items()) == (3, before)
+    assert f"rows without a score: {len(places)};" in plain.err
+    assert "the same command with --retry-failed scores only these rows again" in plain.err
+    result = again(scoring, "--retry-failed")
 
     assert result.status == 0
     assert reward_server.items() - before == len(places)
@@ -141,21 +145,40 @@ def test_failed_rows_are_scored_again(
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.jsonl", "out.jsonl.provenance"}
 
 
+def test_unscored_rows_are_scored_again(scoring: Cli, reward_server: RewardServer, tmp_path: Path) -> None:
+    """`--retry-failed` scores unscored rows again, too, and the rows that OUT lacks."""
+    rows = [sample(2), sample(4, ground_truth="no number"), sample(6)]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    assert again(scoring).status == 3
+    write_jsonl(tmp_path / "in.jsonl", [*rows, sample(8)])
+    before = reward_server.items()
+    result = again(scoring, "--retry-failed")
+    assert (result.status, reward_server.items() - before) == (3, 2)
+    assert "4 rows; ok 3, unscored 1" in result.out
+    assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["ok", "unscored", "ok", "ok"]
+
+
+@pytest.mark.parametrize("arguments", [("--retry-failed", "--table"), ("-o", "out.jsonl", "--retry-failed", "--force")])
+def test_retry_failed_contradicted(cli: Cli, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Without an OUT, or with one that is overwritten, there is nothing to retry."""
+    write_jsonl(tmp_path / "in.jsonl", samples(1))
+    result = cli("score", "in.jsonl", *arguments)
+    assert (result.status, "--retry-failed" in result.err) == (2, True)
+
+
 def test_failed_rows_that_fail_again(scoring: Cli, tmp_path: Path, scored: list[bytes]) -> None:
-    """Rows that fail again stay in OUT with the others, the message says what scores them, and the next run does."""
+    """Rows that fail again stay in OUT with the others, and a later run scores them."""
     write_jsonl(tmp_path / "out.jsonl", with_failures(scored, *range(5, 30)))
     own_server = scoring.variables["REWARD_SERVER_URL"]
     scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}
-    outage = again(scoring, "--chunk-size", "8")
+    failed = again(scoring, "--retry-failed", "--chunk-size", "8")
     left = read_jsonl(tmp_path / "out.jsonl")
-    failed = again(scoring)
     scoring.variables["REWARD_SERVER_URL"] = own_server
 
-    assert (outage.status, failed.status) == (1, 3)
-    assert "the same command scores the failed rows again" in outage.err
-    assert "the same command scores only the 25 failed rows again" in failed.err
+    assert failed.status == 3
+    assert failed.err.count("gsm8k: 25 rows failed; the first: ") == 1
     assert (own(left), statuses(left).count("failed")) == (samples(ROWS), 25)
-    assert again(scoring).status == 0
+    assert again(scoring, "--retry-failed").status == 0
     assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
 
 
@@ -168,10 +191,9 @@ def test_failed_rows_of_a_parquet_file(scoring: Cli, reward_server: RewardServer
     scoring.variables["REWARD_SERVER_URL"] = own_server
     before = reward_server.items()
 
-    assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 0
-    assert reward_server.items() - before == ROWS
-    assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 0
-    assert reward_server.items() - before == ROWS
+    for _ in range(2):
+        assert scoring("score", "in.jsonl", "-o", "out.parquet", "--retry-failed").status == 0
+        assert reward_server.items() - before == ROWS
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.parquet"}
 
 

@@ -16,14 +16,14 @@ from rewardstack_cli import provenance
 from tests.support.servers import Redis, fault_server, free_port
 
 from .conftest import Cli, RewardServer
-from .samples import ADDED, own, read_jsonl, sample, samples, statuses, values, write_jsonl
+from .samples import ADDED, UNUSED, own, read_jsonl, sample, samples, statuses, values, write_jsonl
 
 HARD = r"\boxed{\frac{\sin(2x)}{2\cos(x)} + y}"
 """Is compared in an isolated process."""
 
 
 def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Path) -> None:
-    """Every field is kept, in order, and the four of the score follow."""
+    """Every field is kept, in order, and those of the score follow."""
     rows = [{"id": 1, "nested": {"a": [1.50, None, "ü\u2028"]}, **sample(2)}, sample(3)]
     write_jsonl(tmp_path / "in.jsonl", rows)
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
@@ -32,8 +32,8 @@ def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Pa
     assert own(out) == rows
     assert list(out[0]) == [*rows[0], *ADDED]
     assert [[row[name] for name in ADDED] for row in out] == [
-        [1.0, "ok", "", False],
-        [0.0, "ok", "wrong answer: 4, the reference is 3", False],
+        [1.0, "ok", "", False, None, None, None],
+        [0.0, "ok", "wrong answer: 4, the reference is 3", False, None, None, None],
     ]
     assert "out.jsonl: 2 rows; ok 2; mean value 0.5000" in result.out
 
@@ -52,7 +52,8 @@ def test_fields_may_have_their_other_names(scoring: Cli, tmp_path: Path, row: di
     """`response`, verl's `reward_model.ground_truth`, a list, a number, and `--data-source` for rows without one."""
     write_jsonl(tmp_path / "in.jsonl", [row])
     assert scoring("score", "in.jsonl", "-o", "out.jsonl", "--data-source", "gsm8k").status == 0
-    assert read_jsonl(tmp_path / "out.jsonl") == [{**row, "value": 1.0, "status": "ok", "reason": "", "cached": False}]
+    [out] = read_jsonl(tmp_path / "out.jsonl")
+    assert out == {**row, "value": 1.0, "status": "ok", "reason": "", "cached": False, **UNUSED}
 
 
 def test_text_that_is_no_unicode_is_carried_through(scoring: Cli, tmp_path: Path) -> None:
@@ -71,13 +72,14 @@ def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
 
 
 def test_a_scored_file_can_be_scored_again(scoring: Cli, tmp_path: Path) -> None:
-    """An OUT as IN: its old scores are replaced, not kept beside."""
-    old = {"value": 9, "status": "failed", "reason": "old", "cached": True}
-    write_jsonl(tmp_path / "in.jsonl", [{**sample(2), **old}])
-    scoring("score", "in.jsonl", "-o", "out.jsonl")
-    assert read_jsonl(tmp_path / "out.jsonl") == [
-        {**sample(2), "value": 1.0, "status": "ok", "reason": "", "cached": False}
-    ]
+    """An OUT as IN: its old scores are replaced, not kept beside; a field of IN that is lost so is named."""
+    old = {"value": 9, "status": "failed", "reason": "old", "cached": True, **UNUSED}
+    new = {"value": 1.0, "status": "ok", "reason": "", "cached": False, **UNUSED}
+    for fields, is_named in ((old, False), ({"usage": {"total_tokens": 9}}, True)):
+        write_jsonl(tmp_path / "in.jsonl", [{**sample(2), **fields}])
+        result = scoring("score", "in.jsonl", "-o", "out.jsonl", "--force")
+        assert read_jsonl(tmp_path / "out.jsonl") == [{**sample(2), **new}]
+        assert ("has the fields usage, which a score's replace" in result.err) == is_named
 
 
 def test_the_cache_is_used_and_shown(scoring: Cli, tmp_path: Path, start_redis: Callable[..., Redis]) -> None:
@@ -132,21 +134,6 @@ def test_on_error_raise_stops_at_the_row_and_keeps_those_before(scoring: Cli, tm
     assert own(read_jsonl(tmp_path / "out.jsonl")) == rows[:400]
 
 
-def test_an_outage_ends_the_run_and_the_next_one_makes_up_for_it(cli: Cli, tmp_path: Path) -> None:
-    """When a whole chunk has failed the run stops; the failed rows at OUT's end are scored again by the next."""
-    write_jsonl(tmp_path / "in.jsonl", samples(1000))
-    with fault_server() as server:
-        cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARDSTACK_MAX_RETRIES": "0"}
-        server.set(mode="500")
-        result = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "128")
-        assert result.status == 1
-        assert "the last 128 rows all failed" in result.err
-        assert len(read_jsonl(tmp_path / "out.jsonl")) == 128
-        server.set(mode="ok")
-        assert cli("score", "in.jsonl", "-o", "out.jsonl").status == 0
-    assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["ok"] * 1000
-
-
 def test_a_timeout_fails_the_rows_and_not_the_run(cli: Cli, tmp_path: Path) -> None:
     """`--timeout` bounds what a row may take; without a score by then it is `failed`."""
     write_jsonl(tmp_path / "in.jsonl", samples(3))
@@ -179,14 +166,15 @@ def test_rules_in_the_command_itself(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_wrong_key_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
-    """A server that refuses the key leaves the rows without a score, and the log says whose key it is."""
+    """A server that refuses the key leaves the rows without a score, and the reason says whose key it is."""
     write_jsonl(tmp_path / "in.jsonl", samples(3))
     with fault_server() as server:
         server.set(mode="401")
         cli.variables["REWARD_SERVER_URL"] = server.url
         result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 3
-    assert "3 of 3 samples failed" in result.err and "no key was sent; set REWARD_SERVER_API_KEY" in result.err
+    assert "gsm8k: 3 rows failed; the first: " in result.err
+    assert "no key was sent; set REWARD_SERVER_API_KEY" in result.err
     assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
 
 

@@ -1,6 +1,6 @@
 """The score file: scores are appended to it, one row per line; an interrupted run continues at its end.
 
-A line is the row of IN (the input file) followed by the four fields of the score, so the beginning of a line shows
+A line is the row of IN (the input file) followed by the fields of the score, so the beginning of a line shows
 whether it belongs to a row. If OUT, the output file, is parquet, the digest of the row replaces the row.
 """
 
@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
-from rewardstack_cli.data.rows import Row, added_fields, own_fields, to_json
-from rewardstack_cli.progress import Tally
+from rewardstack_cli.data.rows import ADDED, Row, added_fields, own_fields, to_json
+from rewardstack_cli.progress import MISSING, Tally
 
 SYNC_INTERVAL = 1.0
 """Seconds between two syncs to disk, and so the most work that a crash of the machine can lose."""
@@ -62,7 +62,6 @@ class ScoreFile:
         self.tally = Tally()
         self._identity = identity
         self._size = 0
-        self._failed = 0
         self._synced_at = time.monotonic()
         self._replaced: list[BufferedRandom] = []
         self._file = _open(path)
@@ -96,13 +95,8 @@ class ScoreFile:
         added = _added(line, start)
         if added is None:
             raise self._foreign(row)
-        if added["status"] == "failed":
-            self._failed += 1
-            return
-        self.tally.statuses["failed"] += self._failed
         self.tally.add(**added)
-        self.kept += self._failed + 1
-        self._failed = 0
+        self.kept += 1
         self._size = self._file.tell()
 
     def _foreign(self, row: Row) -> RequestError:
@@ -113,7 +107,7 @@ class ScoreFile:
         )
 
     def resume(self) -> None:
-        """Cut off an incomplete last line and failed rows at the end; call this after `compare` has seen all of IN.
+        """Cut off an incomplete last line; call this after `compare` has seen all of IN.
 
         Raises:
             RequestError: the file has more lines than IN has rows.
@@ -136,16 +130,16 @@ class ScoreFile:
             os.fsync(self._file.fileno())
             self._synced_at = time.monotonic()
 
-    def failed_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows of IN whose line has the status `failed`."""
+    def rows_without_score(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows of IN whose line has the status `failed` or `unscored`."""
         with self.path.open("rb") as lines:
             for row, line in zip(rows, lines, strict=False):
-                if _has_failed(line):
+                if _status_without_score(line):
                     yield row
 
     @contextmanager
     def rewriting(self) -> Iterator[Rewriter]:
-        """Yield a `Rewriter` that gives failed rows new scores; replace the file on exit, also after an exception."""
+        """Yield a `Rewriter` for rows without a score; replace the file on exit, also after an exception."""
         path = self.path.with_name(self.path.name + ".retry")
         with self.path.open("rb") as old:
             rewriter = Rewriter(old, _open(path), self._identity, self.tally)
@@ -166,7 +160,7 @@ class ScoreFile:
 
 
 class Rewriter:
-    """Copies a score file, with new scores for failed rows.
+    """Copies a score file, with new scores for rows without a score.
 
     Args:
         old: the existing score file.
@@ -180,15 +174,15 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write the next failed rows with their new scores, after copying the lines before them."""
+        """Write the next rows without a score with their new scores, after copying the lines before them."""
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
-                if _has_failed(line):
+                if status := _status_without_score(line):
+                    self._tally.statuses[status] -= 1
                     break
                 self._new.write(line)
             added = added_fields(score)
             self._new.write(to_json({**self._identity(row.fields), **added}) + b"\n")
-            self._tally.statuses["failed"] -= 1
             self._tally.add(**added)
 
     def finish(self) -> BufferedRandom:
@@ -199,8 +193,12 @@ class Rewriter:
         return self._new
 
 
-def _has_failed(line: bytes) -> bool:
-    return b'"failed"' in line and json.loads(line)["status"] == "failed"
+def _status_without_score(line: bytes) -> str:
+    """Return the status of a line if it is `failed` or `unscored`; empty for any other status."""
+    if b'"failed"' not in line and b'"unscored"' not in line:
+        return ""
+    status = json.loads(line)["status"]
+    return status if status in MISSING else ""
 
 
 def _open(path: Path) -> BufferedRandom:
@@ -228,4 +226,4 @@ def _added(line: bytes, start: bytes) -> dict[str, Any] | None:
         fields = json.loads(b"{" + line[len(start) :])
     except ValueError:
         return None
-    return fields if fields.keys() == {"value", "status", "reason", "cached"} else None
+    return fields if fields.keys() == {*ADDED} else None

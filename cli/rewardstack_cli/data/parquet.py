@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardstack.errors import RequestError, RewardstackError, SettingsError
+from rewardstack.score import Usage
 from rewardstack_cli.data.rows import ADDED, own_fields
 from rewardstack_cli.provenance import Provenance, parse
 
@@ -61,7 +62,8 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
 def read_added(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the fields that the scores added to the rows of a file written by `write`."""
     for batch in _batches(path, ADDED):
-        yield from batch.to_pylist()
+        for row in batch.to_pylist():
+            yield {**row, "parts": None if row["parts"] is None else dict(row["parts"])}  # a map is a list of pairs
 
 
 def made_from(path: Path) -> tuple[str, Provenance | None]:
@@ -124,9 +126,7 @@ def write(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = pa.schema(
-        [("value", pa.float64()), ("status", pa.string()), ("reason", pa.string()), ("cached", pa.bool_())]
-    )
+    types = _added_types()
     metadata = {**(schema.metadata or {}), INPUT_DIGEST: digest.encode(), PROVENANCE: json.dumps(provenance).encode()}
     whole = pa.schema([*schema, *types], metadata=metadata)
     added = iter(added)
@@ -136,6 +136,16 @@ def write(
             scores = pa.Table.from_pylist(list(islice(added, len(own))), schema=types)
             writer.write_table(pa.Table.from_arrays([*own.columns, *scores.columns], schema=whole))
     hidden.replace(path)
+
+
+def _added_types() -> pa.Schema:
+    """Return the types of the fields in `ADDED`."""
+    import pyarrow as pa
+
+    number, text = pa.float64(), pa.string()
+    usage = pa.struct([(name, pa.int64()) for name in Usage._fields])
+    types = (number, text, text, pa.bool_(), pa.map_(text, number), number, usage)
+    return pa.schema([*zip(ADDED, types, strict=True)])
 
 
 def _tables(rows: Path | Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -12,7 +12,7 @@ from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 
-ADDED = ("value", "status", "reason", "cached")
+ADDED = ("value", "status", "reason", "cached", "parts", "label_mass", "usage")
 """Fields that the output row has in addition to the input row; input fields of these names are replaced."""
 
 SAMPLE = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
@@ -103,7 +103,8 @@ def size_of(fields: Mapping[str, Any]) -> int:
 
 def added_fields(score: Score) -> dict[str, Any]:
     """Return the fields that `score` adds to its row."""
-    return {"value": score.value, "status": score.status, "reason": score.reason, "cached": score.cached}
+    usage = None if score.usage is None else score.usage._asdict()
+    return {**{name: getattr(score, name) for name in ADDED}, "usage": usage}
 
 
 def to_json(fields: Mapping[str, Any]) -> bytes:

@@ -14,7 +14,6 @@ from rewardstack.score import Score
 from rewardstack_cli.data.rows import Row, added_fields
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
-from rewardstack_cli.outage import Outage
 from rewardstack_cli.progress import Tally, progress_bar
 
 SECRET = "api_key"
@@ -104,12 +103,12 @@ async def scores_of(rows: Iterable[Row], count: int, options: Scoring) -> list[S
     """
     scores: list[Score] = []
     tally = Tally()
-    outage = Outage(options.patience, "rows that were scored are in the cache, if there is one")
     with progress_bar() as bar, Interrupts() as interrupts:
         task = bar.add_task("", total=count, before=0, tally=tally)
         async with aclosing(options.pieces(iter(rows), 0, lambda: bool(interrupts.received))) as pieces:
             async for piece in pieces:
-                outage.watch(piece)
+                if piece.error is not None:
+                    raise piece.error
                 for score in piece.scores:
                     tally.add(**added_fields(score))
                 scores += piece.scores

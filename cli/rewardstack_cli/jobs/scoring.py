@@ -19,6 +19,7 @@ from rewardstack.settings import Settings
 from rewardstack_cli.console import say
 from rewardstack_cli.data.rows import Row, to_json
 from rewardstack_cli.data.source import Source
+from rewardstack_cli.failures import Failures
 from rewardstack_cli.jobs.job_file import JobFile
 from rewardstack_cli.jobs.server import JobServer
 from rewardstack_cli.options import sample_of
@@ -45,8 +46,7 @@ class JobScoring:
         SettingsError: no reward server is set.
     """
 
-    patience = 2**62  # the job itself ends if it fails
-    retries_failed = False  # a job always scores all of its rows
+    rescores = False  # a job always scores all of its rows
 
     def __init__(self, source: Source, data_source: str | None, job_file: JobFile, force: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
@@ -55,6 +55,7 @@ class JobScoring:
         self._job_file = job_file
         self._force = force
         self._cached = cached
+        self.failures = Failures()
 
     def request(self, row: Row) -> Request:
         """Return the sample of `row`; the server checks whether a route matches it.

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewardstack.score import Score
+from rewardstack.score import MISSING_LOG, Score
 
 AT_ONCE = 3
 """Warnings about single samples with the same cause that are logged at once in each `PERIOD`."""
@@ -32,7 +32,7 @@ FALLBACK = "falling back to lexical similarity for {} samples"
 CHANGING = re.compile(r"\d+(\.\d+)? (?=m?s\b|times\b|(other )?(requests?|samples?)\b)")
 """Times and counts in a reason, which differ between failures of the same cause."""
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(MISSING_LOG)
 
 
 @dataclass(slots=True)
