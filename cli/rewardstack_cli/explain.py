@@ -1,4 +1,4 @@
-"""`rewardstack explain`: how one sample gets its score, step by step. The answer to "why is my score 0?"."""
+"""`rewardstack explain`: how one sample gets its score: the formula first, with `-v` all steps."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rewardstack.core.steps import Explanation, Step
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, Request
 from rewardstack.settings import Settings
+from rewardstack_cli.answer import answer
 from rewardstack_cli.console import plain_text, print_json, printable, put
 from rewardstack_cli.data.rows import SAMPLE, Row
 from rewardstack_cli.data.source import Source
@@ -42,10 +43,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--data-source", metavar="NAME", help="of the sample, or for a row that has no data_source")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if there is no score")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit")
-    parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read the score from a cache")
-    parser.add_argument(
-        "--cached-only", action="store_true", help="if the cache has the score, do not compute it (default: show both)"
-    )
+    parser.add_argument("--no-cache", dest="cached", action="store_false",
+                        help="score the sample even if a cache has its score")  # fmt: skip
+    parser.add_argument("-v", "--verbose", action="store_true", help="show all steps, with prompts and replies")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -59,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: the sample cannot be read, or no route matches its source.
     """
-    limits = {"on_error": args.on_error, "limit": args.timeout, "rescore": not args.cached_only}
-    explanation = asyncio.run(explain(_sample(args), Settings.from_env(), **limits))
+    sample = _sample(args)
+    explanation = asyncio.run(explain(sample, Settings.from_env(), on_error=args.on_error, limit=args.timeout))
     if args.json:
         print_json(explanation.record())
     else:
-        _show(explanation)
+        _show(explanation, args.verbose)
     if explanation.error:
         return 2
     return 0 if explanation.score is not None and explanation.score.status in SCORED else 1
@@ -101,8 +101,12 @@ def _fields(args: argparse.Namespace) -> dict[str, Any]:
     return {"solution_str": args.solution, "ground_truth": args.ground_truth, "extra_info": extra}
 
 
-def _show(explanation: Explanation) -> None:
-    for at, step in enumerate(explanation.steps, 1):
+def _show(explanation: Explanation, is_verbose: bool) -> None:
+    headline, *lines = answer(explanation)
+    put(Text(_harmless(headline), "bold"))
+    for line in lines:
+        put(Text(_harmless(line)))
+    for at, step in enumerate(explanation.steps if is_verbose else (), 1):
         _show_step(step, str(at))
 
 

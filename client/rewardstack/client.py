@@ -144,23 +144,24 @@ async def score_on_loop(
 
 
 async def explain(
-    request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, rescore: bool
+    request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None
 ) -> Explanation:
     """Score a request with new connections, and return its steps; raise as `Pipeline.explain` does.
+
+    A score that the cache has is not computed again.
 
     Args:
         request: the sample.
         settings: the current settings.
         on_error: policy if the sample has no score; None for its route's policy.
         limit: time limit in seconds; None for no limit.
-        rescore: whether to call the sample's service even if the score is cached.
     """
     with importing:
         from rewardstack.core.steps import Trace
     warn_of_slips([request])
     cache, backends = ResultCache(settings), Backends(recorded=True)
     try:
-        pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, rescore=rescore)
+        pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, rescore=False)
         return await pipeline.explain(request, trace, on_error=on_error, limit=limit)
     finally:
         await backends.close()

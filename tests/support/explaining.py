@@ -12,9 +12,9 @@ from rewardstack.score import OnError, Request
 from rewardstack.settings import Settings
 
 
-def explained(request: Request, *, on_error: OnError | None = None, rescore: bool = True) -> Explanation:
+def explained(request: Request, *, on_error: OnError | None = None) -> Explanation:
     """How a request comes to its score under the environment's settings."""
-    return asyncio.run(explain(request, Settings.from_env(), on_error=on_error, limit=60, rescore=rescore))
+    return asyncio.run(explain(request, Settings.from_env(), on_error=on_error, limit=60))
 
 
 def named(steps: Sequence[Step], name: str) -> list[dict[str, Any]]:

@@ -50,6 +50,13 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean 'math'? " for a message about an unknown name; empty if no known name is similar."""
-    meant = closest(name, known, SUGGESTED)
+    """Return "did you mean 'math'? " for a message about an unknown name; empty if no known name is similar.
+
+    If no known name is similar to `name`, compare the beginning of `name` (`gsn8k_train`, `gsm8k-train`), then look for
+    names that contain `name` (`judge`).
+    """
+    names = sorted(known)
+    beginnings = (one for one in names if closest(name[: len(one)], [one], SUGGESTED))
+    containing = (one for one in names if len(name) > SHORTEST and name.lower() in one.lower())
+    meant = closest(name, names, SUGGESTED) or next(beginnings, "") or next(containing, "")
     return f"did you mean {meant!r}? " if meant else ""
