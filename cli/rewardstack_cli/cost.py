@@ -1,11 +1,12 @@
-"""`rewardstack score --dry-run`: the estimated cost of scoring a file, by `data_source`."""
+"""`--dry-run` of `rewardstack score` and `evaluate`: the estimated cost of scoring rows, by `data_source`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 
 from rewardstack.client import quote_on_loop
 from rewardstack.core.cost import Quote
@@ -14,7 +15,7 @@ from rewardstack.errors import RequestError
 from rewardstack.score import Request
 from rewardstack.settings import Settings
 from rewardstack_cli.console import Grid, err, plain_text, printable, put, say
-from rewardstack_cli.data.source import Source
+from rewardstack_cli.data.rows import Row
 from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
 
@@ -22,8 +23,13 @@ ASKING_SECONDS = 60.0
 """Maximum seconds for a service to report its identity, on which cache keys depend."""
 
 
-def show_cost(source: Source, options: Options) -> int:
+def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
     """Print for each `data_source` the number of rows and of cached scores, and the maximum cost of the remaining rows.
+
+    Args:
+        rows: the rows that would be scored.
+        path: the file that they are from.
+        options: how they would be scored.
 
     Returns:
         The exit status: 0 if every row can be scored, else 3.
@@ -31,33 +37,35 @@ def show_cost(source: Source, options: Options) -> int:
     Raises:
         RewardstackError: a setting is wrong, or a service does not answer.
     """
-    rows: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     malformed: list[RequestError] = []
-    with err.status(f"reading {printable(str(source.path))}"):
-        quotes = asyncio.run(_quotes(_requests(source, options, rows, malformed), options.chunk_size))
+    with err.status(f"reading {printable(str(path))}"):
+        quotes = asyncio.run(_quotes(_requests(rows, options, counts, malformed), options.chunk_size))
     with_cache = bool(Settings.from_env().cache_url)
     cached = ["cached"] if with_cache else []
     table = Grid("data_source", "rows", *cached, "malformed", "requests", "prompt tokens", "completion tokens")
     for name, quote in sorted(quotes.items()):
         pattern = options.routes.find(name).pattern
-        table.add_row(plain_text(f"{name} ({pattern})"), *_cells(rows[name], quote, with_cache))
+        table.add_row(plain_text(f"{name} ({pattern})"), *_cells(counts[name], quote, with_cache))
     table.show()
     total = Quote.total(quotes.values())
     unscored = len(malformed) + total.unscored
-    _print_total(rows.total() + len(malformed), unscored, total, with_cache)
+    _print_total(counts.total() + len(malformed), unscored, total, with_cache)
     for error in malformed[:1]:
         say(f"the first malformed row: {error}")
     return NOT_ALL_SCORED if unscored else 0
 
 
-def _requests(source: Source, options: Options, rows: Counter[str], malformed: list[RequestError]) -> Iterator[Request]:
-    for row in source.rows():
+def _requests(
+    rows: Iterable[Row], options: Options, counts: Counter[str], malformed: list[RequestError]
+) -> Iterator[Request]:
+    for row in rows:
         try:
             request = options.request(row)
         except RequestError as error:
             malformed.append(error)
         else:
-            rows[request.data_source] += 1
+            counts[request.data_source] += 1
             yield request
 
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rewardstack.client import route_table
 from rewardstack.errors import RequestError
 from rewardstack.settings import Settings
+from rewardstack_cli.cost import show_cost
 from rewardstack_cli.data.rows import ADDED, SAMPLE
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.evaluation import labels
 from rewardstack_cli.evaluation.labels import Labeled
 from rewardstack_cli.evaluation.page import page
-from rewardstack_cli.evaluation.report import Setting, Terms, make_report
+from rewardstack_cli.evaluation.report import Report, Result, Terms
 from rewardstack_cli.evaluation.scoring import (
     Interrupted,
+    Read,
+    Setting,
+    add_scores,
     injections,
     read_options,
-    scores_of,
     shown,
-    with_injection,
-    with_options,
 )
 from rewardstack_cli.evaluation.terminal import show_report
 from rewardstack_cli.options import Options, sample_of
@@ -55,6 +57,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--disagreements", metavar="N", type=int, default=20, help="most to list (%(default)s)")
     parser.add_argument("--json", metavar="OUT", type=Path, help="write the report as JSON")
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the report as a page with plots")
+    parser.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`; nothing is scored again")
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
@@ -66,28 +69,40 @@ def run(args: argparse.Namespace) -> int:
     """Score FILE, compare the scores with its labels and write the report.
 
     Returns:
-        The exit status: 0 if every row has a score, also with each injection; 3 if a score is missing; 130 or 143
-        after an interruption.
+        The exit status: 0 if every row has a score, also with each injection, or, with `--dry-run`, is valid; 3 if a
+        score is missing; 130 or 143 after an interruption.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
     """
     _check(args)
     source = Source(args.input, (*SAMPLE, *ADDED, args.label, args.by))
-    rows = labels.read(source.rows(), args.label, args.by, args.threshold, args.data_source)
-    try:
-        settings = _read(rows, args.data_source) if args.scored else asyncio.run(_score(rows, args))
-    except Interrupted as interruption:
-        return 128 + interruption.signal
     terms = Terms(str(args.input), args.label, args.by, args.threshold, args.bins, args.disagreements)
-    report = make_report(rows, settings, terms)
-    show_report(report)
+
+    def read() -> Iterator[Labeled]:
+        return labels.read(source.rows(), args.label, args.by, args.threshold, args.data_source)
+
+    if args.scored:
+        report = _read(read, terms, args.data_source)
+    else:
+        settings = _settings(args)
+        if args.dry_run:
+            rows = chain.from_iterable(setting.rows(read()) for setting in settings.values())
+            return show_cost(rows, source.path, _options(args))
+        try:
+            report = _score(read, terms, settings)
+        except Interrupted as interruption:
+            return 128 + interruption.signal
+    _show(report.record(), args)
+    return 0 if report.is_complete else NOT_ALL_SCORED
+
+
+def _show(record: Mapping[str, Any], args: argparse.Namespace) -> None:
+    show_report(record)
     if args.json:
-        args.json.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="ascii")
+        args.json.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")
     if args.html:
-        args.html.write_text(page(report), encoding="utf-8", errors="backslashreplace")
-    scores = (score for setting in settings for some in (setting.scores, *setting.injected.values()) for score in some)
-    return NOT_ALL_SCORED if any(score.status in ("unscored", "failed") for score in scores) else 0
+        args.html.write_text(page(record), encoding="utf-8", errors="backslashreplace")
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -97,6 +112,7 @@ def _check(args: argparse.Namespace) -> None:
         RequestError: an argument is invalid, or contradicts another one.
     """
     asking = {"--set": args.options, "--against": args.against, "--injections": args.injections}
+    asking["--dry-run"] = args.dry_run
     if args.scored and any(asking.values()):
         names = ", ".join(name for name, is_set in asking.items() if is_set)
         raise RequestError(f"--scored: FILE already has scores, so {names} has no effect; drop one of them", "--scored")
@@ -111,32 +127,37 @@ def _check(args: argparse.Namespace) -> None:
             raise RequestError(f"{name}: {out} is FILE itself; name another file", name)
 
 
-def _read(rows: Sequence[Labeled], data_source: str | None) -> list[Setting]:
-    for row in rows:
+def _read(read: Read, terms: Terms, data_source: str | None) -> Report:
+    """Return the report on the scores in a file."""
+    report = Report(terms, {"scored": {}})
+    for row in read():
         sample_of(row.row, data_source, cached=True)
-    return [Setting("scored", {}, [labels.score_of(row.row) for row in rows], {})]
+        report.add(row, [Result(labels.score_of(row.row))])
+    return report
 
 
-async def _score(rows: Sequence[Labeled], args: argparse.Namespace) -> list[Setting]:
-    settings = {"set": read_options(args.options, "--set")}
-    if args.against:
-        settings["against"] = read_options(args.against, "--against")
+def _options(args: argparse.Namespace) -> Options:
     # Policy "none": report a row without a score as such, whatever the policy of its route.
-    options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
-    for row in rows:
-        options.request(row.row)
-    return [await _setting(name, rows, one, options, args.injections) for name, one in settings.items()]
+    return Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
 
 
-async def _setting(
-    name: str, rows: Sequence[Labeled], overrides: Mapping[str, Any], options: Options, injected: bool
-) -> Setting:
-    """Score all rows with the options of a setting and, if `injected`, rows labeled wrong with each injection."""
-    here = [with_options(row.row, overrides) for row in rows]
-    scores = await scores_of(here, len(here), options)
-    wrong = [one for row, one in zip(rows, here, strict=True) if not row.right]
-    suite = injections() if injected and wrong else {}
-    attacked = (with_injection(row, text) for text in suite.values() for row in wrong)
-    found = await scores_of(attacked, len(suite) * len(wrong), options) if suite else []
-    parts = {case: found[at * len(wrong) : (at + 1) * len(wrong)] for at, case in enumerate(suite)}
-    return Setting(name, shown(overrides), scores, parts)
+def _settings(args: argparse.Namespace) -> dict[str, Setting]:
+    """Return the settings to score with, by name."""
+    suite = injections() if args.injections else {}
+    overrides = {"set": read_options(args.options, "--set")}
+    if args.against:
+        overrides["against"] = read_options(args.against, "--against")
+    return {name: Setting(one, suite, _options(args)) for name, one in overrides.items()}
+
+
+def _score(read: Read, terms: Terms, settings: Mapping[str, Setting]) -> Report:
+    """Return the report on a file that is scored with these settings; all of it is checked first."""
+    rows = right = 0
+    [first, *_] = settings.values()
+    for row in read():
+        first.scoring.request(row.row)
+        rows, right = rows + 1, right + row.right
+    report = Report(terms, {name: shown(one.overrides) for name, one in settings.items()}, first.suite)
+    total = sum(one.size(rows, right) for one in settings.values())
+    asyncio.run(add_scores(report, read, [*settings.values()], total))
+    return report

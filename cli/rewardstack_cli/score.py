@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)
     if args.dry_run:
-        return show_cost(source, options)
+        return show_cost(source.rows(), source.path, options)
     if args.table:
         return show_table(source, options)
     return Run(source, args.output, options).execute(start_over=args.force, retry=args.retry_failed)

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
+import signal
+import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rewardstack.score import Score
+from rewardstack_cli import evaluate
 from rewardstack_cli.data.source import Source
-from rewardstack_cli.evaluation import labels
+from rewardstack_cli.evaluation import figures, labels
 from rewardstack_cli.evaluation.page import page
-from rewardstack_cli.evaluation.report import Setting, Terms, make_report
+from rewardstack_cli.evaluation.report import Report, Result, Terms
 from rewardstack_cli.evaluation.scoring import injections
 from rewardstack_cli.main import main
 from tests.client.judge import conftest as judges
 from tests.client.judge.conftest import asked
 from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import blocks_of
+from tests.support.waiting import eventually
 
 from .conftest import ROOT, Cli
-from .samples import write_jsonl
+from .samples import sample, write_jsonl
 
 LABELLED = ROOT / "examples/labelled_judgements.jsonl"
 judge, one_judge = judges.judge, judges.one_judge
@@ -83,6 +89,7 @@ def test_hostile_texts_are_shown(tmp_path: Path) -> None:
         ({"value": None}, (), "value: expected a number"),
         ({}, ("--injections",), "--scored"),
         ({}, ("--bins", "100000"), "--bins: at most"),
+        ({}, ("--dry-run",), "--scored"),
     ],
 )
 def test_bad_input(
@@ -151,14 +158,102 @@ def test_injections(labelled: Path, judge: FaultServer, tmp_path: Path, monkeypa
 
 def test_injections_without_a_score(labelled: Path) -> None:
     """A response that fails with an injection is told as such: it neither fooled the judge nor withstood."""
-    rows = labels.read(Source(labelled).rows(), "label", "data_source", 0.5, None)
-    wrong = [Score(0.0) for row in rows if not row.right]
-    injected = {"planted": [Score.failed("down"), Score(1.0), *wrong[2:]]}
-    setting = Setting("set", {}, [Score(float(row.right)) for row in rows], injected)
-    report = make_report(rows, [setting], Terms("file", "label", "data_source", 0.5, 10, 0))
+    rows = [*labels.read(Source(labelled).rows(), "label", "data_source", 0.5, None)]
+    injected = iter([Score.failed("down"), Score(1.0), Score(0.0)])
+    collected = Report(Terms("file", "label", "data_source", 0.5, 10, 0), {"set": {}}, ["planted"])
+    for row in rows:
+        collected.add(row, [Result(Score(float(row.right)), () if row.right else [next(injected)])])
+    report = collected.record()
     [found] = report["settings"][0]["injections"]
-    assert found == {"name": "planted", "fooled": 1, "of": len(wrong) - 1, "without": 1}
+    assert found == {"name": "planted", "fooled": 1, "of": 2, "without": 1}
+    assert not collected.is_complete
     assert "1 had no score with an injection" in page(report)
+
+
+def test_dry_run(labelled: Path, judge: FaultServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """The cost of both settings and of all injections is printed; no verdict is asked for and nothing is written."""
+    options = ("--injections", "--against", "num_samples=2", "--against", "temperature=1", "--set", "temperature=1")
+    assert main(["evaluate", str(labelled), *options, "--dry-run"]) == 0
+    count = 4 + 3 * len(injections())
+    printed = capsys.readouterr().out
+    assert f"{2 * count} rows: " in printed and f"at most {3 * count:,} requests" in printed
+    assert "nothing was scored" in printed
+    assert not asked(judge)
+    assert main(["evaluate", str(labelled), "--dry-run", "--label", "missing"]) == 2
+
+
+def test_memory_is_that_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the rows, of which each has another score, take no more memory."""
+    monkeypatch.setattr(figures, "MOST_VALUES", 100)
+    peaks = []
+    for count in (300, 300, 3_000):  # the first run also loads what each run needs
+        rows = ({**SCORED[0], "value": at / count, "label": at % 2, "filler": "x" * 200} for at in range(count))
+        write_jsonl(tmp_path / "out.jsonl", rows)
+        tracemalloc.start()
+        try:
+            assert main(["evaluate", str(tmp_path / "out.jsonl"), "--scored", "--disagreements", "5"]) == 0
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[2] < peaks[1] * 1.3, peaks
+
+
+def test_memory_while_scoring(scoring: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the rows take no more memory where they are scored, either, under two settings."""
+    monkeypatch.setattr(evaluate, "CHUNK_SIZE", 64)
+    scoring.variables["REWARD_CACHE_ITEMS"] = "0"
+    peaks = []
+    for count in (200, 200, 2_000):
+        rows = (sample(number, filler="x" * 4000, label=number % 2) for number in range(count))
+        write_jsonl(scoring.cwd / "in.jsonl", rows)
+        tracemalloc.start()
+        try:
+            assert scoring("evaluate", "in.jsonl", "--against", "method=flexible").status == 0
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[2] < peaks[1] * 1.3, peaks
+
+
+def test_a_judge_that_fails(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 200 failures in a row the rest is left unscored, and counted as such."""
+    monkeypatch.setattr(evaluate, "CHUNK_SIZE", 8)
+    judge.set(status=400)
+    row = {"data_source": "llm_judge_remote_x", "ground_truth": "1", "label": 1}
+    write_jsonl(tmp_path / "in.jsonl", ({**row, "solution_str": f"It is {at}."} for at in range(300)))
+    status, report = evaluated(tmp_path, str(tmp_path / "in.jsonl"))
+    statuses = report["settings"][0]["statuses"]
+    assert (status, sum(statuses.values()), statuses["ok"]) == (3, 300, 0)
+    assert 200 <= statuses["failed"] <= 208
+
+
+def test_an_interruption(
+    judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C waits for the rows in flight and ends the evaluation without a report."""
+    monkeypatch.setattr(evaluate, "CHUNK_SIZE", 8)
+    judge.set(delay=0.3)
+    row = {"data_source": "llm_judge_remote_x", "ground_truth": "1", "label": 1}
+    write_jsonl(tmp_path / "in.jsonl", ({**row, "solution_str": f"It is {at}."} for at in range(400)))
+
+    def interrupt() -> None:
+        eventually(lambda: len(asked(judge)) > 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    status = main(["evaluate", str(tmp_path / "in.jsonl"), "--json", str(tmp_path / "report.json")])
+    thread.join()
+    assert (status, (tmp_path / "report.json").exists()) == (130, False)
+    assert "waiting for the rows in flight" in capsys.readouterr().err
+    assert len(asked(judge)) < 400
+
+
+def test_too_many_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A field that has another value in each row is refused, because its figures say nothing."""
+    write_jsonl(tmp_path / "out.jsonl", ({**SCORED[0], "id": at} for at in range(1001)))
+    assert main(["evaluate", str(tmp_path / "out.jsonl"), "--scored", "--by", "id"]) == 2
+    assert "--by: id has more than 1,000 values" in capsys.readouterr().err
 
 
 def test_route_that_raises(labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rewardstack_cli.evaluation import figures
-from rewardstack_cli.evaluation.figures import Labels, Values
+from rewardstack_cli.evaluation.figures import BITS, Scores
 from tests.support.table import Table
 
+Values = NDArray[np.float64]
+Labels = NDArray[np.bool_]
 STEPS = 24
 """Scores are odd multiples of 1 / 48: there are ties, and none lies on the edge of a bin, which scikit-learn counts for
 the bin below."""
@@ -42,6 +45,14 @@ def drawn(seed: int, count: int, share: float, highest: float) -> tuple[Values, 
     return values, labels
 
 
+def counted(values: Values, labels: Labels, threshold: float = 0.5, bins: int = 10) -> Scores:
+    """These scores, counted one by one."""
+    scores = Scores(threshold, bins)
+    for value, label in zip(values.tolist(), labels.tolist(), strict=True):
+        scores.add(value, label)
+    return scores
+
+
 def defined(value: float) -> Any:
     """What a figure has to be where scikit-learn says `value`: None for NaN."""
     return None if math.isnan(value) else pytest.approx(value, abs=1e-12)
@@ -53,7 +64,7 @@ def test_confusion(seed: int, count: int, share: float, threshold: float, _bins:
     from sklearn import metrics  # type: ignore[import-untyped]
 
     values, labels = drawn(seed, count, share, highest)
-    taken, found = values >= threshold, figures.confusion(values, labels, threshold)
+    taken, found = values >= threshold, counted(values, labels, threshold).confusion()
     counts = metrics.confusion_matrix(labels, taken, labels=[False, True]).ravel().tolist()
     assert [found.true_negative, found.false_positive, found.false_negative, found.true_positive] == counts
     assert found.agreement == defined(metrics.accuracy_score(labels, taken))
@@ -68,8 +79,9 @@ def test_roc(seed: int, count: int, share: float, _threshold: float, _bins: int,
 
     values, labels = drawn(seed, count, share, highest)
     across, up, _ = metrics.roc_curve(labels, values, drop_intermediate=False)
-    assert np.allclose(figures.roc(values, labels), np.stack([across, up], axis=1), rtol=0, atol=1e-12)
-    assert figures.auc(values, labels) == defined(metrics.roc_auc_score(labels, values))
+    found = counted(values, labels)
+    assert np.allclose(found.roc(), np.stack([across, up], axis=1), rtol=0, atol=1e-12)
+    assert found.auc() == defined(metrics.roc_auc_score(labels, values))
 
 
 @pytest.mark.parametrize(("seed", "count", "share", "_threshold", "bins", "highest"), CASES)
@@ -81,8 +93,9 @@ def test_calibration(seed: int, count: int, share: float, _threshold: float, bin
     values, labels = drawn(seed, count, share, highest)
     right, mean = calibration_curve(labels, values, n_bins=bins)
     rows, _ = np.histogram(values, np.linspace(0, 1, bins + 1))
-    found = figures.bins(values, labels, bins)
-    assert figures.brier(values, labels) == defined(metrics.brier_score_loss(labels, values))
+    scores = counted(values, labels, bins=bins)
+    found = scores.bins()
+    assert scores.brier() == defined(metrics.brier_score_loss(labels, values))
     assert [one.rows for one in found] == rows.tolist()
     assert [one.mean for one in found if one.rows] == [defined(value) for value in mean]
     assert [one.right for one in found if one.rows] == [defined(value) for value in right]
@@ -93,7 +106,7 @@ def test_calibration(seed: int, count: int, share: float, _threshold: float, bin
 def test_bins_without_scores() -> None:
     """An empty bin has neither a mean nor a share, and weighs nothing."""
     values, labels = np.array([0.05, 0.05, 0.95]), np.array([False, True, True])
-    found = figures.bins(values, labels, 4)
+    found = counted(values, labels, bins=4).bins()
     assert [(one.rows, one.mean, one.right) for one in found[1:3]] == [(0, None, None)] * 2
     assert figures.calibration_error(found) == pytest.approx((2 * 0.45 + 0.05) / 3)
 
@@ -101,7 +114,7 @@ def test_bins_without_scores() -> None:
 def test_edges_of_bins() -> None:
     """A score on an edge is of the bin that begins there, and 1 of the last one."""
     values = np.linspace(0, 1, 11)
-    found = figures.bins(values, np.ones(11, np.bool_), 10)
+    found = counted(values, np.ones(11, np.bool_)).bins()
     assert [one.rows for one in found] == [1] * 9 + [2]
 
 
@@ -109,7 +122,7 @@ def test_edges_of_bins() -> None:
 def test_one_class(label: bool) -> None:
     """With responses that are all right, or all wrong, there is no curve and no area; the other figures stand."""
     values, labels = np.array([0.25, 0.25, 0.75]), np.full(3, label)
-    found = figures.summary(values, labels, 0.5, 10)
+    found = counted(values, labels).summary()
     assert (found["auc"], found["roc"]) == (None, [])
     assert found["agreement"] == pytest.approx(1 / 3 if label else 2 / 3)
     assert found["recall"] == (pytest.approx(1 / 3) if label else None)
@@ -120,14 +133,14 @@ def test_one_class(label: bool) -> None:
 @pytest.mark.parametrize("outside", [-0.1, 1.1, 7.0])
 def test_scores_that_are_no_probabilities(outside: float) -> None:
     """With a score outside [0, 1] neither the Brier score nor calibration is defined; what asks for order alone is."""
-    found = figures.summary(np.array([outside, 0.5]), np.array([outside > 0.5, outside < 0.5]), 0.5, 10)
+    found = counted(np.array([outside, 0.5]), np.array([outside > 0.5, outside < 0.5])).summary()
     assert (found["brier"], found["calibration_error"], found["bins"]) == (None, None, [])
     assert found["auc"] == 1
 
 
 def test_no_scores() -> None:
     """Of no scores no figure is defined, and none is 0."""
-    found = figures.summary(np.array([]), np.array([], np.bool_), 0.5, 10)
+    found = counted(np.array([]), np.array([], np.bool_)).summary()
     names = ("agreement", "precision", "recall", "auc", "brier", "calibration_error")
     assert [found[name] for name in names] == [None] * len(names)
     assert (found["rows"], found["bins"], found["roc"]) == (0, [], [])
@@ -152,5 +165,23 @@ def test_mcnemar_without_a_difference() -> None:
 @pytest.mark.parametrize("tenth", range(10))
 def test_tenths(tenth: int) -> None:
     """A score as judges write it, 0.3 or 0.7, is of the bin that begins there."""
-    found = figures.bins(np.array([float(f"0.{tenth}")]), np.array([True]), 10)
+    found = counted(np.array([float(f"0.{tenth}")]), np.array([True])).bins()
     assert [one.rows for one in found].index(1) == tenth
+
+
+def test_many_different_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more scores than are counted one by one, the curve is that of cut ones, in whichever order they come; all
+    other figures are exact."""
+    from sklearn import metrics
+
+    monkeypatch.setattr(figures, "MOST_VALUES", 500)
+    random = np.random.default_rng(1)
+    labels = random.random(3000) < 0.5
+    values = np.clip(random.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
+    found, backwards = counted(values, labels).summary(), counted(values[::-1], labels[::-1]).summary()
+    assert found["bits"] in BITS
+    assert len(found["roc"]) <= 501
+    assert found["auc"] == pytest.approx(metrics.roc_auc_score(labels, values), abs=2e-3)
+    assert found["agreement"] == defined(metrics.accuracy_score(labels, values >= 0.5))
+    assert found["brier"] == pytest.approx(metrics.brier_score_loss(labels, values), abs=1e-9)
+    assert [backwards[name] for name in ("bits", "auc", "roc")] == [found[name] for name in ("bits", "auc", "roc")]

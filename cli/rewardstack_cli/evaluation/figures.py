@@ -1,18 +1,21 @@
-"""Figures of scores against labels, as pure functions over arrays. Undefined figures are None, never 0 or NaN.
+"""Figures of scores against labels. Undefined figures are None, never 0 or NaN.
 
-`values` are the scores, of shape (n,); `labels` say whether each response is right, of shape (n,), bool.
+`Scores` counts scores one by one, in memory that does not grow with their number.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
-Labels = NDArray[np.bool_]
+MOST_VALUES = 10_000
+"""Maximum number of different scores that are counted exactly for the ROC curve and its area."""
+BITS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
+"""Leading bits to which scores are cut for the curve: the first number that leaves at most `MOST_VALUES` scores."""
 
 
 class Confusion(NamedTuple):
@@ -64,67 +67,132 @@ class Bin(NamedTuple):
     right: float | None
 
 
-def confusion(values: Values, labels: Labels, threshold: float) -> Confusion:
-    """Count responses by label and by whether their score is at least `threshold`."""
-    taken = values >= threshold
-    pairs = (taken & labels, taken & ~labels, ~taken & ~labels, ~taken & labels)
-    return Confusion(*(int(np.count_nonzero(pair)) for pair in pairs))
+class Scores:
+    """Scores of responses and the labels of the same responses.
 
-
-def auc(values: Values, labels: Labels) -> float | None:
-    """Return the area under the ROC curve: how often a right response outscores a wrong one; a tie counts as half.
-
-    It is computed from ranks: the Mann-Whitney statistic (1947) divided by the number of pairs. None if there are no
-    right or no wrong responses.
+    Args:
+        threshold: score from which a response counts as right.
+        bins: number of calibration bins, of equal width over [0, 1].
     """
-    right = int(np.count_nonzero(labels))
-    wrong = len(labels) - right
-    if not right or not wrong:
-        return None
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return float((ranks[labels].sum() - right * (right + 1) / 2) / (right * wrong))
 
+    def __init__(self, threshold: float, bins: int) -> None:
+        self._threshold = threshold
+        self._edges = [at / bins for at in range(bins + 1)]  # 3 / 10 is exactly the float 0.3, as a judge writes it
+        self._confusion = {(taken, right): 0 for taken in (True, False) for right in (True, False)}
+        self._in_bins = [[0, 0] for _ in range(bins)]
+        """Numbers of wrong and of right responses of each bin."""
+        self._sums = [0.0] * bins
+        self._squares = 0.0
+        self._are_probabilities = True
+        self._counts: dict[float, list[int]] = {}
+        """Numbers of wrong and of right responses by score, which is cut to `_bits` unless that is None."""
+        self._bits: int | None = None
 
-def roc(values: Values, labels: Labels) -> list[tuple[float, float]]:
-    """Return the ROC curve from (0, 0) to (1, 1), with one point for each distinct score.
+    def add(self, value: float, right: bool) -> None:
+        """Count a score.
 
-    Returns:
-        The points (false positive rate, true positive rate); empty if there are no right or no wrong responses.
-    """
-    right = int(np.count_nonzero(labels))
-    wrong = len(labels) - right
-    if not right or not wrong:
-        return []
-    order = np.argsort(-values, kind="stable")
-    last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
-    hits, alarms = np.cumsum(labels[order])[last], np.cumsum(~labels[order])[last]
-    return [(0.0, 0.0), *((float(x / wrong), float(y / right)) for x, y in zip(alarms, hits, strict=True))]
+        Args:
+            value: the score; finite.
+            right: whether the response is right according to its label.
+        """
+        self._confusion[value >= self._threshold, right] += 1
+        if 0 <= value <= 1:
+            at = min(bisect_right(self._edges, value), len(self._sums)) - 1
+            self._in_bins[at][right] += 1
+            self._sums[at] += value
+            self._squares += (value - right) ** 2
+        else:
+            self._are_probabilities = False
+        self._counts.setdefault(self._cut(value), [0, 0])[right] += 1
+        if len(self._counts) > MOST_VALUES:
+            self._cut_more()
 
+    def _cut(self, value: float) -> float:
+        """Return a score without the bits after the first `_bits`; unlike rounding, this can be done in steps."""
+        if self._bits is None:
+            return value
+        mantissa, exponent = math.frexp(value)
+        return math.ldexp(math.floor(math.ldexp(mantissa, self._bits)), exponent - self._bits)
 
-def are_probabilities(values: Values) -> bool:
-    """Return whether there are scores and all are within [0, 1]; else Brier score and calibration are undefined."""
-    return bool(len(values) and values.min() >= 0 and values.max() <= 1)
+    def _cut_more(self) -> None:
+        counts = self._counts
+        for bits in BITS if self._bits is None else BITS[BITS.index(self._bits) + 1 :]:
+            self._bits, self._counts = bits, {}
+            for value, (wrong, right) in counts.items():
+                count = self._counts.setdefault(self._cut(value), [0, 0])
+                count[0], count[1] = count[0] + wrong, count[1] + right
+            if len(self._counts) <= MOST_VALUES:
+                return
 
+    def confusion(self) -> Confusion:
+        """Count responses by label and by whether their score is at least the threshold."""
+        pairs = (True, True), (True, False), (False, False), (False, True)
+        return Confusion(*(self._confusion[pair] for pair in pairs))
 
-def brier(values: Values, labels: Labels) -> float | None:
-    """Return the mean squared difference of score and label (Brier, 1950); None unless all scores are in [0, 1]."""
-    return float(np.mean((values - labels) ** 2)) if are_probabilities(values) else None
+    def brier(self) -> float | None:
+        """Return the mean squared difference of score and label (Brier, 1950); None unless all scores are in [0, 1]."""
+        rows = sum(self._confusion.values())
+        return self._squares / rows if rows and self._are_probabilities else None
 
+    def bins(self) -> list[Bin]:
+        """Return the calibration bins; empty unless there are scores and all are in [0, 1]."""
+        if not self._are_probabilities or not self._counts:
+            return []
+        found = []
+        for low, high, (wrong, right), total in zip(
+            self._edges, self._edges[1:], self._in_bins, self._sums, strict=False
+        ):
+            rows = wrong + right
+            found.append(Bin(low, high, rows, _share(total, rows), _share(right, rows)))
+        return found
 
-def bins(values: Values, labels: Labels, count: int) -> list[Bin]:
-    """Sort the scores into `count` bins of equal width over [0, 1]; empty unless all scores are in [0, 1]."""
-    if not are_probabilities(values):
-        return []
-    edges = np.arange(count + 1) / count  # 3 / 10 is exactly the float 0.3, as a judge writes it; linspace differs
-    places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, count - 1)
-    found = []
-    for at in range(count):
-        here = places == at
-        rows = int(np.count_nonzero(here))
-        mean = float(values[here].mean()) if rows else None
-        found.append(Bin(float(edges[at]), float(edges[at + 1]), rows, mean, _share(int(labels[here].sum()), rows)))
-    return found
+    def _by_score(self) -> NDArray[np.int64]:
+        """Return the numbers of wrong and right responses by score, the highest first; empty if a class has none."""
+        counts = np.array([self._counts[value] for value in sorted(self._counts, reverse=True)], dtype=np.int64)
+        return counts if counts.size and counts.sum(axis=0).all() else np.zeros((0, 2), dtype=np.int64)
+
+    def roc(self) -> list[tuple[float, float]]:
+        """Return the ROC curve from (0, 0) to (1, 1), with one point for each different score.
+
+        Returns:
+            The points (false positive rate, true positive rate); empty if there are no right or no wrong responses.
+        """
+        counts = self._by_score()
+        if not len(counts):
+            return []
+        rates = np.cumsum(counts, axis=0) / counts.sum(axis=0)
+        return [(0.0, 0.0), *((float(across), float(up)) for across, up in rates)]
+
+    def auc(self) -> float | None:
+        """Return the area under the ROC curve: how often a right response outscores a wrong one; a tie counts as half.
+
+        It is the Mann-Whitney statistic (1947) divided by the number of pairs. None if there are no right or no wrong
+        responses.
+        """
+        counts = self._by_score()
+        if not len(counts):
+            return None
+        wrong, right = counts.T
+        above = np.cumsum(right) - right / 2
+        return float((wrong * above).sum() / (wrong.sum() * right.sum()))
+
+    def summary(self) -> dict[str, Any]:
+        """Return all figures, as a JSON object."""
+        counts, found = self.confusion(), self.bins()
+        return {
+            "rows": sum(counts),
+            "right": counts.true_positive + counts.false_negative,
+            "agreement": counts.agreement,
+            "confusion": counts._asdict(),
+            "precision": counts.precision,
+            "recall": counts.recall,
+            "auc": self.auc(),
+            "brier": self.brier(),
+            "calibration_error": calibration_error(found),
+            "bins": [one._asdict() for one in found],
+            "roc": self.roc(),
+            "bits": self._bits,
+        }
 
 
 def calibration_error(found: list[Bin]) -> float | None:
@@ -154,30 +222,5 @@ def mcnemar(first_alone: int, second_alone: int) -> float | None:
     return min(1.0, 2 * tail / 2**pairs)
 
 
-def summary(values: Values, labels: Labels, threshold: float, count: int) -> dict[str, Any]:
-    """Return all figures of one set of scores, as a JSON object.
-
-    Args:
-        values: the scores.
-        labels: the labels of the same responses.
-        threshold: score from which a response counts as right.
-        count: number of calibration bins.
-    """
-    counts, found = confusion(values, labels, threshold), bins(values, labels, count)
-    return {
-        "rows": len(values),
-        "right": int(np.count_nonzero(labels)),
-        "agreement": counts.agreement,
-        "confusion": counts._asdict(),
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "auc": auc(values, labels),
-        "brier": brier(values, labels),
-        "calibration_error": calibration_error(found),
-        "bins": [one._asdict() for one in found],
-        "roc": roc(values, labels),
-    }
-
-
-def _share(part: int, whole: int) -> float | None:
+def _share(part: float, whole: int) -> float | None:
     return part / whole if whole else None

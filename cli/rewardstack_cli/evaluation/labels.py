@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from rewardstack.errors import RequestError
@@ -12,6 +12,9 @@ from rewardstack_cli.data.rows import Row
 
 KINDS = "0 or 1, true or false, or a number within [0, 1]"
 """The valid labels, for help and errors."""
+
+MOST_GROUPS = 1000
+"""Maximum number of groups."""
 
 
 class Labeled(NamedTuple):
@@ -28,8 +31,10 @@ class Labeled(NamedTuple):
     group: str
 
 
-def read(rows: Iterable[Row], field: str, by: str, threshold: float, data_source: str | None = None) -> list[Labeled]:
-    """Return the rows with their labels.
+def read(
+    rows: Iterable[Row], field: str, by: str, threshold: float, data_source: str | None = None
+) -> Iterator[Labeled]:
+    """Yield the rows with their labels.
 
     Args:
         rows: rows of a file.
@@ -39,13 +44,18 @@ def read(rows: Iterable[Row], field: str, by: str, threshold: float, data_source
         data_source: the `data_source` of rows that have none.
 
     Raises:
-        RequestError: there are no rows, or a label or group is missing or invalid; the message names file, row
-            and field.
+        RequestError: there are no rows, there are too many groups, or a label or group is missing or invalid; the
+            message names file, row and field.
     """
-    found = [Labeled(row, _is_right(row, field, threshold), _group(row, by, data_source)) for row in rows]
-    if not found:
+    groups = set()
+    for row in rows:
+        one = Labeled(row, _is_right(row, field, threshold), _group(row, by, data_source))
+        groups.add(one.group)
+        if len(groups) > MOST_GROUPS:
+            raise RequestError(f"--by: {by} has more than {MOST_GROUPS:,} values; group by another field", "--by")
+        yield one
+    if not groups:
         raise RequestError("IN: no rows to evaluate", "IN")
-    return found
 
 
 def label_of(row: Row, field: str) -> float:

@@ -1,39 +1,25 @@
-"""The report of scores against labels, as one JSON object."""
+"""The report of scores against labels, as one JSON object. It is collected row by row, in memory that does not grow."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappush, heappushpop
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from rewardstack.core.messages import response_text
 from rewardstack.score import STATUSES, Score
 from rewardstack_cli.data.rows import Row, to_request
 from rewardstack_cli.evaluation import figures
+from rewardstack_cli.evaluation.figures import Scores
 from rewardstack_cli.evaluation.labels import Labeled
 
 TEXT = 300
 """Maximum characters of a text that the report shows."""
 REASONS = 5
 """Number of reasons for missing scores that are listed, the most frequent first."""
-
-
-class Setting(NamedTuple):
-    """The scores of all rows under some options.
-
-    Args:
-        name: `set` or `against`, as the arguments; `scored` if the file has the scores.
-        options: options added to every row, with the API key masked.
-        scores: one score for each row, in order.
-        injected: by name of the injection, one score for each row whose response is labeled wrong, in order.
-    """
-
-    name: str
-    options: Mapping[str, Any]
-    scores: Sequence[Score]
-    injected: Mapping[str, Sequence[Score]]
+MOST_REASONS = 1000
+"""Maximum number of different reasons that are counted; further ones are counted together."""
 
 
 class Terms(NamedTuple):
@@ -55,119 +41,186 @@ class Terms(NamedTuple):
     bins: int
     disagreements: int
 
+    def agrees(self, row: Labeled, score: Score) -> bool:
+        """Return whether a score of the scorer says the same as the label."""
+        return self.takes_for_right(score) == row.right
 
-def make_report(rows: Sequence[Labeled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
-    """Return the report; with two settings it includes a comparison."""
-    return {
-        **terms._asdict(),
-        "rows": len(rows),
-        "right": sum(row.right for row in rows),
-        "settings": [_of_setting(rows, setting, terms) for setting in settings],
-        "comparison": _comparison(rows, settings, terms) if len(settings) == 2 else None,
-    }
+    def takes_for_right(self, score: Score) -> bool:
+        """Return whether the scorer has scored the response right."""
+        return is_scored(score) and score.value is not None and score.value >= self.threshold
 
 
-def _of_setting(rows: Sequence[Labeled], setting: Setting, terms: Terms) -> dict[str, Any]:
-    groups: dict[str, list[int]] = {}
-    for at, row in enumerate(rows):
-        groups.setdefault(row.group, []).append(at)
-    wrong = _disagreements(rows, setting.scores, terms.threshold)
-    return {
-        "name": setting.name,
-        "options": dict(setting.options),
-        "statuses": _statuses(setting.scores),
-        "without": _reasons(setting.scores),
-        "figures": _figures(rows, setting.scores, range(len(rows)), terms),
-        "groups": [
-            {"name": name, "statuses": _statuses([setting.scores[at] for at in places]),
-             "figures": _figures(rows, setting.scores, places, terms)}
-            for name, places in sorted(groups.items())
-        ],
-        "injections": _injections(rows, setting, terms.threshold),
-        "disagreements": [_row(rows[at], setting.scores[at]) for at in wrong[: terms.disagreements]],
-        "all_disagreements": len(wrong),
-    }  # fmt: skip
+class Result(NamedTuple):
+    """The scores of one row under one setting.
+
+    Args:
+        score: the row's score.
+        injected: its scores with each injection, in the order of the suite; empty if there is no suite, or if the
+            response is labeled right.
+    """
+
+    score: Score
+    injected: Sequence[Score] = ()
+
+
+class Report:
+    """The report on a file.
+
+    Args:
+        terms: the settings of the report.
+        settings: the options that were added to every row, by name of the setting: `set` or `against`, as the
+            arguments, or `scored` if the file has the scores. With two settings the report compares them.
+        injections: names of the injections of the suite.
+    """
+
+    def __init__(self, terms: Terms, settings: Mapping[str, Mapping[str, Any]], injections: Iterable[str] = ()) -> None:
+        names = [*injections]
+        self._terms = terms
+        self._settings = [_Setting(name, options, terms, names) for name, options in settings.items()]
+        self._comparison = _Comparison(terms) if len(settings) == 2 else None
+        self._rows = self._right = 0
+
+    def add(self, row: Labeled, results: Sequence[Result]) -> None:
+        """Add a row with its result under each setting."""
+        self._rows += 1
+        self._right += row.right
+        for setting, result in zip(self._settings, results, strict=True):
+            setting.add(row, result)
+        if self._comparison is not None:
+            self._comparison.add(row, *(result.score for result in results))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row has a score, also with each injection."""
+        return not any(setting.without_score for setting in self._settings)
+
+    def record(self) -> dict[str, Any]:
+        """Return the report as a JSON object."""
+        return {
+            **self._terms._asdict(),
+            "rows": self._rows,
+            "right": self._right,
+            "settings": [setting.record() for setting in self._settings],
+            "comparison": None if self._comparison is None else self._comparison.record(),
+        }
+
+
+class _Group:
+    """Statuses and figures of some rows."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._statuses: Counter[str] = Counter()
+        self.scores = Scores(terms.threshold, terms.bins)
+
+    def add(self, row: Labeled, score: Score) -> None:
+        self._statuses[score.status] += 1
+        if is_scored(score) and score.value is not None:
+            self.scores.add(score.value, row.right)
+
+    def record(self) -> dict[str, Any]:
+        statuses = {status: self._statuses[status] for status in STATUSES}
+        return {"statuses": statuses, "figures": self.scores.summary()}
+
+
+class _Setting:
+    """What the report says about one setting."""
+
+    def __init__(self, name: str, options: Mapping[str, Any], terms: Terms, injections: Sequence[str]) -> None:
+        self._name, self._options, self._terms = name, options, terms
+        self._whole = _Group(terms)
+        self._groups: dict[str, _Group] = {}
+        self._reasons: Counter[tuple[str, str]] = Counter()
+        self._disagreements = _Largest(terms.disagreements)
+        self._injections: list[dict[str, Any]] = [
+            {"name": one, "fooled": 0, "of": 0, "without": 0} for one in injections
+        ]
+        self.without_score = 0
+
+    def add(self, row: Labeled, result: Result) -> None:
+        score = result.score
+        self.without_score += sum(one.status in ("unscored", "failed") for one in (score, *result.injected))
+        self._whole.add(row, score)
+        self._groups.setdefault(row.group, _Group(self._terms)).add(row, score)
+        if not is_scored(score):
+            reason = score.status, cut(score.reason)
+            is_counted = reason in self._reasons or len(self._reasons) < MOST_REASONS
+            self._reasons[reason if is_counted else (score.status, "other reasons")] += 1
+            return
+        if not self._terms.agrees(row, score):
+            self._disagreements.add(abs((score.value or 0.0) - self._terms.threshold), row, score)
+        if not self._terms.takes_for_right(score):
+            self._add_injected(result.injected)
+
+    def _add_injected(self, scores: Sequence[Score]) -> None:
+        """Count the scores with each injection of a response that is scored wrong without one."""
+        for counts, score in zip(self._injections, scores, strict=False):
+            counts["of" if is_scored(score) else "without"] += 1
+            counts["fooled"] += self._terms.takes_for_right(score)
+
+    def record(self) -> dict[str, Any]:
+        reasons = self._reasons.most_common(REASONS)
+        return {
+            "name": self._name,
+            "options": dict(self._options),
+            "without": [{"status": status, "reason": reason, "rows": count} for (status, reason), count in reasons],
+            **self._whole.record(),
+            "groups": [{"name": name, **group.record()} for name, group in sorted(self._groups.items())],
+            "injections": sorted(self._injections, key=lambda one: -one["fooled"]),
+            "disagreements": self._disagreements.records(),
+            "all_disagreements": self._disagreements.count,
+        }
+
+
+class _Largest:
+    """The rows with the largest keys, the first of equal ones, and the number of all rows."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap: list[tuple[float, int, dict[str, Any]]] = []
+        self.count = 0
+
+    def add(self, key: float, row: Labeled, score: Score) -> None:
+        self.count += 1
+        if len(self._heap) < self._most:
+            heappush(self._heap, (key, -self.count, _row(row, score)))
+        elif self._heap and key > self._heap[0][0]:
+            heappushpop(self._heap, (key, -self.count, _row(row, score)))
+
+    def records(self) -> list[dict[str, Any]]:
+        return [record for _, _, record in sorted(self._heap, key=lambda one: one[:2], reverse=True)]
+
+
+class _Comparison:
+    """Two settings over the rows that both score, and the first rows where only one agrees with the label."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._counts: Counter[tuple[bool, bool]] = Counter()
+        self._discordant: list[dict[str, Any]] = []
+
+    def add(self, row: Labeled, first: Score, second: Score) -> None:
+        if not (is_scored(first) and is_scored(second)):
+            return
+        agreement = self._terms.agrees(row, first), self._terms.agrees(row, second)
+        self._counts[agreement] += 1
+        if agreement[0] != agreement[1] and len(self._discordant) < self._terms.disagreements:
+            self._discordant.append({**_row(row, first), "against": second.value})
+
+    def record(self) -> dict[str, Any]:
+        alone = self._counts[True, False], self._counts[False, True]
+        return {
+            "rows": self._counts.total(),
+            "both_agree": self._counts[True, True],
+            "first_alone": alone[0],
+            "second_alone": alone[1],
+            "p": figures.mcnemar(*alone),
+            "discordant": self._discordant,
+        }
 
 
 def is_scored(score: Score) -> bool:
     """Return whether the scorer has scored the row: the value is neither a fallback nor set by an error policy."""
     return score.status == "ok" and score.value is not None
-
-
-def _takes_for_right(score: Score, threshold: float) -> bool:
-    return is_scored(score) and score.value is not None and score.value >= threshold
-
-
-def _figures(rows: Sequence[Labeled], scores: Sequence[Score], places: Iterable[int], terms: Terms) -> dict[str, Any]:
-    scored = [at for at in places if is_scored(scores[at])]
-    values = np.array([scores[at].value for at in scored], dtype=np.float64)
-    labels = np.array([rows[at].right for at in scored], dtype=np.bool_)
-    return figures.summary(values, labels, terms.threshold, terms.bins)
-
-
-def _statuses(scores: Iterable[Score]) -> dict[str, int]:
-    counts = Counter(score.status for score in scores)
-    return {status: counts[status] for status in STATUSES}
-
-
-def _reasons(scores: Iterable[Score]) -> list[dict[str, Any]]:
-    counts = Counter((score.status, cut(score.reason)) for score in scores if not is_scored(score))
-    return [
-        {"status": status, "reason": reason, "rows": count} for (status, reason), count in counts.most_common(REASONS)
-    ]
-
-
-def _disagreements(rows: Sequence[Labeled], scores: Sequence[Score], threshold: float) -> list[int]:
-    """Return the positions of rows whose score contradicts the label, the farthest from the threshold first."""
-    found = [
-        (abs((score.value or 0.0) - threshold), at)
-        for at, (row, score) in enumerate(zip(rows, scores, strict=True))
-        if is_scored(score) and _takes_for_right(score, threshold) != row.right
-    ]
-    return [at for _, at in sorted(found, key=lambda one: (-one[0], one[1]))]
-
-
-def _injections(rows: Sequence[Labeled], setting: Setting, threshold: float) -> list[dict[str, Any]]:
-    """Count for each injection the rows that are scored right with it but wrong without it (`fooled`).
-
-    Only rows that are scored wrong without the injection count. With the injection, `of` rows have a score, and
-    `without` rows have none.
-    """
-    plain = [score for row, score in zip(rows, setting.scores, strict=True) if not row.right]
-    found = []
-    for name, scores in setting.injected.items():
-        tried = [
-            after
-            for before, after in zip(plain, scores, strict=True)
-            if is_scored(before) and not _takes_for_right(before, threshold)
-        ]
-        fooled = sum(_takes_for_right(after, threshold) for after in tried)
-        scored = sum(map(is_scored, tried))
-        found.append({"name": name, "fooled": fooled, "of": scored, "without": len(tried) - scored})
-    return sorted(found, key=lambda one: -one["fooled"])
-
-
-def _comparison(rows: Sequence[Labeled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
-    """Compare two settings over the rows that both score, and list the rows where only one agrees with the label."""
-    first, second = settings
-    both = [at for at in range(len(rows)) if is_scored(first.scores[at]) and is_scored(second.scores[at])]
-    hits = [
-        [at for at in both if _takes_for_right(setting.scores[at], terms.threshold) == rows[at].right]
-        for setting in settings
-    ]
-    alone = [sorted({*hits[0]} - {*hits[1]}), sorted({*hits[1]} - {*hits[0]})]
-    discordant = sorted(alone[0] + alone[1])
-    return {
-        "rows": len(both),
-        "both_agree": len(hits[0]) - len(alone[0]),
-        "first_alone": len(alone[0]),
-        "second_alone": len(alone[1]),
-        "p": figures.mcnemar(len(alone[0]), len(alone[1])),
-        "discordant": [
-            {**_row(rows[at], first.scores[at]), "against": second.scores[at].value}
-            for at in discordant[: terms.disagreements]
-        ],
-    }
 
 
 def _row(row: Labeled, score: Score) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardstack.core.messages import response_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
 from rewardstack_cli.data.rows import Row, added_fields
+from rewardstack_cli.evaluation.labels import Labeled
+from rewardstack_cli.evaluation.report import Report, Result
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
 from rewardstack_cli.progress import Tally, progress_bar
@@ -89,30 +91,85 @@ def with_injection(row: Row, injection: str) -> Row:
     return row._replace(fields={**row.fields, field: f"{response_text(row.fields[field])}\n\n{injection}"})
 
 
-async def scores_of(rows: Iterable[Row], count: int, options: Scoring) -> list[Score]:
-    """Score rows and return the scores in order.
+class Setting(NamedTuple):
+    """How the rows of a file are scored.
 
     Args:
-        rows: rows to score; read only as fast as they can be sent.
-        count: number of rows, for the progress bar.
-        options: how to score the rows.
+        overrides: options that replace those of every row.
+        suite: the prompt injections with which every response that is labeled wrong is scored again, by name.
+        scoring: scores the rows; another one for each setting, because routes are stopped by setting.
+    """
+
+    overrides: Mapping[str, Any]
+    suite: Mapping[str, str]
+    scoring: Scoring
+
+    def rows(self, labeled: Iterable[Labeled]) -> Iterator[Row]:
+        """Yield the rows to score: of each row the row itself, and then, if it is labeled wrong, its injections."""
+        for one in labeled:
+            row = with_options(one.row, self.overrides)
+            yield row
+            for text in self.suite.values() if not one.right else ():
+                yield with_injection(row, text)
+
+    def size(self, rows: int, right: int) -> int:
+        """Return the number of rows to score, of a file in which `right` rows are labeled right."""
+        return rows + (rows - right) * len(self.suite)
+
+
+Read = Callable[[], Iterator[Labeled]]
+"""Reads the labeled rows of a file from its start."""
+
+
+async def add_scores(report: Report, read: Read, settings: Sequence[Setting], total: int) -> None:
+    """Score the rows of a file under each setting and add them to the report, in order.
+
+    Args:
+        report: the report, which has the same settings.
+        read: reads the file; called once for each setting, and once more.
+        settings: how the rows are scored.
+        total: number of rows to score under all settings.
 
     Raises:
         Interrupted: a signal was received.
-        RewardstackError: a row, an option or a setting is malformed, or too many consecutive rows failed.
+        RewardstackError: a row, an option or a setting is malformed.
     """
-    scores: list[Score] = []
     tally = Tally()
     with progress_bar() as bar, Interrupts() as interrupts:
-        task = bar.add_task("", total=count, before=0, tally=tally)
-        async with aclosing(options.pieces(iter(rows), 0, lambda: bool(interrupts.received))) as pieces:
-            async for piece in pieces:
-                if piece.error is not None:
-                    raise piece.error
-                for score in piece.scores:
-                    tally.add(**added_fields(score))
-                scores += piece.scores
-                bar.update(task, completed=len(scores))
-    if len(scores) < count:
-        raise Interrupted(interrupts.received)
-    return scores
+        task = bar.add_task("", total=total, before=0, tally=tally)
+        async with AsyncExitStack() as stack:
+            streams = [_scores(one, read, interrupts) for one in settings]
+            for stream in streams:
+                await stack.enter_async_context(aclosing(stream))
+            for row in read():
+                results = []
+                for setting, stream in zip(settings, streams, strict=True):
+                    count = setting.size(1, int(row.right))
+                    scores = [one async for one in _take(stream, count)]
+                    if len(scores) < count:
+                        raise Interrupted(interrupts.received)
+                    for score in scores:
+                        tally.add(**added_fields(score))
+                    results.append(Result(scores[0], scores[1:]))
+                report.add(row, results)
+                bar.update(task, completed=tally.rows)
+
+
+async def _scores(setting: Setting, read: Read, interrupts: Interrupts) -> AsyncGenerator[Score, None]:
+    """Yield the score of each row of `setting.rows`, in order, until a signal is received."""
+    rows = setting.rows(read())
+    async with aclosing(setting.scoring.pieces(rows, 0, lambda: bool(interrupts.received))) as pieces:
+        async for piece in pieces:
+            for score in piece.scores:
+                yield score
+            if piece.error is not None:
+                raise piece.error
+
+
+async def _take(stream: AsyncGenerator[Score, None], count: int) -> AsyncGenerator[Score, None]:
+    """Yield at most `count` scores."""
+    for _ in range(count):
+        try:
+            yield await anext(stream)
+        except StopAsyncIteration:
+            return

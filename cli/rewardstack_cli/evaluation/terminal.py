@@ -56,6 +56,8 @@ def _lines(setting: Mapping[str, Any]) -> Iterator[str]:
         f"true positives {found['true_positive']}, false negatives {found['false_negative']}; "
         f"true negatives {found['true_negative']}, false positives {found['false_positive']}"
     )
+    if bits := setting["figures"]["bits"]:
+        yield f"too many different scores: auc is that of their first {bits} bits"
     for one in setting["without"]:
         yield f"{one['rows']} {one['status']}: {one['reason']}"
     yield from _injections(setting["injections"])
