@@ -51,7 +51,9 @@ def scripted_server(*answers: Answer, **by_path: Answer) -> Iterator[Scripted]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            seen.asked.append({"path": self.path, "headers": dict(self.headers), "body": json.loads(body or b"null")})
+            is_json = self.headers.get("Content-Type") != "application/x-ndjson"
+            read = json.loads(body or b"null") if is_json else [json.loads(line) for line in body.splitlines()]
+            seen.asked.append({"path": self.path, "headers": dict(self.headers), "body": read})
             name = self.path.rpartition("/")[2]
             if self.path == GATEWAY and name not in by_path:
                 answer = Answer("", 404)

@@ -113,12 +113,27 @@ def test_a_judge_in_a_sum(scoring: Cli, judge: FaultServer) -> None:
     assert len(verbose) > 100
 
 
-def test_a_judge_that_is_away(scoring: Cli, judge: FaultServer) -> None:
+def test_two_judges(scoring: Cli, judge: FaultServer, tmp_path: Path) -> None:
+    """Parts are scored at the same time, and the reply of each judge stands by its own part."""
+    names = ("one", "two", "three")
+    judges = {name: {"base_url": judge.url, "model": name} for name in names}
+    both = {"sum": [{"route": name, "weight": 1} for name in names]}
+    (tmp_path / "routes.json").write_text(json.dumps({"judges": judges, "routes": {"both": both}}))
+    judge.set(by_model={name: f"By {name}.\nREWARD: 0.{at}00" for at, name in enumerate(names, 1)}, together=3)
+    lines = explained(scoring, "both")
+    assert lines[0] == "0.6 = 1 * 0.1 + 1 * 0.2 + 1 * 0.3"
+    for at, name in enumerate(names, 1):
+        place = lines.index(f"  {name} (judge): 0.{at}")
+        assert lines[place + 1] == f"      reply: By {name}. REWARD: 0.{at}00"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--timeout", "1")])
+def test_a_judge_that_is_away(scoring: Cli, judge: FaultServer, arguments: tuple[str, ...]) -> None:
     """What could not be scored is named in the formula, with its reason below; the parts that were scored are shown."""
     judge.kill()
-    scoring.variables["LLM_JUDGE_SERVER_TIMEOUT"] = "0.5"
+    scoring.variables["LLM_JUDGE_SERVER_TIMEOUT"] = "60" if arguments else "0.5"
     formula = "no score (failed): 0.7 * llm_judge_remote + 0.3 * 1.0; the reward is 0.0 (on_error = zero)"
-    lines = explained(scoring, "mixed")
+    lines = explained(scoring, "mixed", "#### 3", *arguments)
     assert lines[0] == formula
     [why] = [line for line in lines if "llm_judge_remote (judge): no score (failed): " in line]
     assert f"{judge.url}/v1/models: connection refused" in why

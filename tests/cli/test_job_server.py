@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,13 +20,15 @@ from rewardstack_cli.data.source import Source
 from rewardstack_cli.jobs import server as job_server
 from rewardstack_cli.jobs.job_file import JobFile
 from rewardstack_cli.jobs.scoring import JobScoring
-from rewardstack_cli.jobs.server import PAUSE, JobServer
-from tests.cli.samples import sample, write_jsonl
+from rewardstack_cli.jobs.server import PAGE, PAUSE, JobServer
+from tests.cli.conftest import Cli
+from tests.cli.samples import ADDED, own, read_jsonl, read_parquet, sample, write_jsonl, write_parquet
 from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.endpoints import write_endpoints
 from tests.support.servers import free_port
 
 TIMEOUT = 40.0
+Read = Callable[[Path], list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -103,6 +107,41 @@ async def test_a_result_is_read_whole(tmp_path: Path) -> None:
     scored = Score(0.5, "ok", "why", "rule:x", label_mass=0.9, parts={"a": 1.0}, agreement=0.75, usage=Usage(1, 2, 3))
     for score in (scored, Score(0.0, "unscored", "why", "rule:x", field="extra_info.method")):
         assert score == await score_of(score_record(score), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "read"), [("jsonl", write_jsonl, read_jsonl), ("parquet", write_parquet, read_parquet)]
+)
+def test_every_field_is_kept(cli: Cli, kind: str, write: Callable[..., Path], read: Read) -> None:
+    """A row of OUT has every field of its row of IN, and all that the job says of its score; the job gets all that a
+    scorer may read."""
+    given = [{**sample(at), "note": {"a": [1.5, None]}, "extra_info": {"problem": "ü", "index": at}} for at in range(2)]
+    rows = read(write(cli.cwd / f"in.{kind}", given))
+    scored = Score(0.5, "ok", "why", "rule:x", label_mass=0.9, parts={"a": 1.0}, usage=Usage(1, 2, 3))
+    failed = Score(0.0, "failed", "no answer", "llm_judge", usage=Usage(1, 0, 0, 1))
+    lines = b"".join(
+        json.dumps({"index": at, **score_record(one)}).encode() + b"\n" for at, one in enumerate((scored, failed))
+    )
+    answers = {
+        "reward_types": Answer({}),
+        "jobs": Answer({"job_id": "one"}),
+        "one": Answer({"status": "finished", "items": 2}),
+        **{f"results?partial=1&start={start}&count={PAGE}": Answer(body) for start, body in ((0, lines), (2, b""))},
+    }
+    with scripted_server(Answer(status=404), **answers) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("submit", f"in.{kind}", "--wait", "-o", f"out.{kind}")
+        [sent] = [one["body"] for one in server.asked if one["path"] == "/jobs"]
+    out = read(cli.cwd / f"out.{kind}")
+    assert (result.status, own(out)) == (3, rows), result.err
+    first = {name: dict(value) if name == "parts" else value for name, value in out[0].items() if name in ADDED}
+    usage = Usage(1, 2, 3)._asdict()
+    added = {"value": 0.5, "status": "ok", "reason": "why", "cached": False}
+    assert first == {**added, "parts": {"a": 1.0}, "label_mass": 0.9, "usage": usage}
+    assert out[1]["usage"] == Usage(1, 0, 0, 1)._asdict()
+    fields = ("data_source", "solution_str", "ground_truth", "extra_info")
+    assert sent == [{name: row[name] for name in fields} for row in given]
+    assert "--force submits all rows as a new job" in result.err
 
 
 @pytest.mark.parametrize(

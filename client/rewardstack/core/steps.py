@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,18 +79,21 @@ class Exchange(NamedTuple):
         return Step(name, {**found, "error": self.error} if self.error else found, self.latency_ms)
 
 
+exchanges: ContextVar[list[Exchange] | None] = ContextVar("exchanges", default=None)
+"""The recorded exchanges of the current part of a composite, so that those of concurrent parts do not mix; None outside
+of parts."""
+
+
 class Trace:
     """Collects the steps of a sample; the latency of a step is the time since the previous one.
 
     Args:
-        take: returns the exchanges with services since `take` was last called.
+        take: returns the exchanges with services since `take` was last called, of the current part of a composite.
         rescore: whether to call the scorer even if the score is cached.
-        turn: lock held by one scorer at a time, so that the steps of a composite's parts do not mix.
     """
 
-    def __init__(self, take: Callable[[], list[Exchange]], *, rescore: bool, turn: asyncio.Lock | None = None) -> None:
+    def __init__(self, take: Callable[[], list[Exchange]], *, rescore: bool) -> None:
         self.rescore = rescore
-        self.turn = turn or asyncio.Lock()
         self.steps: list[Step] = []
         self.take = take
         self._since = time.monotonic()
@@ -105,13 +108,15 @@ class Trace:
     @contextmanager
     def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
         """Add a step; the steps that are added to the yielded trace become its inner steps."""
-        inner = Trace(self.take, rescore=self.rescore, turn=self.turn)
+        inner = Trace(self.take, rescore=self.rescore)
         step = Step(name, dict(facts), steps=inner.steps)
         self.steps.append(step)
         started = time.monotonic()
+        token = exchanges.set([])
         try:
             yield inner
         finally:
+            exchanges.reset(token)
             self._since = time.monotonic()
             step.latency_ms = (self._since - started) * 1000
 

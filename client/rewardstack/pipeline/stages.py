@@ -73,10 +73,7 @@ class Chain(Generic[P]):
         self._stage = ErrorPolicy(scorer, self._prepared)
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
-        if context.trace is None:
-            return await self._stage(items, context)
-        async with context.trace.turn:
-            return await self._stage(items, context)
+        return await self._stage(items, context)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
         """Return the maximum cost of the items, counting equal items once; raise as the scorer's `keys` does."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.steps import Exchange
+from rewardstack.core.steps import Exchange, exchanges
 from rewardstack.errors import ServiceError
 from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
@@ -36,13 +36,18 @@ class Recording:
             exchange = exchange._replace(sent=b"", received=b"")
         else:
             self._room -= size
-        self._exchanges.append(exchange)
+        self._recorded().append(exchange)
 
     def take(self) -> list[Exchange]:
-        """Remove and return the exchanges recorded since the last call."""
-        taken = self._exchanges[:]
-        self._exchanges.clear()
+        """Remove and return the exchanges recorded since the last call, of the current part of a composite."""
+        recorded = self._recorded()
+        taken = recorded[:]
+        recorded.clear()
         return taken
+
+    def _recorded(self) -> list[Exchange]:
+        own = exchanges.get()
+        return self._exchanges if own is None else own
 
 
 class _RecordedPool(EndpointPool):
