@@ -81,6 +81,8 @@ def _node(name: str, route: Mapping[str, Any], steps: Sequence[Step]) -> Node:
     for step in steps:
         if step.name == "shaped":
             shaped = step.facts
+        elif step.name == "key" and "error" in step.facts:  # the service did not report its identity
+            result = {"status": "failed", "reason": step.facts["error"]}
         elif "status" in step.facts and step.name != "score":
             result = step.facts
     parts = [step for step in steps if step.name.startswith(PART)]
@@ -203,7 +205,7 @@ def _result(node: Node) -> str:
     """Return the name, kind, value and reason of a part."""
     text, reason = f"{node.name} ({_kind(node)}): ", node.result.get("reason")
     if node.value is None:
-        text += f"no score ({node.result.get('status', 'stopped')})"
+        text += f"no score ({node.result.get('status', 'not asked')})"
     else:
         text += _equation(node.value, node)
     return f"{text}{_cached(node)}{f': {_cut_end(reason, REASON)}' if reason and not node.parts else ''}"

@@ -29,6 +29,8 @@ ROUTES: dict[str, Any] = {
     "tried": {"cascade": [{"route": "gsm8k", "at_least": 0.5}, {"route": "llm_judge_remote"}]},
     "nested": {"sum": [{"route": "gated", "weight": 2}, {"route": "shaped", "weight": 1}], "scale": 0.5},
 }
+ROUTES |= {f"alias{at}": {"route": "gsm8k"} for at in range(8)}
+ROUTES["many"] = {"sum": [{"route": f"alias{at}", "weight": 1} for at in range(8)]}
 FORMULAS = [
     ("mixed", "#### 3", "0.65 = 0.7 * 0.5 + 0.3 * 1.0"),
     ("mixed", "#### 4", "0.35 = 0.7 * 0.5 + 0.3 * 0.0"),
@@ -39,6 +41,7 @@ FORMULAS = [
     ("votes", "#### 3", "1.0 = majority of 1.0, 0.0, 1.0"),
     ("tried", "#### 3", "1.0 = gsm8k 1.0"),
     ("tried", "#### 4", "0.5 = llm_judge_remote 0.5, as gsm8k 0.0 did not decide"),
+    ("many", "#### 3", "8.0 = " + " + ".join(["1 * 1.0"] * 8)),
     ("nested", "#### 3", "0.85 = 0.5 * (2 * 0.65 + 1 * 0.4)"),
 ]
 """A route, a response, and the first line of the answer."""
@@ -139,6 +142,18 @@ def test_a_judge_that_is_away(scoring: Cli, judge: FaultServer, arguments: tuple
     assert f"{judge.url}/v1/models: connection refused" in why
     assert "  gsm8k (rule): 1.0" in lines
     assert "`rewardstack check` checks the services" in lines
+
+
+def test_every_service_is_away(scoring: Cli, judge: FaultServer) -> None:
+    """Each part has its own reason."""
+    judge.kill()
+    scoring.variables |= {"LLM_JUDGE_SERVER_TIMEOUT": "0.5", "REWARD_SERVER_TIMEOUT": "0.5"}
+    scoring.variables["REWARD_SERVER_URL"] = "http://127.0.0.1:9"
+    lines = explained(scoring, "mixed")
+    assert lines[0].startswith("no score (failed): 0.7 * llm_judge_remote + 0.3 * gsm8k; the reward is 0.0")
+    for part, url in {"llm_judge_remote (judge)": judge.url, "gsm8k (rule)": "http://127.0.0.1:9"}.items():
+        [why] = [line for line in lines if line.startswith(f"  {part}: no score (failed): ")]
+        assert f"{url}/v1/" in why
 
 
 def test_a_part_that_is_skipped(scoring: Cli, judge: FaultServer) -> None:
