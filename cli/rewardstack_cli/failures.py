@@ -47,7 +47,7 @@ class Failures:
             return
         self._consecutive[route] += 1
         if self._consecutive[route] == MOST_CONSECUTIVE and route not in self._stopped:
-            why = f"{MOST_CONSECUTIVE} rows in a row failed; the last: {score.reason}"
+            why = f"{MOST_CONSECUTIVE} rows in a row failed; last error: {score.reason}"
             self._stopped[route] = f"not sent: of the route {route}, {why}"
             say(f"{route}: {why}; its remaining rows are left unscored")
 
@@ -58,4 +58,4 @@ class Failures:
             if kind == LEFT_OUT:
                 yield f"{route}: {rows} left unscored after {MOST_CONSECUTIVE} failures in a row"
             else:
-                yield f"{route}: {rows} {kind}; the first: {self._first[route, kind]}"
+                yield f"{route}: {rows} {kind}; first error: {self._first[route, kind]}"

@@ -61,7 +61,7 @@ def test_an_option_that_one_row_has_wrong_is_its_own_affair(scoring: Cli, tmp_pa
     write_jsonl(tmp_path / "in.jsonl", rows)
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 3
-    assert "gsm8k: 1 row unscored; the first: extra_info.server_url" in result.err
+    assert "gsm8k: 1 row unscored; first error: extra_info.server_url" in result.err
     statuses = [row["status"] for row in read_jsonl(tmp_path / "out.jsonl")]
     assert (statuses.pop(290), set(statuses)) == ("unscored", {"ok"})
 

@@ -176,7 +176,7 @@ def test_failed_rows_that_fail_again(scoring: Cli, tmp_path: Path, scored: list[
     scoring.variables["REWARD_SERVER_URL"] = own_server
 
     assert failed.status == 3
-    assert failed.err.count("gsm8k: 25 rows failed; the first: ") == 1
+    assert failed.err.count("gsm8k: 25 rows failed; first error: ") == 1
     assert (own(left), statuses(left).count("failed")) == (samples(ROWS), 25)
     assert again(scoring, "--retry-failed").status == 0
     assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)

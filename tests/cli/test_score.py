@@ -173,7 +173,7 @@ def test_a_wrong_key_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
         cli.variables["REWARD_SERVER_URL"] = server.url
         result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 3
-    assert "gsm8k: 3 rows failed; the first: " in result.err
+    assert "gsm8k: 3 rows failed; first error: " in result.err
     assert "no key was sent; set REWARD_SERVER_API_KEY" in result.err
     assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
 

@@ -83,6 +83,9 @@ def test_custom_route_replaces_verls(name: str) -> None:
     [
         ("GSM8K", "did you mean 'gsm8k'?"),
         ("llm_judge_remot", "did you mean 'llm_judge_remote'?"),
+        ("gms8k_train", "did you mean 'gsm8k'?"),
+        ("gsm8k-train", "did you mean 'gsm8k'?"),
+        ("judge", "did you mean 'llm_judge_remote'?"),
         ("mentions", "for your own reward function 'mentions' (REWARD_FUNCTIONS) write 'rule_remote_mentions'"),
     ],
 )

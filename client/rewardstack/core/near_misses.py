@@ -56,7 +56,14 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     names that contain `name` (`judge`).
     """
     names = sorted(known)
-    beginnings = (one for one in names if closest(name[: len(one)], [one], SUGGESTED))
+    beginnings = (one for one in names if _begins_like(name, one))
     containing = (one for one in names if len(name) > SHORTEST and name.lower() in one.lower())
     meant = closest(name, names, SUGGESTED) or next(beginnings, "") or next(containing, "")
     return f"did you mean {meant!r}? " if meant else ""
+
+
+def _begins_like(name: str, known: str) -> bool:
+    """Return whether `name` begins with a misspelled `known`, or with `known` and a sign that is no `_`."""
+    begin, rest = name[: len(known)], name[len(known) :]
+    is_longer_word = begin == known and (rest[:1].isalnum() or rest[:1] == "_")
+    return bool(closest(begin, [known], SUGGESTED)) and not is_longer_word
