@@ -140,7 +140,9 @@ class _Setting:
         score = result.score
         self.without_score += sum(one.status in ("unscored", "failed") for one in (score, *result.injected))
         self._whole.add(row, score)
-        self._groups.setdefault(row.group, _Group(self._terms)).add(row, score)
+        if row.group not in self._groups:
+            self._groups[row.group] = _Group(self._terms)
+        self._groups[row.group].add(row, score)
         if not is_scored(score):
             reason = score.status, cut(score.reason)
             is_counted = reason in self._reasons or len(self._reasons) < MOST_REASONS
