@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
-from rewardstack.client import quote_on_loop
+from rewardstack.client import group_of, quote_on_loop
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import run_async
+from rewardstack.core.groups import cut
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
 from rewardstack.settings import Settings
@@ -40,7 +41,7 @@ def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
     counts: Counter[str] = Counter()
     malformed: list[RequestError] = []
     with err.status(f"reading {printable(str(path))}"):
-        quotes = asyncio.run(_quotes(_requests(rows, options, counts, malformed), options.chunk_size))
+        quotes = asyncio.run(_quotes(_requests(rows, options, counts, malformed), options))
     with_cache = bool(Settings.from_env().cache_url)
     cached = ["cached"] if with_cache else []
     table = Grid("data_source", "rows", *cached, "malformed", "requests", "prompt tokens", "completion tokens")
@@ -51,6 +52,10 @@ def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
     total = Quote.total(quotes.values())
     unscored = len(malformed) + total.unscored
     _print_total(counts.total() + len(malformed), unscored, total, with_cache)
+    for name, quote in sorted(quotes.items()):
+        if quote.groups:
+            each = f"{quote.usage.requests / quote.groups:,.1f}".removesuffix(".0")
+            put(plain_text(f"{name}: {quote.groups:,} groups, {each} requests each"))
     for error in malformed[:1]:
         say(f"the first malformed row: {error}")
     return NOT_ALL_SCORED if unscored else 0
@@ -69,9 +74,10 @@ def _requests(
             yield request
 
 
-async def _quotes(requests: Iterator[Request], size: int) -> Mapping[str, Quote]:
+async def _quotes(requests: Iterator[Request], options: Options) -> Mapping[str, Quote]:
     found: dict[str, Quote] = {}
-    while some := list(islice(requests, size)):
+    group = partial(group_of, options.routes)
+    for some in cut(requests, options.chunk_size, lambda _: 0, 0, group):
         asked = await run_async(quote_on_loop(some, Settings.from_env(), ASKING_SECONDS))
         for name, quote in asked.items():
             found[name] = Quote.total((found.get(name, Quote()), quote))

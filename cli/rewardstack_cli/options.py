@@ -9,6 +9,7 @@ from typing import Protocol
 
 from rewardstack import api
 from rewardstack.cache.key import CACHE_ENABLED
+from rewardstack.client import group_of
 from rewardstack.errors import BudgetError, RequestError, ScoringError, UnknownSourceError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.score import OnError, Request, Score
@@ -113,7 +114,7 @@ class Options:
         self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
     ) -> AsyncGenerator[Piece, None]:
         """Yield the scores of `rows`, in order; leave rows of a route unscored after it has failed too often."""
-        async with aclosing(score_in_order(rows, self._score_open, self.chunk_size, stopping)) as pieces:
+        async with aclosing(score_in_order(rows, self._score_open, self.chunk_size, stopping, self.group_of)) as pieces:
             async for piece in pieces:
                 for row, score in zip(piece.rows, piece.scores, strict=False):
                     self.failures.count(self._route(row), score)
@@ -135,6 +136,15 @@ class Options:
         """Return the pattern of the route of a row that is well-formed."""
         source = row.fields.get("data_source")
         return self.routes.find(str(self.data_source if source is None else source)).pattern
+
+    def group_of(self, row: Row) -> str | None:
+        """Return the group of a row; None if the row is scored alone, or malformed."""
+        if not self.routes.has_comparisons:
+            return None
+        try:
+            return group_of(self.routes, self.request(row))
+        except RequestError:
+            return None
 
     async def score(self, rows: list[Row]) -> list[Score]:
         """Return the scores of `rows` in order; raise what `rewardstack.ascore` raises."""

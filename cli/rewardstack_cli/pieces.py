@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
+from rewardstack.core.groups import GroupOf, alone, cut
 from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
 from rewardstack.score import Score, Usage
 from rewardstack_cli.data.rows import Row, size_of
@@ -48,7 +49,11 @@ class Piece(NamedTuple):
 
 
 async def score_in_order(
-    rows: Iterable[Row], score: ScoreRows, chunk_size: int, stopping: Callable[[], bool]
+    rows: Iterable[Row],
+    score: ScoreRows,
+    chunk_size: int,
+    stopping: Callable[[], bool],
+    group_of: GroupOf[Row] = alone,
 ) -> AsyncGenerator[Piece, None]:
     """Score `rows` and yield them in pieces, in order.
 
@@ -57,11 +62,12 @@ async def score_in_order(
         score: returns the scores of a list of rows, in order.
         chunk_size: maximum number of rows in flight.
         stopping: returns True to send no more rows; rows in flight are still yielded.
+        group_of: returns the group of a row; the members of a group are in one piece.
 
     Yields:
         The pieces in order; a piece with an error is the last.
     """
-    pieces = _pieces(rows, max(1, chunk_size // PIECES))
+    pieces = cut(rows, max(1, chunk_size // PIECES), lambda row: size_of(row.fields), PIECE_BYTES, group_of)
     in_flight: deque[asyncio.Task[Piece]] = deque()
     try:
         while True:
@@ -102,17 +108,3 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
         return Piece(rows, [], RequestError(f"{place}: {error}", error.field))
     except RewardstackError as error:
         return Piece(rows, [], error)
-
-
-def _pieces(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    piece: list[Row] = []
-    total = 0
-    for row in rows:
-        added = size_of(row.fields)
-        if piece and (len(piece) == size or total + added > PIECE_BYTES):
-            yield piece
-            piece, total = [], 0
-        piece.append(row)
-        total += added
-    if piece:
-        yield piece

@@ -246,6 +246,23 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
     client.register_reward_model(name, table)
 
 
+def check_groups(requests: Sequence[Request], remedy: str) -> None:
+    """Check that each group that a judge compares is complete, for trainers that score whole batches.
+
+    Args:
+        requests: the samples of a batch.
+        remedy: the trainer's setting that keeps a group in one batch; added to the error.
+
+    Raises:
+        RequestError: a judge compares groups and has no `group_size`, or a group is incomplete.
+        ConfigError: a route is unknown, or a setting is malformed.
+    """
+    with importing:
+        from rewardstack import client
+        from rewardstack.settings import Settings
+    client.check_groups(requests, Settings.from_env(), remedy)
+
+
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
     """Return the scores with the current settings; the options are validated already."""
     with importing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,10 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core import failure_rate
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.fields import Fields
+from rewardstack.core.groups import LARGEST
 from rewardstack.core.imports import importing
+from rewardstack.errors import ConfigError, RequestError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
@@ -181,6 +185,43 @@ async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: 
 def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
     """Run `Client.reward_service` with the client of the running loop."""
     return _client().reward_service(url, api_key, settings)
+
+
+def group_of(routes: RouteTable, request: Request) -> str | None:
+    """Return the group of a sample, None if it is scored alone, belongs to no group, or is malformed.
+
+    Args:
+        routes: the route table.
+        request: the sample.
+    """
+    try:
+        extra = request.extra_info or {}
+        if not routes.comparisons(request.data_source) or Fields(extra).get("group_size") == 1:
+            return None
+        with importing:
+            from rewardstack.scorers.judge import group_name
+        return group_name(request.data_source, extra, repr(request.ground_truth))
+    except (ConfigError, AttributeError):  # scoring the sample reports it
+        return None
+
+
+def check_groups(requests: Sequence[Request], settings: Settings, remedy: str) -> None:
+    """Raise if a judge that compares groups would get an incomplete one; see `api.check_groups`."""
+    routes = route_table(settings)
+    counts: Counter[tuple[str, int]] = Counter()
+    for request in requests if routes.has_comparisons else ():
+        if (group := group_of(routes, request)) is None:
+            continue
+        own = Fields(request.extra_info or {}).whole("group_size", None, 1, LARGEST)
+        for size in {own or how.group_size for how in routes.comparisons(request.data_source)}:
+            if size is None:
+                why = f"the judge of {request.data_source!r} compares groups, and has no group_size"
+                raise RequestError(f"group_size: {why}; set it to the number of completions of a prompt", "group_size")
+            counts[group, size] += 1
+    for (_, size), count in counts.items():
+        if count % size:
+            why = f"a group has {count} members in this batch, not a multiple of group_size = {size}"
+            raise RequestError(f"group_size: {why}; {remedy}", "group_size")
 
 
 def _client() -> Client:

@@ -107,3 +107,30 @@ def test_a_spent_budget_ends_a_run(cli: Cli, judge: FaultServer, tmp_path: Path)
     assert "2 of 3 rows are in out.jsonl; the same command continues from there (2 requests, 60 prompt" in ended.err
     again = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert (0, True) == (again.status, "; 1 request, 30 prompt and 4 completion tokens" in again.out)
+
+
+def test_groups(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
+    """A dry run shows the groups of a file and their requests; pieces of a file never divide a group."""
+    judge.set(compares=True)
+    routes = f'[judges.ruler]\nbase_url = "{judge.url}"\ncompare = "pairwise"\npairs = "circular"\n'
+    (tmp_path / "routes.toml").write_text(routes)
+    cli.variables |= {"REWARDSTACK_ROUTES": str(tmp_path / "routes.toml")}
+    rows = [
+        {
+            "data_source": "ruler",
+            "solution_str": f"It is {member}.",
+            "ground_truth": None,
+            "extra_info": {"problem": f"p{at}"},
+        }
+        for at in range(6)
+        for member in range(3)
+    ]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    dry = cli("score", "in.jsonl", "--dry-run", "--chunk-size", "8")
+    assert "ruler: 6 groups, 6 requests each" in dry.out and judge.stats()["requests"] == 0
+    done = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "8")
+    assert 0 == done.status, done.out + done.err
+    assert [0.4925, 0.5, 0.5075] * 6 == [round(one["value"], 6) for one in read_jsonl(tmp_path / "out.jsonl")]
+    write_jsonl(tmp_path / "divided.jsonl", [*rows, rows[0]])
+    divided = cli("score", "divided.jsonl", "-o", "divided.out.jsonl", "--chunk-size", "8")
+    assert 0 != divided.status and "a group has members in several places" in divided.err

@@ -283,3 +283,39 @@ async def test_a_batch_within_a_batch_is_dropped() -> None:
     await leave(one)
     await until(lambda: send.cancelled)
     assert [["a"]] == send.cancelled
+
+
+async def test_group_of_several_callers() -> None:
+    """A batch with `gather` waits for its size; after that time it is sent as it is, and nothing of it is kept."""
+    send = Lengths()
+    batcher: Batcher[str, int] = Batcher(send)
+    group, other = BatchKey(3, "group", gather=60), BatchKey(3, "other", gather=5 * WINDOW)
+    asked = (batcher.ask([text], [group], Deadline(5)) for text in ("a", "bb", "ccc"))
+    assert [[1], [2], [3]] == await asyncio.gather(*asked)
+    assert [1, 2] == await batcher.ask(["a", "bb"], [other, other], Deadline(5))
+    assert [["a", "bb", "ccc"], ["a", "bb"]] == send.batches
+    assert ({}, {}) == (batcher._queues, batcher._shared)
+
+
+async def test_slot() -> None:
+    """An item replaces the waiting one in its slot, also if its caller has gone; one in flight is not replaced."""
+    send = Lengths()
+    send.go.clear()
+    batcher: Batcher[str, int] = Batcher(send)
+    pair = BatchKey(2, "pair", gather=60)
+    first, second = pair._replace(slot=1), pair._replace(slot=2)
+    gone = asyncio.create_task(batcher.ask(["old"], [first], Deadline(5), ["old"]))
+    await asyncio.sleep(0)
+    gone.cancel()
+    stays = asyncio.create_task(batcher.ask(["newer"], [first], Deadline(5), ["newer"]))
+    fills = asyncio.create_task(batcher.ask(["b"], [second], Deadline(5), ["b"]))
+    while not send.batches:
+        await asyncio.sleep(WINDOW)
+    again = asyncio.create_task(batcher.ask(["newer"], [first], Deadline(5), ["newer"]))
+    late = asyncio.create_task(batcher.ask(["late"], [first], Deadline(5 * WINDOW), ["late"]))
+    await asyncio.sleep(0)
+    send.go.set()
+    assert [[5], [1], [5]] == await asyncio.gather(stays, fills, again)
+    [error] = await late
+    assert isinstance(error, DeadlineError) and "1 of 2 members of its group have arrived" in str(error)
+    assert [["newer", "b"]] == send.batches

@@ -16,6 +16,8 @@ from rewardstack_rules.jobs.ledger import LEASE, Chunk, Ledger
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.jobs.submission import CHUNK_CHARACTERS
 from rewardstack_rules.jobs.sweeper import Sweeper
+from rewardstack_rules.settings import Settings
+from tests.jobs.conftest import Queue
 from tests.jobs.steps import SIZE, begin, lapse, replies, requests_of, results
 from tests.support.waiting import eventually
 
@@ -168,3 +170,14 @@ def test_idempotency_survives_the_way_samples_are_written(store: JobStore) -> No
 
     assert first == again
     assert 1 == len(list(store.redis.scan_iter("rewardstack:jobs:*:input")))
+
+
+def test_groups_are_not_divided(queue: Queue, ledger: Ledger) -> None:
+    """The members of a group are in one chunk."""
+    settings = Settings.from_env({"REWARD_QUEUE_URL": queue.url, "REWARD_JOB_CHUNK_SIZE": "4"})
+    store = JobStore(settings, lambda request: request.data_source)
+    job = store.submit([Request(source, "1", "1") for source in "aaabbbc"], "tenant")
+    chunks = [ledger.begin(job, number) for number in range(2)]
+    assert ["aaa", "bbbc"] == [
+        "".join(one.data_source for one in chunk.samples if isinstance(one, Request)) for chunk in chunks if chunk
+    ]

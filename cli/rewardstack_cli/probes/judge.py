@@ -115,7 +115,8 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings,
     notes += await (_notes(server, asked) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
     lacking = [note for note in notes if note.startswith(NO_LABELS)]
     if lacking and named is not None and named.is_labelled:
-        raise ProbeError(lacking[0], f"leave `verdict` out of judges.{named.name}.options")
+        remedy = f"leave `verdict` out of judges.{named.name}.options"
+        raise ProbeError(lacking[0], f"set judges.{named.name}.compare to listwise" if named.comparison else remedy)
     finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
 
 

@@ -2,7 +2,8 @@
 
 This saves requests when trainers submit one sample at a time. An item in flight is a `Call`. Several callers may wait
 for the same call, each with its own deadline. A call continues while at least one caller waits, and is dropped when the
-last one is cancelled.
+last one is cancelled. The batcher also gathers groups, whose members arrive over several calls: a group is a batch of a
+fixed size that waits longer (`BatchKey.gather`).
 """
 
 from __future__ import annotations
@@ -42,12 +43,27 @@ class BatchKey(NamedTuple):
             needs 5 kB rather than 15 kB, because it has no coroutines and no request body yet.
         affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
             cached prefix.
+        gather: seconds that a partial batch waits for more items; None for the batcher's window.
+        slot: an item replaces a waiting item with the same slot, and both callers get its outcome; None for no slot.
+        per_caller: whether a batch has only items of a single caller; see `of`.
     """
 
     size: float = math.inf
     name: Hashable = None
     width: float = math.inf
     affinity: Hashable = None
+    gather: float | None = None
+    slot: Hashable = None
+    per_caller: bool = False
+
+    @property
+    def is_group(self) -> bool:
+        """Whether a batch is a group, which must not be divided."""
+        return self.per_caller or self.gather is not None
+
+    def of(self, caller: Hashable) -> BatchKey:
+        """Return the key for an item of `caller`, whose name has the caller if batches are `per_caller`."""
+        return self._replace(name=(self.name, caller)) if self.per_caller else self
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +75,7 @@ class Call(Generic[T, R]):
     queue: _Queue[T, R]
     outcome: asyncio.Future[R | Exception]
     deadline: SharedDeadline
+    slot: Hashable = None
     sending: asyncio.Task[object] | None = None
 
 
@@ -78,6 +95,10 @@ class _Queue(Generic[T, R]):
         self.waiting.append(call)
         if self.bounded:
             call.deadline.enter_queue(self)
+
+    def in_slot(self, slot: Hashable) -> Call[T, R] | None:
+        """Return the waiting call with this slot; None if there is none."""
+        return None if slot is None else next((call for call in self.waiting if call.slot == slot), None)
 
     def take(self) -> list[Call[T, R]]:
         """Remove and return the next batch; empty if nothing waits or `width` is reached."""
@@ -172,6 +193,8 @@ class Batcher(Generic[T, R]):
 
     def _late(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
         others = f"{call.queue.in_flight} other samples are in flight before it"
+        if call.queue.key.gather is not None and call in call.queue.waiting:
+            others = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
         return DeadlineError(why_late(deadline, call.deadline, others))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share: Hashable) -> Call[T, R]:
@@ -185,14 +208,22 @@ class Batcher(Generic[T, R]):
         queue = self._queues.get(place)
         if queue is None:
             queue = self._queues[place] = _Queue(place, key)
-        call = Call(item, share, queue, loop.create_future(), own)
+        if (replaced := queue.in_slot(key.slot)) is not None:
+            self._unshare(replaced)
+            replaced.item, replaced.share = item, share
+            replaced.deadline.absorb(own)
+            if share is not None:
+                self._shared[share] = replaced
+            return replaced
+        call = Call(item, share, queue, loop.create_future(), own, key.slot)
         if share is not None:
             self._shared[share] = call
         queue.add(call)
         if len(queue.waiting) >= key.size:
             self._send_from(queue)
         elif queue.timer is None:
-            queue.timer = loop.call_later(self._window, self._send_gathered, queue)
+            wait = self._window if key.gather is None else key.gather
+            queue.timer = loop.call_later(wait, self._send_gathered, queue)
         return call
 
     def _send_gathered(self, queue: _Queue[T, R]) -> None:
@@ -253,10 +284,13 @@ class Batcher(Generic[T, R]):
     def _finish(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
         for call, outcome in zip(calls, outcomes, strict=True):
             call.sending = None
-            if call.share is not None and self._shared.get(call.share) is call:
-                del self._shared[call.share]
+            self._unshare(call)
             if not call.outcome.done():
                 call.outcome.set_result(outcome)
+
+    def _unshare(self, call: Call[T, R]) -> None:
+        if call.share is not None and self._shared.get(call.share) is call:
+            del self._shared[call.share]
 
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         """Return the outcomes of `send`, or its errors.

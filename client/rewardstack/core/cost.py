@@ -20,12 +20,14 @@ class Quote(NamedTuple):
         unscored: number of the `settled` samples that are malformed.
         usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.
+        groups: number of groups whose members a judge compares.
     """
 
     cached: int = 0
     settled: int = 0
     unscored: int = 0
     usage: Usage = Usage()
+    groups: int = 0
 
     @classmethod
     def total(cls, quotes: Iterable[Quote]) -> Quote:
@@ -36,6 +38,7 @@ class Quote(NamedTuple):
             sum(one.settled for one in quotes),
             sum(one.unscored for one in quotes),
             Usage.total(one.usage for one in quotes),
+            sum(one.groups for one in quotes),
         )
 
 

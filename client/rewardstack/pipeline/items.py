@@ -20,6 +20,8 @@ from rewardstack_verifier.transcript import last_turn
 
 TARGET = "target"
 """The field with the reference in a ground truth that is an object."""
+GROUP_SIZE = "group_size"
+"""The field with the number of members of the sample's group, for a judge that compares them."""
 SECRET = ("api_key", "server_url")
 """Traces omit fields of `extra_info` with these suffixes: keys, and URLs, which may contain keys."""
 
@@ -50,6 +52,11 @@ def read_request(request: Request, *, whole: bool = False) -> tuple[Item, float 
     last = last_turn(text)
     messages = None if solution is text and len(last) == len(text) else solution
     return Item(last, references, extra, request.data_source, messages), timeout
+
+
+def is_single(item: Item) -> bool:
+    """Return whether the item's group has one member, as the field `group_size` says."""
+    return Fields(item.extra).get(GROUP_SIZE) == 1
 
 
 def _last_message(solution: Any) -> str:

@@ -11,6 +11,7 @@ scores`. Each stage calls the next. The pipelines of a trainer and a server diff
 - `Batch` sends equal samples once, and forms batches (`core.batching`).
 - `Keep` calls the scorer, and writes each batch's scores to the cache, even if its callers have timed out.
 - `Compose` replaces this chain for a composite route; each part has its own stages.
+- `Singles` wraps the chain of a judge that compares groups, and sends groups of one member to its `single_route`.
 - `Shape` wraps the chain or `Compose` if a route has `scale`, `shift` or `clip`.
 
 `Context` carries the deadline, the tenant (cache namespace), budget errors and the trace. To explain a sample is to
@@ -35,10 +36,10 @@ from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
-from rewardstack.pipeline.items import raise_if_all_wrong, read_request, request_facts
+from rewardstack.pipeline.items import is_single, raise_if_all_wrong, read_request, request_facts
 from rewardstack.pipeline.missing import warn_of_missing
 from rewardstack.pipeline.scorer import Context, MakeScorer
-from rewardstack.pipeline.stages import Chain, Compose, Shape, Stage, milliseconds, score_facts
+from rewardstack.pipeline.stages import Chain, Compose, Shape, Singles, Stage, milliseconds, score_facts
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
@@ -176,7 +177,12 @@ class Pipeline:
     async def _quote(self, source: str, items: Sequence[Item], limit: float) -> Quote:
         route = self.routes.find(source)
         if isinstance(route.target, Leaf):
-            return await self._chain(route, route.target, source).quote(items, self._asking(limit))
+            single = route.target.single_route
+            alone = [item for item in items if is_single(item)] if single else []
+            rest = [item for item in items if not is_single(item)] if alone else items
+            other = await self._quote(single, alone, limit) if alone else Quote()
+            own = await self._chain(route, route.target, source).quote(rest, self._asking(limit))
+            return Quote.total([own, other])
         found = [await self._quote(part, items, limit) for part in routes_of(route.target)]
         return Quote(usage=Usage.total(one.usage for one in found))
 
@@ -243,6 +249,8 @@ class Pipeline:
             stage = chain = self._chain(route, route.target, source)
             if chain.scorer.is_shaped:
                 return stage
+            if single := route.target.single_route:
+                stage = Singles(stage, self._stage(self.routes.find(single), single))
         else:
             parts = {part: self.routes.find(part) for part in routes_of(route.target)}
             stage = Compose(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})

@@ -74,6 +74,7 @@ class Scorer(ABC, Generic[P]):
         report: logs the scores of a caller's samples and the elapsed seconds.
         quote: returns the maximum usage of prepared samples, an estimate if the service does not answer; None if
             samples use no model server.
+        count_groups: returns the number of groups among prepared samples; None if each is scored alone.
     """
 
     source: str
@@ -85,6 +86,7 @@ class Scorer(ABC, Generic[P]):
     batch: Callable[[P], BatchKey] | None = None
     report: Callable[[Sequence[Score], float], None] | None = None
     quote: Callable[[Sequence[P], Context], Awaitable[Usage]] | None = None
+    count_groups: Callable[[Sequence[P]], int] | None = None
 
     @abstractmethod
     async def score(self, samples: Sequence[P], context: Context) -> list[Score]:

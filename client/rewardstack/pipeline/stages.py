@@ -10,21 +10,21 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.key import CACHE_ENABLED, Key, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.batching import SLICE, Batcher
+from rewardstack.core.batching import SLICE, Batcher, BatchKey
 from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ConfigError, ReplyError, RequestError, ServiceError
 from rewardstack.pipeline import missing
-from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong
+from rewardstack.pipeline.items import has_same_option, is_single, raise_if_all_wrong
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.routing.composite import Composite
 from rewardstack.routing.routes import Route
@@ -89,10 +89,13 @@ class Chain(Generic[P]):
             if score is None:
                 asked.setdefault(key.text if key is not None and key.deterministic else at, samples[at].prepared)
         usage = await self.scorer.quote([*asked.values()], context) if asked else Usage()
-        return settled._replace(cached=len(samples) - found.count(None), usage=usage)
+        groups = self.scorer.count_groups([*asked.values()]) if self.scorer.count_groups else 0
+        return settled._replace(cached=len(samples) - found.count(None), usage=usage, groups=groups)
 
     async def fingerprint(self, context: Context) -> str | None:
         """Return the cache key of `FIXED`, None if it has no deterministic key; raise as the scorer does."""
+        if self.scorer.count_groups is not None:  # scores of a group's members depend on the other members
+            return None
         prepared = self.scorer.prepare(FIXED)
         if isinstance(prepared, Score):
             return None
@@ -142,6 +145,27 @@ class Compose:
         if context.batch and has_same_option(context.batch, scores[0].field):
             raise_if_all_wrong(scores)
         return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Singles:
+    """Sends samples whose group has one member, by their own declaration, to another route's stage.
+
+    Args:
+        group: the stage of a judge that compares the members of a group.
+        single: the stage of its `single_route`.
+    """
+
+    group: Stage
+    single: Stage
+
+    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
+        kinds = [*map(is_single, items)]
+        some = {kind: [item for item, one in zip(items, kinds, strict=True) if one is kind] for kind in {*kinds}}
+        stages = [self.single if kind else self.group for kind in some]
+        found = await asyncio.gather(*(stage(of, context) for stage, of in zip(stages, some.values(), strict=True)))
+        scores = {kind: iter(ones) for kind, ones in zip(some, found, strict=True)}
+        return [next(scores[kind]) for kind in kinds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +384,9 @@ class Batch(Generic[P]):
         if batch is None or context.trace is not None:
             outcomes = await self._send(samples, context.deadline, context)
         else:
-            shares = [one.key.text if one.key is not None and one.key.deterministic else None for one in samples]
-            keys = [batch(one.prepared) for one in samples]
+            caller = object()
+            keys = [batch(one.prepared).of(caller) for one in samples]
+            shares = [*map(_share, samples, keys)]
             outcomes = await self._batcher.ask(samples, keys, context.waits, shares)
         scores = [one if isinstance(one, Score) else self._without_score(one, context) for one in outcomes]
         if context.trace is not None:
@@ -428,6 +453,13 @@ def _service_time(context: Context) -> float | None:
         return None
     left = context.ends_at - time.monotonic()
     return left - min(left * RESERVED_SHARE, RESERVED_SECONDS) if context.lexical else left
+
+
+def _share(sample: Sample[Any], key: BatchKey) -> Hashable:
+    """Return a value that is equal for samples of which one score is enough; None if the sample needs its own."""
+    if key.slot is not None:
+        return key.name, key.slot, sample.item.solution
+    return sample.key.text if sample.key is not None and sample.key.deterministic else None
 
 
 def _has_failed(outcome: Score | Exception) -> bool:

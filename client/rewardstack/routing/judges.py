@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rewardstack.core.json_types import plain
+from rewardstack.core.deadline import LONGEST
+from rewardstack.core.groups import LARGEST as LARGEST_GROUP
+from rewardstack.core.json_types import is_finite, plain
 from rewardstack.errors import RouteError
 from rewardstack.routing.named_table import NamedTable, table_error
 
@@ -18,11 +20,46 @@ KIND = "judges"
 FIELDS = (
     *("base_url", "model", "api_key_env", "template", "template_path", "score_range", "options", "replicas"),
     *("allow_image_urls", "requests_per_minute", "tokens_per_minute"),
+    *("compare", "pairs", "orders", "group_size", "group_wait", "max_group_size", "single_route"),
 )
-KEYED = ("model", "template", "score_range", "options")
+KEYED = ("model", "template", "score_range", "options", "compare", "pairs", "orders")
 """The parts of a judge's definition on which a score depends."""
 MOST_REPLICAS = 1024
 MOST_PER_MINUTE = 10**12
+MODES = ("listwise", "pairwise")
+MAX_GROUP_SIZE = 64
+"""Default of `max_group_size`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a judge compares the members of a group: the responses to one problem.
+
+    Args:
+        mode: all members in one request (`listwise`), or two in each (`pairwise`).
+        pairs: which pairs are compared: `all`, or each member with the next (`circular`).
+        orders: number of orders in which members are shown: 2 to judge each list or pair in reverse, too.
+        group_size: number of members to wait for; None for the members of each call.
+        group_wait: seconds to wait for them; None for half of the judge's timeout.
+        max_group_size: maximum number of members.
+        single_route: route that scores a sample whose group has one member; empty for none.
+    """
+
+    mode: Literal["listwise", "pairwise"]
+    pairs: Literal["all", "circular"] = "all"
+    orders: int = 2
+    group_size: int | None = None
+    group_wait: float | None = None
+    max_group_size: int = MAX_GROUP_SIZE
+    single_route: str = ""
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The fields in the judge's table, in JSON, without default values."""
+        fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
+        fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
+        fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
+        return fields | {"max_group_size": self.max_group_size if self.max_group_size != MAX_GROUP_SIZE else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +78,7 @@ class NamedJudge:
         tokens_per_minute: maximum tokens per minute and process; 0 for no limit.
         allow_image_urls: whether samples may contain image URLs, which the judge then fetches.
         replicas: number of servers that `make up` starts if there is no `base_url`.
+        comparison: how the judge compares the members of a group; None if it judges each sample alone.
     """
 
     name: str
@@ -54,6 +92,7 @@ class NamedJudge:
     allow_image_urls: bool = False
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
+    comparison: Comparison | None = None
 
     @property
     def may_be_negative(self) -> bool:
@@ -63,7 +102,8 @@ class NamedJudge:
     @property
     def asked(self) -> tuple[object, ...]:
         """The servers, model and task of the judge; judges for which these are equal give the same verdicts."""
-        return frozenset(self.base_url), self.model, self.template, self.score_range, dict(self.options)
+        task = self.template, self.score_range, dict(self.options), self.comparison
+        return frozenset(self.base_url), self.model, *task
 
     @property
     def keyed(self) -> dict[str, Any]:
@@ -84,6 +124,7 @@ class NamedJudge:
             "allow_image_urls": self.allow_image_urls,
             "requests_per_minute": self.requests_per_minute,
             "tokens_per_minute": self.tokens_per_minute,
+            **({} if self.comparison is None else self.comparison.definition),
         }
         return {name: value for name, value in given.items() if value}
 
@@ -116,12 +157,49 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
         allow_image_urls=read.flag("allow_image_urls"),
         requests_per_minute=read.whole("requests_per_minute", MOST_PER_MINUTE),
         tokens_per_minute=read.whole("tokens_per_minute", MOST_PER_MINUTE),
+        comparison=_comparison(read),
     )
     if judge.base_url and "replicas" in read.given:
         raise read.error("replicas", "is for judges that `make up` starts; leave it out, or leave out base_url")
     if not judge.base_url and not judge.model:
         raise read.error("", "needs base_url, or model for one that `make up` starts")
     return judge
+
+
+def _comparison(table: NamedTable) -> Comparison | None:
+    if "compare" not in table.given:
+        for name in FIELDS[FIELDS.index("compare") + 1 :]:
+            if name in table.given:
+                raise table.error(name, f"needs compare; set it to one of {', '.join(MODES)}, or leave {name} out")
+        return None
+    mode = table.choice("compare", MODES, "")
+    most = table.whole("max_group_size", LARGEST_GROUP, MAX_GROUP_SIZE)
+    found = Comparison(
+        mode,
+        table.choice("pairs", ("all", "circular"), "all"),
+        table.whole("orders", 2, 2),
+        table.whole("group_size", most) or None,
+        _seconds(table, "group_wait"),
+        most,
+        table.text("single_route"),
+    )
+    if mode == "listwise" and "pairs" in table.given:
+        raise table.error("pairs", "is for compare = 'pairwise'; leave it out")
+    if found.group_wait is not None and found.group_size is None:
+        raise table.error("group_wait", "needs group_size, the number of members to wait for")
+    if found.group_size == 1 or most == 1:
+        field = "group_size" if found.group_size == 1 else "max_group_size"
+        raise table.error(field, "must be at least 2; leave compare out to judge each sample alone")
+    if "score_range" in table.given:
+        raise table.error("score_range", "has no effect with compare, whose values are from 0 to 1; leave it out")
+    return found
+
+
+def _seconds(table: NamedTable, field: str) -> float | None:
+    value = table.given.get(field)
+    if field in table.given and not (is_finite(value) and 0 < value <= LONGEST):
+        raise table.error(field, f"must be seconds above 0 and at most {LONGEST:g}, got {str(value)[:50]!r}")
+    return None if value is None else float(value)
 
 
 def _template(table: NamedTable, folder: Path) -> str:

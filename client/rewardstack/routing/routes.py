@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rewardstack.core.imports import importing
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
-from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.judges import Comparison, NamedJudge
 from rewardstack.routing.reward_models import DEFAULT_FLOOR, REWARD_MODEL, RewardModel
 from rewardstack.routing.shaping import BELOW_ZERO, NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
 from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
@@ -60,6 +60,16 @@ class Leaf:
         """`NamedJudge.asked` of the judge in a routes file; empty for other leaves."""
         return () if self.judge is None else self.judge.asked
 
+    @property
+    def comparison(self) -> Comparison | None:
+        """How the judge compares the members of a group; None if the leaf scores each sample alone."""
+        return None if self.judge is None else self.judge.comparison
+
+    @property
+    def single_route(self) -> str:
+        """The route that scores groups of one member; empty for none."""
+        return "" if self.comparison is None else self.comparison.single_route
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -95,11 +105,12 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The cached result for a source: its route, the bounds of its values, and `RouteTable.takes_whole`."""
+    """The cached result for a source: its route, the bounds of its values, and the results of two methods."""
 
     route: Route
     bounds: Bounds
     takes_whole: bool
+    comparisons: tuple[Comparison, ...]
 
 
 class RouteTable:
@@ -140,6 +151,11 @@ class RouteTable:
         """The reward models by name."""
         leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
         return {leaf.target: leaf.reward_model for leaf in leaves if leaf.reward_model is not None}
+
+    @property
+    def has_comparisons(self) -> bool:
+        """Whether a judge compares the members of groups."""
+        return any(judge.comparison is not None for judge in self.judges.values())
 
     def check_judges(self) -> None:
         """Raise if a composite uses the same judge twice, or needs the agreement of votes from a part without votes.
@@ -195,6 +211,10 @@ class RouteTable:
         """Return whether the ground truth of `source` is always one reference, even if it is a list, as for `code`."""
         return self._find(source).takes_whole
 
+    def comparisons(self, source: str) -> tuple[Comparison, ...]:
+        """Return how the parts of a source's route compare the members of groups; empty if they score each alone."""
+        return self._find(source).comparisons
+
     def bounds(self, source: str) -> Bounds:
         """Return the lowest and highest possible value for `source`; raise as `find` does."""
         return self._find(source).bounds
@@ -214,11 +234,16 @@ class RouteTable:
             suffix = source[len(route.name) :]
             bounds = _leaf_bounds(route.target, suffix)
             whole = route.target.kind == "rule" and (route.target.target or suffix) == CODE
+            compared = tuple(filter(None, (route.target.comparison,)))
+            if single := route.target.single_route:
+                low, high = self._find(single).bounds
+                bounds = min(bounds[0], low), max(bounds[1], high)
         else:
             parts = [self._find(part) for part in routes_of(route.target)]
             bounds = composite_bounds(route.target, [part.bounds for part in parts])
             whole = any(part.takes_whole for part in parts)
-        return _Found(route, bounds if route.shaping is None else route.shaping.bounds(bounds), whole)
+            compared = tuple(one for part in parts for one in part.comparisons)
+        return _Found(route, bounds if route.shaping is None else route.shaping.bounds(bounds), whole, compared)
 
     def check(self) -> None:
         """Raise if a part of a route has no route, or if a route contains itself.
@@ -231,6 +256,9 @@ class RouteTable:
                 self._check(route, ())
             except UnknownSourceError as error:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
+            if isinstance(route.target, Leaf) and (single := route.target.single_route) and self.comparisons(single):
+                field = f"judges.{route.name}.single_route"
+                raise RouteError(f"{field}: {single!r} compares groups, too; name a route that does not", field)
 
     def check_policies(self) -> None:
         """Raise RouteError if a route that can go below 0 has the policy `zero`, which is not its lowest score."""
@@ -243,9 +271,8 @@ class RouteTable:
         """Raise if a part of a composite has no route, or contains the composite itself."""
         if route.name in above:
             raise RouteError(f"route {route.name!r} contains itself: {' > '.join((*above, route.name))}", route.name)
-        if not isinstance(route.target, Leaf):
-            for part in routes_of(route.target):
-                self._check(self._search(part), (*above, route.name))
+        for part in parts_of(route.target):
+            self._check(self._search(part), (*above, route.name))
 
     def _search(self, source: str) -> Route:
         if not isinstance(source, str) or not source:
@@ -271,6 +298,13 @@ class RouteTable:
         """Return the route that matches a source, None if there is none."""
         taking = (route for route in self._routes.values() if route.takes(source))
         return max(taking, key=lambda route: len(route.name), default=None)
+
+
+def parts_of(target: Leaf | Composite) -> tuple[str, ...]:
+    """Return the sources to which a route sends samples: the parts of a composite, a leaf's `single_route`."""
+    if isinstance(target, Leaf):
+        return tuple(filter(None, (target.single_route,)))
+    return tuple(routes_of(target))
 
 
 def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:

@@ -20,11 +20,10 @@ from rewardstack.routing.composite import (
     Majority,
     Part,
     WeightedSum,
-    routes_of,
 )
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.reward_models import RewardModel, parse_reward_model
-from rewardstack.routing.routes import Leaf, Route, RouteTable
+from rewardstack.routing.routes import Leaf, Route, RouteTable, parts_of
 from rewardstack.routing.shaping import FIELDS as SHAPING
 from rewardstack.routing.shaping import read_bounds, read_shaping
 from rewardstack.score import ON_ERROR
@@ -207,9 +206,10 @@ def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[st
         if source not in found:
             route = routes.find(source)
             found[source] = definition(route)
+            waiting += parts_of(route.target)
             if not isinstance(route.target, Leaf):
-                waiting += routes_of(route.target)
-            elif route.target.judge is not None:
+                continue
+            if route.target.judge is not None:
                 found[source]["judge"] = route.target.judge.keyed
             elif route.target.reward_model is not None:
                 found[source]["reward_model"] = route.target.reward_model.keyed

@@ -62,7 +62,9 @@ class Backends:
         self._budgets: dict[tuple[ResultCache, str], Budget] = {} if within is None else within._budgets
         self._rates: dict[tuple[str, int, int], RateLimit] = {} if within is None else within._rates
 
-    def scorers(self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable) -> dict[str, MakeScorer]:
+    def scorers(
+        self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable, *, waits_for_groups: bool = True
+    ) -> dict[str, MakeScorer]:
         """Return a constructor for each kind of scorer: `rule`, `judge`, `embedding` and `reward_model`.
 
         Args:
@@ -70,10 +72,11 @@ class Backends:
             cache: the result cache; vectors and the usage of a run are stored in the same Redis.
             tenant: cache namespace of the caller.
             routes: the routes, which define judges and reward models.
+            waits_for_groups: whether judges wait for members of a group that arrive in other calls.
         """
         return {
             "rule": partial(self._rule, settings),
-            "judge": partial(self._judge, settings, cache, routes.judges),
+            "judge": partial(self._judge, settings, cache, routes.judges, waits_for_groups),
             "embedding": partial(self._similarity, settings, cache, tenant),
             "reward_model": partial(self._reward_model, settings, cache, routes.reward_models),
         }
@@ -87,15 +90,18 @@ class Backends:
         return remote if is_relayed or is_in_sandbox else _or_embedded(name, remote, settings)
 
     def _judge(
-        self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], name: str
+        self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
         with importing:
-            from rewardstack.scorers.judge import Judge, Named
+            from rewardstack.scorers.judge import GroupJudge, Judge, Named
         named = Named(judges[name]) if name in judges else None
         own = settings if named is None else named.settings(settings)
         find = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named), settings.judge_refused_timeout)
         rate = None if named is None else self._rate(name, *named.per_minute)
-        judge = Judge(own, find, self._new_meter(cache, settings), named, rate)
+        alone = Judge(own, find, self._new_meter(cache, settings), named, rate)
+        judge: Relayable[Any] = alone
+        if named is not None and named.comparison is not None:
+            judge = GroupJudge(alone, named, waits=waits)
         if own.judge_urls or not settings.reward_server_urls:
             return judge
         return self._relay(settings, judge, name, JUDGE_FIELDS, movable=named is None)

@@ -24,7 +24,10 @@ JUDGE_OPTIONS = (
     *("view", "hide_reasoning"),
 )
 """The options of a judge; those that change a verdict are part of the score's cache key (`judge.plan`)."""
-JUDGE_FIELDS = (*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images")
+JUDGE_FIELDS = (
+    *(*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images"),
+    *("group_id", "group_size", "rollout_index"),
+)
 """The fields that a judge reads, except server, timeout, and the alternatives to `problem` (`prompt`, `question`)."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),

@@ -130,15 +130,18 @@ class RewardServers:
         items: Sequence[Item],
         fields: Sequence[str],
         context: Context,
+        *,
+        is_group: bool = False,
     ) -> list[Score]:
         """Return one score for each item, in order; an item whose `extra_info` cannot be sent is unscored.
 
         Args:
             source: the `data_source` under which the server scores the items.
             destination: the server and the key.
-            items: at most `BATCH` items.
+            items: at most `BATCH` items, or a group.
             fields: fields of `extra_info` to send; `("*",)` for all.
             context: context of the batch. If it has a trace, the server is asked to explain the score.
+            is_group: whether the items are a group, which must be scored in one request.
 
         Raises:
             DeadlineError, ReplyError: the server did not score the items.
@@ -150,20 +153,20 @@ class RewardServers:
         records = [self._record(source, item, fields) for item in items]
         sent = [one for one in records if isinstance(one, str)]
         try:
-            scores = iter(await self._send(source, destination, sent, context) if sent else ())
+            scores = iter(await self._send(source, destination, sent, context, is_group) if sent else ())
         except RejectedError as error:
             raise self._servers.explained(error, destination) from error
         return [next(scores) if isinstance(one, str) else one for one in records]
 
     async def _send(
-        self, source: str, destination: Destination, records: Sequence[str], context: Context
+        self, source: str, destination: Destination, records: Sequence[str], context: Context, is_group: bool
     ) -> Sequence[Score]:
         service = self.find(*destination)
         if context.trace is not None:
             explained = await _explained(service, source, records[0], context.trace, context.deadline)
             if explained is not None:
                 return explained
-        return await _scores(service, source, records, context.deadline)
+        return await _scores(service, source, records, context.deadline, is_group=is_group)
 
     def _record(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
         """Return the JSON of an item; an unscored score if a field of `extra_info` cannot be sent."""
@@ -308,6 +311,8 @@ class Relay(Scorer[Relayed[P]]):
     ) -> None:
         self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
         self.fallback, self.report = scorer.fallback, scorer.report
+        if (count := scorer.count_groups) is not None:
+            self.count_groups = lambda samples: count([sample.prepared for sample in samples])
         self._scorer = scorer
         self._data_source = source
         self._fields = fields
@@ -328,10 +333,15 @@ class Relay(Scorer[Relayed[P]]):
         return Relayed(prepared, sent)
 
     def batch(self, sample: Relayed[P]) -> BatchKey:
-        """Return the scorer's batch key; larger batches for the reward server, which limits concurrency itself."""
+        """Return the scorer's batch key; larger batches for the reward server, which limits concurrency itself.
+
+        A group, whose members a judge compares, is a request of its own.
+        """
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
             return key
+        if key.is_group:
+            return key._replace(name=("relayed", key.name))
         return key._replace(size=BATCH, name=("relayed", key.name), width=key.width * BATCH)
 
     async def quote(self, samples: Sequence[Relayed[P]], context: Context) -> Usage:
@@ -349,7 +359,9 @@ class Relay(Scorer[Relayed[P]]):
         items = [sample.item for sample in samples if sample.item is not None]
         if not items:
             return await self._scorer.score([sample.prepared for sample in samples], context)
-        return await self._servers.score(self._data_source, self._servers.own, items, self._fields, context)
+        is_group = self._scorer.batch(samples[0].prepared).is_group
+        own = self._servers.own
+        return await self._servers.score(self._data_source, own, items, self._fields, context, is_group=is_group)
 
     def describe(self, item: Item, sample: Relayed[P]) -> Record:
         """Return what the scorer reports about the sample, and whether the reward server scores it."""
@@ -384,9 +396,9 @@ def _range(low: float | None, high: float | None) -> Range:
 
 
 async def _scores(
-    service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline
+    service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline, *, is_group: bool = False
 ) -> Sequence[Score]:
-    """Return one score for each record; if the request is too large for the server, send its halves."""
+    """Return one score for each record; if the request is too large for the server, send its halves, unless a group."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
     read = partial(_read_scores, source, len(records))
     message = Message("POST", "/v1/score", body, read=read, probe=PROBE, is_hedged=True)
@@ -402,8 +414,10 @@ async def _scores(
             raise SettingsError(str(error), "CODE") from error
         if error.status != TOO_LARGE:
             raise
-        if len(records) == 1:
-            return [Score.failed(f"a sample of {len(body):,} bytes is too large for the server: {error}", source)]
+        if len(records) == 1 or is_group:
+            what = f"a group of {len(records)} samples" if is_group else "a sample"
+            reason = f"{what} of {len(body):,} bytes is too large for the server: {error}"
+            return [Score.failed(reason, source) for _ in records]
     sums = [*accumulate(map(len, records))]
     middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)
     halves = records[:middle], records[middle:]

@@ -23,6 +23,8 @@ from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError
 from rewardstack.trainers.columns import Columns, names_of
 
+GROUPS = "set per_device_train_batch_size to a multiple of num_generations, and group_size to num_generations"
+"""What to do if a prompt's completions are divided over processes."""
 COUNTS_AS_ZERO = "ms-swift counts a missing reward as 0"
 
 Reward = Callable[..., Awaitable[list[float | None]]]
@@ -73,6 +75,7 @@ def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None
 
     async def rewards(completions: Sequence[str], messages: Sequence[Any], **given: Any) -> list[float | None]:
         requests = columns.requests(messages, completions, given, given.get("response_token_ids"))
+        api.check_groups(requests, GROUPS)
         try:
             return [one.value for one in await api.ascore(requests, on_error=on_error, timeout=timeout)]
         except ScoringError as error:

@@ -16,10 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.score import STATUSES, OnError, Score
+from rewardstack.score import STATUSES, OnError, Request, Score
 from rewardstack.trainers.columns import Columns, names_of
 
 REMEDY = "if TRL drops it, set GRPOConfig(remove_unused_columns=False)"
+
+GROUPS = "set the batch sizes per device to multiples of num_generations, and group_size to num_generations"
+"""What to do if a prompt's completions are divided over processes or batches."""
 
 
 def reward_func(
@@ -69,6 +72,11 @@ class RewardFunc:
     def __init__(self, columns: Columns, on_error: OnError, timeout: float | None, name: str) -> None:
         self._columns, self._on_error, self._timeout, self.__name__ = columns, on_error, timeout, name
 
+    def _requests(self, prompts: Sequence[Any], completions: Sequence[Any], given: Mapping[str, Any]) -> list[Request]:
+        requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
+        api.check_groups(requests, GROUPS)
+        return requests
+
     def _rewards(self, scores: Sequence[Score], given: Mapping[str, Any]) -> list[float | None]:
         """Return the rewards; log the number of samples per status as metrics, and the reasons as a column."""
         if log_metric := given.get("log_metric"):
@@ -90,7 +98,7 @@ class AsyncRewardFunc(RewardFunc):
             ScoringError: a sample has no score and `on_error` is "raise".
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
         """
-        requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
+        requests = self._requests(prompts, completions, given)
         return self._rewards(await api.ascore(requests, on_error=self._on_error, timeout=self._timeout), given)
 
     # TRL below 1.14 awaits a function only if `inspect.iscoroutinefunction` accepts it. `inspect` ignores `__call__`,
@@ -103,5 +111,5 @@ class BlockingRewardFunc(RewardFunc):
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
         """Return a reward or None for each completion, like `AsyncRewardFunc`."""
-        requests = self._columns.requests(prompts, completions, given, given.get("completion_ids"))
+        requests = self._requests(prompts, completions, given)
         return self._rewards(api.score(requests, on_error=self._on_error, timeout=self._timeout), given)

@@ -6,6 +6,7 @@ its tokens, `status`, `delay` in seconds, `delays` in turn, `stuck` for the numb
 `together` for the number of requests that must be in flight at once before any is answered, `replies` for contents
 in turn, `models`, `refuse` for a path that is not there, `broken` for one that answers 500,
 `met` for texts of criteria that are met, with `faults` in turn (`drop`, `contradict`, `misnumber`, `prose`, `words`),
+`compares` for candidates that are compared by the last number of their texts (`first` adds to what is shown first),
 `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
 signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers the same.
@@ -49,6 +50,8 @@ FRESH: dict[str, Any] = {
     "specials": [],
     "drops": "",
     "met": None,
+    "compares": False,
+    "first": 0.0,
     "faults": [],
 }
 STATE = dict(FRESH)
@@ -56,6 +59,7 @@ COUNTS: collections.Counter[str] = collections.Counter()
 ARRIVED = asyncio.Event()
 BODIES: list[dict[str, Any]] = []
 PATHS: set[str] = set()
+CANDIDATES = re.compile(r"^Candidate \w+:\n<(candidate-\w+)>\n(.*?)\n</\1>", re.DOTALL | re.MULTILINE)
 CRITERIA = re.compile(r"<criteria-\w+>\n(.*?)\n</criteria", re.DOTALL)
 ANSWERED: collections.Counter[str] = collections.Counter()
 
@@ -95,6 +99,17 @@ def last_content(body: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
+def last_user(body: dict[str, Any]) -> str:
+    """The content of the last message of the user, if it is a text."""
+    texts = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    return texts[-1] if isinstance(texts[-1], str) else ""
+
+
+def merits_in(user: str) -> list[float]:
+    """How good each candidate is: its last number as a percentage."""
+    return [float(re.findall(r"\d+", text)[-1]) / 100 for _, text in CANDIDATES.findall(user)]
+
+
 async def together() -> None:
     """Wait until as many requests as are wanted were in flight at once."""
     if COUNTS["max_concurrent"] >= STATE["together"]:
@@ -108,12 +123,19 @@ def choice(body: dict[str, Any]) -> dict[str, Any]:
     content = STATE["replies"].pop(0) if STATE["replies"] else STATE["by_model"].get(body["model"], STATE["content"])
     if STATE["met"] is not None and (criteria := CRITERIA.search(last_content(body))):
         content = rubric(criteria[1], STATE["faults"].pop(0) if STATE["faults"] else "", body)
+    merits = merits_in(last_user(body)) if STATE["compares"] else []
+    if STATE["compares"] and "logprobs" not in body:
+        content = listed(merits, STATE["faults"].pop(0) if STATE["faults"] else "", body)
     if content is None:
         content = f"REWARD: 0.{zlib.crc32(last_content(body).encode()) % 1000:03}"
     message = {"role": "assistant", "content": content or None, "reasoning": STATE["reasoning"]}
     logprobs = None
     if body.get("logprobs"):
-        told = {token_of(word): chance for word, chance in STATE["chances"].items()}
+        chances = STATE["chances"]
+        if STATE["compares"]:
+            better = min(max((1 + merits[0] - merits[1]) / 2 + STATE["first"], 0.0), 1.0)
+            chances = {"A": max(better, 1e-9), "B": max(1 - better, 1e-9)}
+        told = {token_of(word): chance for word, chance in chances.items()}
         ids = [] if "logprob_token_ids" in STATE["ignores"] else body["logprob_token_ids"]
         entries = [{"token": f"token_id:{one}", "logprob": math.log(told.get(one, 1e-9))} for one in ids]
         logprobs = {"content": [{"token": "token_id:0", "logprob": -1.0, "top_logprobs": entries}]}
@@ -138,6 +160,20 @@ def rubric(criteria: str, fault: str, body: dict[str, Any]) -> str:
     enforced = body.get("structured_outputs", {}).get("regex")
     assert fault or enforced is None or re.fullmatch(enforced, text), (enforced, text)
     return f"1: no\n2: no\nis what it claims. But:\n\n{text}" if fault == "prose" else text
+
+
+def listed(merits: list[float], fault: str, body: dict[str, Any]) -> str:
+    """A score for each candidate, in the form that the request holds it to, or with a fault."""
+    merits = [min(1.0, merit + STATE["first"] * (not at)) for at, merit in enumerate(merits)]
+    lines = [f"{at}: {merit:.2f}" for at, merit in enumerate(merits, 1)]
+    if fault == "drop":
+        lines = lines[:1] + lines[2:]
+    if fault == "high":
+        lines[0] = "1: 7.50"
+    text = "\n".join(lines)
+    enforced = body.get("structured_outputs", {}).get("regex")
+    assert fault or enforced is None or re.fullmatch(enforced, text), (enforced, text)
+    return text
 
 
 async def tokenize(request: web.Request) -> web.StreamResponse:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewardstack import errors, score
+from rewardstack import Request, client, errors, score
 from rewardstack.cache.store import ResultCache
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RouteTable
@@ -201,3 +203,34 @@ def test_batch_size(reward_server: RewardServer, judge: FaultServer) -> None:
     scores = score([sample(f"bounded {at}", batch_size=3) for at in range(12)])
     assert {"ok"} == {one.status for one in scores}
     assert 1 <= judge.stats()["max_concurrent"] <= 3
+
+
+def test_groups(needs_process: None, judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group is one request, however many there are, from one call or several; one that is too large is not divided.
+    The server waits for nobody: an incomplete group is unscored."""
+    monkeypatch.setattr(client, "_registered", {})
+    judge.set(compares=True)
+    routes = tmp_path / "routes.toml"
+    tables = {"ruler": 'compare = "listwise"', "eight": 'compare = "listwise"\ngroup_size = 8\ngroup_wait = 20'}
+    routes.write_text("\n".join(f'[judges.{name}]\nmodel = "small"\n{table}\n' for name, table in tables.items()))
+    variables = {"REWARDSTACK_ROUTES": str(routes), "MAX_BODY_BYTES": "100000"}
+    with running(tmp_path, "--workers", "1", LLM_JUDGE_SERVER_URL=judge.url, **variables) as reward_server:
+        monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
+        monkeypatch.setenv("REWARD_SERVER_URL", reward_server.url)
+        monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
+        groups = [[f"It is {at} of {member}." for member in range(8)] for at in range(17)]
+        members = [Request("ruler", text, None, {"problem": f"p{at}"}) for at in range(17) for text in groups[at]]
+        assert [at / 100 for _ in groups for at in range(8)] == [one.value for one in score(members)]
+        with ThreadPoolExecutor(8) as threads:
+            waiting = [Request("eight", text, None, {"problem": "late", "timeout": 30}) for text in groups[0]]
+            assert [at / 100 for at in range(8)] == [
+                one.value for [one] in threads.map(lambda one: score([one]), waiting)
+            ]
+        found = [re.findall(r"^It is (\d+) of", body["messages"][1]["content"], re.MULTILINE) for body in asked(judge)]
+        assert {(8, 1)} == {(len(one), len({*one})) for one in found} and 36 == len(found)
+        large = [Request("ruler", text * 2000, None, {"problem": "large"}) for text in groups[0]]
+        assert {"failed"} == {one.status for one in score(large, on_error="none")}
+        assert "a group of 8 samples of" in score(large, on_error="none")[0].reason
+        item = {"data_source": "eight", "solution_str": "It is 1.", "extra_info": {"problem": "p"}}
+        alone = reward_server.post("/v1/score", {"items": [item]}).json()["scores"][0]
+        assert "unscored" == alone["status"] and "the request has 1 of the 8 members of a group" in alone["reason"]

@@ -34,7 +34,7 @@ from rewardstack.scorers.judge.reply import (
     read_top_verdict,
 )
 from rewardstack.scorers.judge.request import CHAT, frame, is_json, reminded
-from rewardstack.scorers.judge.rubric import Answers, Rubric, read_answers, verdict_of
+from rewardstack.scorers.judge.rubric import Answers, Rubric, read_answers, read_grades, verdict_of
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
 from rewardstack.transport.discovery import RENEWAL, SERVERS
 from rewardstack.transport.endpoint import Message
@@ -163,6 +163,25 @@ class Calls:
         asked = [self._answers(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
         shares = [share for found in await together(asked) for share in found]
         return verdict_of(plan.rubric, shares, clip=plan.options.clip_negative)
+
+    async def grades(self, plan: Plan, model: Model, deadline: SharedDeadline) -> list[float]:
+        """Return the scores of the candidates in the plan's list, from 0 to 1; ask once more if one is missing.
+
+        Raises:
+            UnreadableError: the second reply does not have one score for each candidate, either.
+            ServiceError: the judge did not answer.
+        """
+        answers, user, is_first = plan.answers(), plan.user(plan.references[0]), True
+        while True:
+            reply, model = await self._ask(plan, model, user, deadline, answers=answers)
+            try:
+                text = read_text(reply, thinking=plan.options.enable_thinking)
+                return read_grades(text, len(answers), cut=is_cut(reply))
+            except UnreadableError as error:
+                if not is_first:
+                    raise
+                log.debug("asked once more: %s", error)
+                user, is_first = reminded(user, plan.options, model.dialect, answers), False
 
     async def _answers(
         self, plan: Plan, model: Model, reference: str, criteria: Rubric, deadline: SharedDeadline

@@ -13,6 +13,7 @@ from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.judge.rubric import read_rubric
+from rewardstack.scorers.judge.templates import BUILTIN, comparing_template
 from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
@@ -23,6 +24,13 @@ MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` that select another server or model; ignored for named judges."""
 RANGE = "score_range"
+ALONE = ("verdict", "labels", "num_samples", "aggregate", "max_criteria", "clip_negative", "rubrics")
+"""Options that have no meaning for a judge that compares the members of a group."""
+COMPARED: Mapping[str, Mapping[str, Any]] = {
+    "listwise": {"verdict": "text"},
+    "pairwise": {"verdict": "logprob", "labels": {"A": 1.0, "B": 0.0}},
+}
+"""The options of such a judge by the value of `compare`: A wins, or B does."""
 KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
 """The valid names in the `options` of a judge's table."""
 
@@ -47,14 +55,18 @@ class Named:
             self.key = "LLM_JUDGE_SERVER_API_KEY"
         self.model = f"judges.{judge.name}.model"
         self._judge = judge
-        template = {"prompt_template": judge.template} if judge.template else {}
-        self._fixed = {**judge.options, **template, **({RANGE: judge.score_range} if judge.score_range else {})}
-        self._ignored = frozenset((*MOVING, *((*TEMPLATES, RANGE) if judge.template else ())))
+        self.comparison = judge.comparison
+        compared = COMPARED[judge.comparison.mode] if judge.comparison else {}
+        text = judge.template or (comparing_template(judge.comparison.mode) if judge.comparison else "")
+        template = {"prompt_template": text} if text else {}
+        scale = {RANGE: judge.score_range} if judge.score_range else {}
+        self._fixed = {**judge.options, **template, **scale, **compared}
+        self._ignored = frozenset((*MOVING, *((*TEMPLATES, RANGE) if text else ()), *(ALONE if compared else ())))
 
     @property
     def is_labelled(self) -> bool:
         """Whether the judge's verdicts are always read from label probabilities."""
-        return self._judge.options.get("verdict") == "logprob"
+        return self._fixed.get("verdict") == "logprob"
 
     @property
     def may_be_negative(self) -> bool:
@@ -121,10 +133,15 @@ def check_named(judge: NamedJudge) -> None:
             raise judge.error(f"options.{name}", f"belongs in the table itself: set judges.{judge.name}.{field}")
         if name not in KNOWN:
             raise judge.error(f"options.{name}", f"is not known; available: {', '.join(KNOWN)}")
+        if name in ALONE and judge.comparison is not None:
+            raise judge.error(f"options.{name}", "has no meaning for a judge with compare; leave it out")
         if name == "images" and value is not False:
             raise judge.error("options.images", "must be false, to judge without images, or left out")
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
+    if judge.comparison is not None and judge.template in BUILTIN:
+        why = "is for samples alone; with compare leave it out, or give a text with {CANDIDATE_SOLUTION}"
+        raise judge.error("template", f"{judge.template!r} {why}")
     try:
         extra = Named(judge).extra({})
         read_options(extra)

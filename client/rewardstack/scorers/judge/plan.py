@@ -22,7 +22,7 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import frame, is_deterministic
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
-from rewardstack.scorers.judge.rubric import Answers, Rubric, answers_of, listed, read_rubric
+from rewardstack.scorers.judge.rubric import GRADES, Answers, Rubric, answers_of, listed, read_rubric
 
 AFFINITY = "X-Prompt-Affinity"
 """Header by which a gateway sends all samples of a problem to the same replica, which caches their common prefix."""
@@ -43,6 +43,7 @@ class Plan(NamedTuple):
         references: the references, each of which has its own requests; one empty text if the template uses none.
         meter: counts the usage of the requests; None until the sample is scored.
         rubric: the criteria; empty if neither the verdict nor the template needs any.
+        compared: number of candidates that the request shows; 0 if it shows one candidate alone.
     """
 
     destination: Destination
@@ -53,6 +54,7 @@ class Plan(NamedTuple):
     rubric: Rubric = ()
     made_at: float = 0.0
     """Time of creation, on `time.monotonic()`; the sample is queued from then on."""
+    compared: int = 0
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -70,22 +72,26 @@ class Plan(NamedTuple):
         listing = listed(criteria, with_points=self.options.verdict != "rubric")
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
-    def answers(self, criteria: Rubric) -> Answers:
-        """Return the valid answers to each criterion; empty unless the verdict is `rubric`."""
+    def answers(self, criteria: Rubric = ()) -> Answers:
+        """Return the valid answers to each criterion, or each candidate's in a list; empty for any other verdict."""
+        if self.compared and not self.options.labels:
+            return (GRADES,) * self.compared
         return answers_of(criteria) if self.options.verdict == "rubric" else ()
 
 
-def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False) -> Plan:
+def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False, compares: bool = False) -> Plan:
     """Return the plan for a sample; raise RequestError if it cannot be judged.
 
     Args:
         item: the sample.
         destination: the judge's servers and key.
         allow_urls: whether images may be URLs, which the judge then fetches.
+        compares: whether the judge compares candidates, so that it needs no reference.
     """
     options = read_options(item.extra)
     shown = read_shown(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
+    references = references or (("",) if compares else ())
     if not references:
         raise RequestError("ground_truth: missing, but the prompt template needs a reference", "ground_truth")
     rubric = _rubric(options, item.extra)

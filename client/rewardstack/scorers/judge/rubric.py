@@ -8,6 +8,7 @@ negative points describes an undesired property, and is met if the response has 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -33,12 +34,16 @@ MOST_POINTS = 1e6
 """Maximum absolute value of a criterion's points."""
 YES_NO = ("no", "yes")
 """The valid answers to a criterion without choices, from worst to best."""
+GRADES = ("0.00", "1.00")
+"""The valid answers to a candidate in a list: all numbers from the first to the second, with two decimals."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """The valid answers to a criterion with choices: the first letter is the first choice."""
 OWN_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
 """Names of a score's parts that have another meaning, so that a criterion cannot have them."""
 
 _ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?!\w)(?!\s{1,4}(?:and|or)\b)")
+_GRADE = re.compile(r"(\d{1,4})\s{0,4}(?:[:)=-]{1,2}|\.(?=\s))\s{0,4}(\d{0,4}\.?\d{1,9})(?![\w./%])")
+"""A candidate's number and score; `1.5` alone is not both."""
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
 
 
@@ -196,17 +201,23 @@ def answers_of(rubric: Iterable[Criterion]) -> Answers:
 
 def form_of(answers: Answers) -> str:
     """Return the regular expression for a reply: a numbered line with an answer for each criterion."""
-    return r"\n".join(f"{at}: ({'|'.join(labels)})" for at, labels in enumerate(answers, 1))
+    forms = (r"0\.[0-9]{2}|1\.00" if labels == GRADES else "|".join(labels) for labels in answers)
+    return r"\n".join(f"{at}: ({form})" for at, form in enumerate(forms, 1))
 
 
 def schema_of(answers: Answers) -> dict[str, Any]:
     """Return the JSON schema for a reply: a member with an answer for each criterion."""
-    members = {str(at): {"type": "string", "enum": list(labels)} for at, labels in enumerate(answers, 1)}
+    members: dict[str, Any] = {
+        str(at): {"type": "number"} if labels == GRADES else {"type": "string", "enum": list(labels)}
+        for at, labels in enumerate(answers, 1)
+    }
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
 
 def closing_of(answers: Answers, *, is_json: bool) -> str:
     """Return the part of the prompt that tells the judge how to answer the criteria at the end of the reply."""
+    if answers[0] == GRADES:
+        return _closing_of_list(len(answers), is_json=is_json)
     count, choices = len(answers), any(labels != YES_NO for labels in answers)
     kinds = "`yes` or `no`" + (", or the letter of a choice where the criterion has choices" if choices else "")
     if is_json:
@@ -215,6 +226,48 @@ def closing_of(answers: Answers, *, is_json: bool) -> str:
         f"Your reply ends with one line for each criterion, from 1 to {count}, with its number and the answer, {kinds}."
         f" Nothing comes after these lines. The first one is, for example:\n1: {answers[0][-1]}"
     )
+
+
+def _closing_of_list(count: int, *, is_json: bool) -> str:
+    if is_json:
+        return f'Your reply is a JSON object with the members "1" to "{count}", one for each candidate: its score.'
+    return (
+        f"Your reply ends with one line for each candidate, from 1 to {count}, with its number and its score from 0 to "
+        "1, with two decimals. Nothing comes after these lines. The first one is, for example:\n1: 0.50"
+    )
+
+
+def read_grades(text: str, count: int, *, cut: bool = False) -> list[float]:
+    """Parse the scores of a list of candidates, from 0 to 1.
+
+    Args:
+        text: the reply; reasoning in it ends with `</think>`.
+        count: number of candidates.
+        cut: whether the reply was truncated at the token limit.
+
+    Raises:
+        UnreadableError: a candidate does not have exactly one score, or a score is not from 0 to 1.
+    """
+    found: dict[int, float] = {}
+    for number, word in pairs_in(text, cut=cut, answer=_GRADE):
+        if not 1 <= number <= count or number in found:
+            why = "twice" if number in found else f"but the candidates are 1 to {count}"
+            raise UnreadableError(f"it has a score for candidate {number}, {why}")
+        found[number] = _grade(number, word)
+    if len(found) < count:
+        missing = ", ".join(str(at) for at in range(1, count + 1) if at not in found)
+        raise UnreadableError(f"scores for {len(found)} of {count} candidates; missing: {missing[:100]}")
+    return [found[at] for at in range(1, count + 1)]
+
+
+def _grade(number: int, word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise UnreadableError(f"the score of candidate {number}, {word[:24]!r}, is not from 0 to 1")
+    return value
 
 
 def read_answers(text: str, answers: Answers, *, cut: bool = False) -> dict[int, float]:
@@ -246,8 +299,14 @@ def _share(words: set[str], labels: tuple[str, ...]) -> float | None:
     return None if known or word not in labels else labels.index(word) / (len(labels) - 1)
 
 
-def pairs_in(text: str, *, cut: bool = False) -> list[tuple[int, str]]:
-    """Return number and word of each answer in a reply: from its JSON object, else from its last block of lines."""
+def pairs_in(text: str, *, cut: bool = False, answer: re.Pattern[str] = _ANSWER) -> list[tuple[int, str]]:
+    """Return number and word of each answer in a reply: from its JSON object, else from its last block of lines.
+
+    Args:
+        text: the reply.
+        cut: whether the reply was truncated at the token limit.
+        answer: matches a line; its groups are the number and the word.
+    """
     text = without_thinking(text, cut=cut).strip()
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
@@ -260,9 +319,9 @@ def pairs_in(text: str, *, cut: bool = False) -> list[tuple[int, str]]:
     lines = lines[:-1] if cut else lines
     block: list[tuple[int, str]] = []
     for line in reversed(lines):
-        answer = _ANSWER.match(line.replace("*", "").lstrip(DECORATION + "-([").removeprefix("Criterion "))
-        if answer:
-            block.append((int(answer[1]), answer[2]))
+        line = line.replace("*", "").lstrip(DECORATION + "-([").removeprefix("Criterion ").removeprefix("Candidate ")
+        if found := answer.match(line):
+            block.append((int(found[1]), found[2]))
         elif block:
             break
     return block[::-1]

@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from rewardstack.cache.key import Key
@@ -45,6 +45,7 @@ NO_ANSWER = "there is no answer"
 MOST_TIMES = 4096
 """Maximum number of latencies to keep for the next report."""
 
+Decide = Callable[[Sequence[Plan], Model, SharedDeadline], Awaitable[Sequence[Verdict]]]
 Kind = tuple[Destination, Options]
 """What samples have in common that are judged by the same servers with the same options."""
 
@@ -95,7 +96,7 @@ class Judge(Relayable[Plan]):
         self._models = Models(api)
         self._new_meter = new_meter
         self._answered_in: deque[float] = deque(maxlen=MOST_TIMES)
-        self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
+        self.calls = Calls(api, self._models, new_meter(self.source, bounded=False))
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
         """Return the plan of the item, or the score 0 if the response has no answer.
@@ -105,23 +106,39 @@ class Judge(Relayable[Plan]):
             SettingsError: neither the sample nor the environment sets a judge.
         """
         item = self._own(item)
+        destination = self._destination(item, destination)
+        options = read_options(item.extra)  # first, so that invalid options are reported for every sample
+        if options.view == "last_reply" and not item.solution.strip():
+            return Score(0.0, reason=NO_ANSWER, source=self.source)
+        plan = self._plan(item, destination)
+        return plan if plan.shown.candidate.strip() else Score(0.0, reason=NO_ANSWER, source=self.source)
+
+    def plan(self, item: Item, destination: Destination | None) -> Plan:
+        """Return the plan of the item, also if the response has no answer; arguments and errors as in `prepare`."""
+        item = self._own(item)
+        return self._plan(item, self._destination(item, destination))
+
+    def _destination(self, item: Item, destination: Destination | None) -> Destination:
         destination = destination or self._servers.destination(item.extra)
         if destination.urls != self._servers.own.urls:
             try:
                 below(destination.urls, CHAT)
             except SettingsError as error:
                 raise field_error("server_url", str(error)) from error
-        options = read_options(item.extra)  # first, so that invalid options are reported for every sample
-        if options.view == "last_reply" and not item.solution.strip():
-            return Score(0.0, reason=NO_ANSWER, source=self.source)
-        allow_urls = self._named is not None and self._named.allow_image_urls
-        plan = make_plan(item, destination, allow_urls=allow_urls)._replace(made_at=time.monotonic())
-        if not plan.shown.candidate.strip():
-            return Score(0.0, reason=NO_ANSWER, source=self.source)
-        if not plan.options.clip_negative and not (self._named is not None and self._named.may_be_negative):
+        return destination
+
+    def _plan(self, item: Item, destination: Destination) -> Plan:
+        named = self._named
+        plan = make_plan(
+            item,
+            destination,
+            allow_urls=named is not None and named.allow_image_urls,
+            compares=named is not None and named.comparison is not None,
+        )
+        if not plan.options.clip_negative and not (named is not None and named.may_be_negative):
             why = "only a named judge can give values below 0: set it in judges.NAME.options"
             raise field_error("clip_negative", why)
-        return plan
+        return plan._replace(made_at=time.monotonic())
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a cache key for each sample; None if the model or its support of the request's fields is unknown."""
@@ -153,8 +170,8 @@ class Judge(Relayable[Plan]):
         """
         await self._models.meet(plan.destination, deadline, wait)
         model = self._model(plan)
-        if not self._calls.is_taken(plan, model):
-            await self._calls.try_out(plan, model, deadline)
+        if not self.calls.is_taken(plan, model):
+            await self.calls.try_out(plan, model, deadline)
             model = self._model(plan)
         return model
 
@@ -165,12 +182,28 @@ class Judge(Relayable[Plan]):
             RequestError: the sample needs token probabilities, which the configured judge does not return.
             BudgetError: the budget of the run is spent.
         """
-        [plan] = samples
+        return await self.metered(samples, self._verdict, context)
+
+    async def metered(self, asked: Sequence[Plan], decide: Decide, context: Context) -> list[Score]:
+        """Return the scores that come from the same requests; only the first one has their usage.
+
+        Args:
+            asked: a plan of each request, whose estimated usage the rate limit admits.
+            decide: returns the verdicts, given the plans with a meter; its errors become the score of all samples.
+            context: deadline and trace of the samples.
+
+        Returns:
+            The scores in the order of the verdicts; a single one without a value if there is an error.
+
+        Raises:
+            RequestError: as `score` does.
+            BudgetError: the budget of the run is spent.
+        """
         try:
-            return [await self._score(plan, context.deadline)]
+            return await self._metered(asked, decide, context.deadline)
         finally:
             if context.trace is not None:
-                context.trace.note("judge", {}, [explained(plan, one) for one in context.trace.take()])
+                context.trace.note("judge", {}, [explained(asked[0], one) for one in context.trace.take()])
 
     def describe(self, item: Item, sample: Plan) -> Record:
         """Return the judge's servers, the texts in the prompt, and the options with their origin."""
@@ -234,7 +267,7 @@ class Judge(Relayable[Plan]):
 
     def _key(self, plan: Plan) -> Key | None:
         model = self._model(plan)
-        if not self._calls.is_taken(plan, model):
+        if not self.calls.is_taken(plan, model):
             return None
         name = self._named.name if self._named is not None else ""
         return key_of(plan, model, self._settings.judge_revision, self._settings.run_id, name)
@@ -242,46 +275,55 @@ class Judge(Relayable[Plan]):
     def _model(self, plan: Plan) -> Model:
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
-    async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
-        meter = self._new_meter(self.source)
-        spending = await self._turn(plan, deadline)
+    async def _metered(self, asked: Sequence[Plan], decide: Decide, deadline: SharedDeadline) -> list[Score]:
+        meter, plan = self._new_meter(self.source), asked[0]
+        spending = await self._turn(asked, deadline)
         started = time.monotonic()
         try:
-            found = await self._verdict(plan._replace(meter=meter), deadline)
-            score = Score(found.value, "ok", found.note, self.source, label_mass=found.label_mass)
-            score.agreement, score.parts = found.agreement, found.parts
+            model = await self._ready(plan, deadline)  # `keys` may not have been called, or its answer may be outdated
+            verdicts = await decide([one._replace(meter=meter) for one in asked], model, deadline)
+            scores = [self._scored(one) for one in verdicts]
         except RequestError as error:
             shown = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
                 raise shown from error
-            score = Score.unscored(str(shown), self.source, shown.field)
+            scores = [Score.unscored(str(shown), self.source, shown.field)]
         except BudgetError as error:
             error.usage = meter.take()
             raise
         except ServiceError as error:
-            score = self._failure(error, plan)
+            scores = [self._failure(error, plan)]
         ended = time.monotonic()
         self._answered_in.append(ended - started)
-        score.latency_ms = (ended - plan.made_at) * 1000
-        score.usage = meter.take()
-        if self._rate is not None and spending is not None:
-            spent = score.usage or Usage()
-            known = None if spent.uncounted else spent.prompt_tokens + spent.completion_tokens
-            self._rate.correct(spending, spent.requests, known)
+        for score in scores:
+            score.latency_ms = (ended - plan.made_at) * 1000
+        spent = scores[0].usage = meter.take()
+        self._correct(spending, spent or Usage())
+        return scores
+
+    def _scored(self, verdict: Verdict) -> Score:
+        score = Score(verdict.value, "ok", verdict.note, self.source, label_mass=verdict.label_mass)
+        score.agreement, score.parts = verdict.agreement, verdict.parts
         return score
 
-    async def _turn(self, plan: Plan, deadline: SharedDeadline) -> Spending | None:
-        """Wait until the judge's rate limit admits the sample; return its spending, None without a rate limit."""
+    async def _turn(self, asked: Sequence[Plan], deadline: SharedDeadline) -> Spending | None:
+        """Wait until the judge's rate limit admits the requests; return their spending, None without a rate limit."""
         if self._rate is None:
             return None
-        cost = estimate(plan, self._model(plan))
+        cost = self.estimate(asked)
         return await self._rate.turn(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
-    async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
+    def _correct(self, spending: Spending | None, spent: Usage) -> None:
+        """Correct the rate limit's estimate by what the requests used."""
+        if self._rate is not None and spending is not None:
+            known = None if spent.uncounted else spent.prompt_tokens + spent.completion_tokens
+            self._rate.correct(spending, spent.requests, known)
+
+    async def _verdict(self, asked: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
         """Return the best of the verdicts with each reference."""
-        model = await self._ready(plan, deadline)  # `keys` may not have been called, or its answer may be outdated
-        asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
-        return max(await together(asked), key=lambda one: one.value) if len(asked) > 1 else await asked[0]
+        [plan] = asked
+        found = [self.calls.verdict(plan, model, reference, deadline) for reference in plan.references]
+        return [max(await together(found), key=lambda one: one.value) if len(found) > 1 else await found[0]]
 
     def _failure(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
@@ -295,6 +337,11 @@ class Judge(Relayable[Plan]):
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
         """Return the score for a prompt that is too long: 0 if the candidate is over half of it, else failed."""
+        if plan.compared:
+            remedy = "raise the judge's MAX_MODEL_LEN, shorten the responses" + (
+                ", or compare fewer at a time: compare = 'pairwise', a smaller group" if plan.compared > 2 else ""
+            )
+            return Score.failed(f"{error}; {remedy}", self.source)
         rest = len(plan.shown.problem) + max(map(len, plan.references))
         if len(plan.shown.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)

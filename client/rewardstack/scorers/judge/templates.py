@@ -186,6 +186,16 @@ def _builtin(name: str, verdict: Kind, is_split: bool) -> Template:
     return Template(tuple(_PLACEHOLDER.split(text)), UNIT, BUILTIN[name] if verdict == "text" else None)
 
 
+@lru_cache
+def comparing_template(mode: str) -> str:
+    """Return the text of the built-in template for judges with `compare`; the candidates replace CANDIDATE_SOLUTION.
+
+    Args:
+        mode: `listwise` or `pairwise`.
+    """
+    return (FOLDER / f"{mode}.txt").read_text(encoding="utf-8").rstrip("\n")
+
+
 def read_template(path: str) -> str:
     """Return the text of a template file.
 

@@ -50,8 +50,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     settings = settings or Settings.from_env()
     registry = load_registry(settings.function_files, settings.code)
     golden = load_golden(settings.dataset_path, settings.golden_threshold)
-    store = JobStore(settings) if settings.queue_url else None
-    context = Context(settings, registry, golden, Evaluator(settings, registry, counters), store)
+    evaluator = Evaluator(settings, registry, counters)
+    store = JobStore(settings, evaluator.group_of) if settings.queue_url else None
+    context = Context(settings, registry, golden, evaluator, store)
     _check_reward_type(context)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from rewardstack.core.groups import halves
 from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import BudgetError, ConfigError, RequestError
 from rewardstack.score import Request, Score
@@ -143,10 +144,9 @@ def _score(
     except Exception as error:
         log.exception("scoring %d samples raised", len(requests))
         fault = Score.failed(f"scoring it raised {type(error).__name__}")
-    if len(requests) <= 1:
+    parts = halves(requests, evaluator.group_of)
+    if not parts[1]:
         return [fault] * len(requests), False
-    half = len(requests) // 2
-    parts = requests[:half], requests[half:]
     (first, over), (second, too) = (_score(evaluator, part, tenant, is_wanted) for part in parts)
     return first + second, over or too
 

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
+from rewardstack.core.groups import GroupOf, alone
 from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import audit, scripts
@@ -39,12 +40,14 @@ class JobStore:
 
     Args:
         settings: the server's settings: its queue, the size of chunks, the TTL of results, and the limits of tenants.
+        group_of: returns the group of a sample; the members of a group are in one chunk.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, group_of: GroupOf[Request] = alone) -> None:
         self.redis = connect(settings.queue_url)
         self._delivery = Delivery(self.redis)
         self._chunk_size = settings.job_chunk_size
+        self._group_of = group_of
         self._ttl = settings.job_ttl
         self._limits = settings.job_limits
         self._publish = self.redis.register_script(scripts.PUBLISH)
@@ -69,7 +72,7 @@ class JobStore:
         keys, known_as = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
         with reaching():
             known = bool(known_as and self.redis.exists(known_as))
-            submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes)
+            submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes, self._group_of)
             if known:  # the samples are already stored and charged, so compare only their digest
                 submission.read(requests)
             else:

@@ -7,7 +7,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from operator import itemgetter
 
+from rewardstack.core.groups import GroupOf, alone, cut
 from rewardstack.errors import OverloadError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import scripts
@@ -34,9 +36,17 @@ class Submission:
         keys: keys of the job.
         chunk_size: maximum number of samples in a chunk.
         most_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
+        group_of: returns the group of a sample; the members of a group are in one chunk.
     """
 
-    def __init__(self, redis: RedisClient, keys: JobKeys, chunk_size: int, most_bytes: int | None) -> None:
+    def __init__(
+        self,
+        redis: RedisClient,
+        keys: JobKeys,
+        chunk_size: int,
+        most_bytes: int | None,
+        group_of: GroupOf[Request] = alone,
+    ) -> None:
         self.items = self.bytes = 0
         self.sources: Counter[str] = Counter()
         self.starts: list[int] = []
@@ -44,6 +54,7 @@ class Submission:
         self._keys = keys
         self._chunk_size = chunk_size
         self._most_bytes = most_bytes
+        self._group_of = group_of
         self._take = redis.register_script(scripts.TAKE)
         self._discard = redis.register_script(scripts.DISCARD)
         self._digest = blake2b(digest_size=16)
@@ -106,19 +117,16 @@ class Submission:
         self._discard(self._keys.of_scripts(), [self._keys.job_id])
 
     def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
-        chunk: list[Request] = []
-        characters = 0
-        for request in requests:
-            text = _canonical(request)
-            self._digest.update(len(text).to_bytes(8, "little") + text)
-            self.sources[request.data_source] += 1
-            if chunk and (len(chunk) >= self._chunk_size or characters + len(text) > CHUNK_CHARACTERS):
-                yield chunk
-                chunk, characters = [], 0
-            chunk.append(request)
-            characters += len(text)
-        if chunk:
-            yield chunk
+        sized = ((request, self._add(request)) for request in requests)
+        found = cut(sized, self._chunk_size, itemgetter(1), CHUNK_CHARACTERS, lambda one: self._group_of(one[0]))
+        return ([request for request, _ in chunk] for chunk in found)
+
+    def _add(self, request: Request) -> int:
+        """Add a sample to the digest and to the counts; return its number of characters."""
+        text = _canonical(request)
+        self._digest.update(len(text).to_bytes(8, "little") + text)
+        self.sources[request.data_source] += 1
+        return len(text)
 
 
 def _canonical(request: Request) -> bytes:

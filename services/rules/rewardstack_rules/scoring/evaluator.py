@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
-from rewardstack.client import route_table
+from rewardstack.client import group_of, route_table
 from rewardstack.core.event_loop import loop_thread, run, within
 from rewardstack.core.near_misses import suggestion
 from rewardstack.core.steps import Explanation, Trace
@@ -161,6 +161,10 @@ class Evaluator:
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
 
+    def group_of(self, request: Request) -> str | None:
+        """Return the group of a sample whose judge compares the members of groups; None for any other sample."""
+        return group_of(self._routes, request)
+
     def asks_models(self, sources: Iterable[str]) -> bool:
         """Return whether scoring a sample of one of these sources may wait for a judge or an embedding server."""
         return any(map(self._asks_models, set(sources)))
@@ -269,7 +273,8 @@ class Evaluator:
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """Return the factories of a tenant's scorers."""
         alone = replace(self._client_settings, reward_server_urls=())  # this server does not call other reward servers
-        scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes)
+        # A group that waits for other requests would block a thread of this server for each member.
+        scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes, waits_for_groups=False)
 
         def make_rule(name: str) -> Scorer[Any]:
             in_sandbox = name == CODE and alone.code_sandbox_urls

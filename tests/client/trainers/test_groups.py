@@ -1,0 +1,89 @@
+"""Judges that compare groups, as the trainers' functions call them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rewardstack import client, register_judge
+from rewardstack.errors import RequestError
+from rewardstack.trainers import slime
+from rewardstack.trainers.columns import Columns
+from rewardstack.trainers.ms_swift import reward
+from rewardstack.trainers.trl import reward_func
+from tests.client.judge.conftest import FAKE_JUDGE
+from tests.support.servers import FaultServer
+
+TEXTS = ["It is 10.", "It is 80.", "It is 30.", "It is 60."]
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    """A judge by the name of `ruler` that compares candidates by their numbers."""
+    one = FaultServer(script=FAKE_JUDGE)
+    one.set(compares=True)
+    monkeypatch.setattr(client, "_registered", {})
+    yield one
+    one.kill()
+
+
+def register(judge: FaultServer, **table: Any) -> None:
+    """Register the judge."""
+    register_judge("ruler", {"base_url": judge.url, "compare": "listwise", "orders": 1, **table})
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_trl(judge: FaultServer, blocking: bool) -> None:
+    """TRL's batch has whole groups, also two of one prompt; each is one request."""
+    register(judge, group_size=2)
+    func: Any = reward_func("ruler", reference=None, blocking=blocking)
+    found = func(prompts=["p"] * 4 + ["q"] * 2, completions=[*TEXTS, *TEXTS[:2]], completion_ids=[[1]] * 6)
+    rewards = await found if inspect.isawaitable(found) else found
+    assert [0.1, 0.8, 0.3, 0.6, 0.1, 0.8] == rewards
+    assert 3 == judge.stats()["requests"]
+
+
+async def test_trl_divides_a_group(judge: FaultServer) -> None:
+    """A group that TRL divides over processes ends the training, and the error names the batch setting."""
+    register(judge, group_size=4)
+    func: Any = reward_func("ruler", reference=None)
+    with pytest.raises(
+        RequestError, match="3 members in this batch.* batch sizes per device to multiples of num_gener"
+    ):
+        await func(prompts=["p"] * 3, completions=TEXTS[:3])
+
+
+async def test_ms_swift(judge: FaultServer) -> None:
+    """ms-swift needs a group's size, and whole groups."""
+    register(judge)
+    func = reward("ruler", Columns("ruler", None, (), {}), "raise", None)
+    messages = [[{"role": "user", "content": "p"}, {"role": "assistant", "content": text}] for text in TEXTS]
+    with pytest.raises(
+        RequestError, match="compares groups, and has no group_size; set it to the number of completions"
+    ):
+        await func(TEXTS, messages)
+    client._registered.clear()
+    register(judge, group_size=4)
+    assert [0.1, 0.8, 0.3, 0.6] == await func(TEXTS, messages)
+    with pytest.raises(RequestError, match="per_device_train_batch_size"):
+        await func(TEXTS[:3], messages[:3])
+
+
+async def test_slime(judge: FaultServer) -> None:
+    """A group of slime is one call, and one request."""
+    register(judge)
+    fields: dict[str, Any] = {"prompt": "p", "label": None, "metadata": {}}
+    samples = [SimpleNamespace(index=at, response=text, **fields) for at, text in enumerate(TEXTS)]
+    assert [0.1, 0.8, 0.3, 0.6] == await slime.reward(SimpleNamespace(rm_type="ruler"), samples)
+    assert 1 == judge.stats()["requests"]
+
+
+async def test_other_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route that scores each sample alone needs no groups."""
+    monkeypatch.setattr(client, "_registered", {})
+    func: Any = reward_func("length", reference=None, extra_info={"max_length": 3})
+    assert 3 == len(await func(prompts=["p"] * 3, completions=TEXTS[:3]))
