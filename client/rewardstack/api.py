@@ -246,21 +246,22 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
     client.register_reward_model(name, table)
 
 
-def check_groups(requests: Sequence[Request], remedy: str) -> None:
-    """Check that each group that a judge compares is complete, for trainers that score whole batches.
+def check_groups(requests: Sequence[Request], remedy: str, threads: int | None = None) -> None:
+    """Check that each group that a judge compares can be complete: within a batch, or over calls from several threads.
 
     Args:
         requests: the samples of a batch.
-        remedy: the trainer's setting that keeps a group in one batch; added to the error.
+        remedy: the trainer's setting that keeps a group together; added to the error.
+        threads: number of threads that score a sample each; None if a batch has whole groups.
 
     Raises:
-        RequestError: a judge compares groups and has no `group_size`, or a group is incomplete.
+        RequestError: a judge compares groups and has no `group_size`, or a group cannot be complete.
         ConfigError: a route is unknown, or a setting is malformed.
     """
     with importing:
         from rewardstack import client
         from rewardstack.settings import Settings
-    client.check_groups(requests, Settings.from_env(), remedy)
+    client.check_groups(requests, Settings.from_env(), remedy, threads)
 
 
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:

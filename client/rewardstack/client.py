@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import tenant_of
@@ -205,9 +206,9 @@ def group_of(routes: RouteTable, request: Request) -> str | None:
         return None
 
 
-def check_groups(requests: Sequence[Request], settings: Settings, remedy: str) -> None:
+def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, threads: int | None) -> None:
     """Raise if a judge that compares groups would get an incomplete one; see `api.check_groups`."""
-    routes = route_table(settings)
+    routes = _known_routes(settings, tuple(_registered.values()))
     counts: Counter[tuple[str, int]] = Counter()
     for request in requests if routes.has_comparisons else ():
         if (group := group_of(routes, request)) is None:
@@ -219,9 +220,17 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str) -
                 raise RequestError(f"group_size: {why}; set it to the number of completions of a prompt", "group_size")
             counts[group, size] += 1
     for (_, size), count in counts.items():
-        if count % size:
-            why = f"a group has {count} members in this batch, not a multiple of group_size = {size}"
+        why = "" if count % size == 0 else f"a group has {count} members in this batch, not a multiple of {size}"
+        if threads is not None:
+            why = "" if size <= threads else f"a group has {size} members, and only {threads} threads wait for them"
+        if why:
             raise RequestError(f"group_size: {why}; {remedy}", "group_size")
+
+
+@lru_cache(maxsize=8)
+def _known_routes(settings: Settings, registered: tuple[Route, ...]) -> RouteTable:
+    """Return the route table; it is called for each batch, and reading the files takes milliseconds."""
+    return route_table(settings)
 
 
 def _client() -> Client:

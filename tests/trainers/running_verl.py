@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 import ray
 from transformers import PreTrainedTokenizerFast
@@ -22,10 +24,11 @@ from verl.trainer.ppo.reward import load_reward_manager
 from benchmarks.judge_load import slow_judge
 from benchmarks.verl_batches import Sample, batch, configuration, reward_loop, tokenizer
 from rewardstack import compute_score_batched
-from rewardstack.errors import RequestError
+from rewardstack.errors import RequestError, SettingsError
 from rewardstack.trainers import verl as drop_in
 from services.stack.rundir import ROOT
-from tests.support.servers import free_port
+from tests.client.judge.conftest import FAKE_JUDGE
+from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
@@ -140,6 +143,32 @@ def one(model: str) -> One:
         return told
 
     return score
+
+
+def test_groups(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    """Samples that arrive one by one, in any order, are compared with those of the same `uid`; one worker is needed."""
+    judge = FaultServer(script=FAKE_JUDGE)
+    judge.set(compares=True)
+    routes = tmp_path / "routes.toml"
+    routes.write_text(f'[judges.ruler]\nbase_url = "{judge.url}"\ncompare = "listwise"\norders = 1\ngroup_size = 4\n')
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
+    samples = [Sample(f"It is {at + 10}.", "", "ruler", {"question": "Which?"}) for at in range(8)]
+    data = batch(samples, model)
+    data.non_tensor_batch["uid"] = np.array(["a", "b"] * 4, dtype=object)
+    lines = block("docs/trainers.md", "", "reward.reward_manager")
+    policy = PreTrainedTokenizerFast.from_pretrained(model)
+    manager = load_reward_manager(configuration(model, *lines.split()), policy)
+
+    async def scored() -> list[float]:
+        rows = await asyncio.gather(*(manager.run_single(data[at : at + 1]) for at in range(8)))
+        return [row["reward_score"] for row in rows]
+
+    assert manager.loop.run_until_complete(scored()) == pytest.approx([(at + 10) / 100 for at in range(8)])
+    assert judge.stats()["requests"] == 2
+    with pytest.raises(SettingsError, match="reward.num_workers: is 8"):
+        load_reward_manager(configuration(model, *lines.split()[:-1], "reward.num_workers=8"), policy)
+    judge.kill()
+    report(8, "a judge of groups")
 
 
 @pytest.mark.parametrize("path", [PACKAGE, drop_in.__file__])

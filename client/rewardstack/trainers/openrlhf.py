@@ -10,6 +10,7 @@ absolute. It calls `reward_func` in threads, with one sample per call (`openrlhf
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,11 @@ from rewardstack.core.responses import response_in
 from rewardstack.errors import ScoringError
 from rewardstack.score import Request
 from rewardstack.trainers.columns import column_of, source_of
+
+THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Number of samples that OpenRLHF scores at a time: the default of `asyncio.to_thread`."""
+GROUPS = "OpenRLHF scores min(32, CPUs + 4) samples at a time; lower rollout.n_samples_per_prompt, or add CPUs"
+"""What to do if a group has more members than that."""
 
 
 def reward_func(
@@ -42,10 +48,9 @@ def reward_func(
     source = source_of()
     count = len(queries)
     rows = zip(queries, column_of(prompts, count, "prompts"), column_of(labels, count, "labels"), strict=True)
-    scores = api.score(
-        [Request(source, response_in(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows],
-        on_error="none",
-    )
+    requests = [Request(source, response_in(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows]
+    api.check_groups(requests, GROUPS, THREADS)
+    scores = api.score(requests, on_error="none")
     failed = [score.reason for score in scores if score.status == "failed"]
     if failed:
         raise ScoringError(f"{len(failed)} of {len(scores)} samples failed; first error: {failed[0]}", scores)

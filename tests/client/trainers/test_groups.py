@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from rewardstack import client, register_judge
 from rewardstack.errors import RequestError
-from rewardstack.trainers import slime
+from rewardstack.trainers import openrlhf, slime
 from rewardstack.trainers.columns import Columns
 from rewardstack.trainers.ms_swift import reward
 from rewardstack.trainers.trl import reward_func
@@ -87,3 +88,16 @@ async def test_other_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_registered", {})
     func: Any = reward_func("length", reference=None, extra_info={"max_length": 3})
     assert 3 == len(await func(prompts=["p"] * 3, completions=TEXTS[:3]))
+
+
+def test_openrlhf(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group with more members than OpenRLHF has threads could never be complete, which is refused."""
+    register(judge, group_size=4, group_wait=50)
+    monkeypatch.setenv("REWARD_TYPE", "ruler")
+    monkeypatch.setattr(openrlhf, "THREADS", 4)
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda text: openrlhf.reward_func([f"p{text}"], ["p"], None)["rewards"], TEXTS)
+        assert [[0.1], [0.8], [0.3], [0.6]] == list(found)
+    monkeypatch.setattr(openrlhf, "THREADS", 3)
+    with pytest.raises(RequestError, match="a group has 4 members, and only 3 threads wait for them"):
+        openrlhf.reward_func(["pa"], ["p"], None)
