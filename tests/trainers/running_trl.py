@@ -16,9 +16,10 @@ import pytest
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
-from rewardstack import register_reward_model, register_route
+from rewardstack import register_judge, register_reward_model, register_route
 from rewardstack.errors import RequestError
 from rewardstack.trainers.trl import reward_func
+from tests.client.judge.conftest import FAKE_JUDGE
 from tests.support.servers import FaultServer, fault_server, free_port
 from tests.support.snippets import ROOT, block
 from tests.trainers.conftest import Report
@@ -106,6 +107,25 @@ def test_rule_judge_and_reward_model(train: Train, report: Report) -> None:
     assert all(-0.25 <= line["rewards/blend/mean"] <= 1.75 for line in log)
     assert all(line["rewards/blend/mean"] != 0 for line in log)
     report(STEPS * BATCH, "GRPO on a sum of rule, judge and reward model")
+
+
+def test_groups(train: Train, report: Report) -> None:
+    """GRPO trains on a judge that compares the completions of a prompt; a batch that divides them ends the training."""
+    judge = FaultServer(script=FAKE_JUDGE)
+    judge.set(compares=True)
+    table = {"base_url": judge.url, "compare": "listwise"}
+    register_judge("ruler", {**table, "group_size": 2})
+    register_judge("more", {**table, "group_size": 8})
+
+    log = train([reward_func("ruler", reference=None, on_error="raise")])
+
+    assert [line["rewards/ruler/ok"] for line in log] == [BATCH] * STEPS
+    assert all(0 <= line["rewards/ruler/mean"] <= 1 for line in log)
+    assert judge.stats()["requests"] > 0
+    with pytest.raises(RequestError, match="not a multiple of 8; set the batch sizes per device"):
+        train([reward_func("more", reference=None)])
+    judge.kill()
+    report(STEPS * BATCH, "GRPO on a judge that compares groups")
 
 
 def test_columns(train: Train, report: Report) -> None:

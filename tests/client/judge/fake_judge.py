@@ -106,8 +106,9 @@ def last_user(body: dict[str, Any]) -> str:
 
 
 def merits_in(user: str) -> list[float]:
-    """How good each candidate is: its last number as a percentage."""
-    return [float(re.findall(r"\d+", text)[-1]) / 100 for _, text in CANDIDATES.findall(user)]
+    """How good each candidate is: its last number as a percentage, else a hash."""
+    texts = [text for _, text in CANDIDATES.findall(user)]
+    return [float((re.findall(r"\d+", text) or [zlib.crc32(text.encode())])[-1]) % 101 / 100 for text in texts]
 
 
 async def together() -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack.core.groups import LARGEST
 from rewardstack.core.wire import SERVERS_OWN
 from rewardstack.score import STATUSES, Usage
 from rewardstack_rules.http.protocols import roll
@@ -70,6 +71,9 @@ JUDGE_OPTIONS: dict[str, Schema] = {
     "hide_reasoning": {"type": "boolean"},
     "images": {"anyOf": [array({"anyOf": [TEXT, FREE]}), {"enum": [False]}]},
     "rubrics": RUBRIC,
+    "group_id": {"anyOf": [TEXT, {"type": "integer"}]},
+    "group_size": {"type": "integer", "minimum": 1, "maximum": LARGEST},
+    "rollout_index": {"anyOf": [TEXT, {"type": "integer"}]},
     "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
 }
 """Common options of judges; `docs/judge.md` lists all options."""
