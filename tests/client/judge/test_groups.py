@@ -260,6 +260,28 @@ def test_no_probabilities(judge: FaultServer) -> None:
         score(group(EIGHT))
 
 
+def test_own_template(comparing: FaultServer) -> None:
+    """A template says where problem, references and candidates go; several references are shown together."""
+    register(
+        comparing, orders=1, template="Problem: {PROBLEM} Right: {REFERENCE_SOLUTION} Of these:\n{CANDIDATE_SOLUTION}"
+    )
+    members = [Request("ruler", text, ["It is 90.", "Ninety."], {"problem": "p"}) for text in EIGHT]
+    assert {"ok"} == {one.status for one in score(members)}
+    text = asked(comparing)[0]["messages"][1]["content"]
+    assert re.match(r"Problem: <problem-\w+>\np\n.* Right: <reference-\w+>\nIt is 90.\n.*Ninety", text, re.DOTALL)
+    assert 8 == text.count("</candidate-")
+
+
+def test_outage(comparing: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If one request of a group fails, all members have failed, with the cause; what was spent is told once."""
+    monkeypatch.setenv("REWARDSTACK_MAX_RETRIES", "0")
+    register(comparing, "pairwise", pairs="circular")
+    comparing.set(status=400, error={"error": {"message": "not today"}})
+    scores = score(group(EIGHT), on_error="none")
+    assert [("failed", None)] * 8 == [(one.status, one.value) for one in scores] and "not today" in scores[0].reason
+    assert [16] == [one.usage.requests for one in scores if one.usage]
+
+
 def test_single_route(comparing: FaultServer) -> None:
     """A sample that says that its group has one member is scored by `single_route`, alone and as a part."""
     register(comparing, single_route="exact_match")
