@@ -55,7 +55,7 @@ async def score_in_order(
     stopping: Callable[[], bool],
     group_of: GroupOf[Row] = alone,
 ) -> AsyncGenerator[Piece, None]:
-    """Score `rows` and yield them in pieces, in order.
+    """Score `rows` and yield them in pieces, in order; a piece with an error is the last.
 
     Args:
         rows: rows to score.
@@ -63,9 +63,6 @@ async def score_in_order(
         chunk_size: maximum number of rows in flight.
         stopping: returns True to send no more rows; rows in flight are still yielded.
         group_of: returns the group of a row; the members of a group are in one piece.
-
-    Yields:
-        The pieces in order; a piece with an error is the last.
     """
     pieces = cut(rows, max(1, chunk_size // PIECES), lambda row: size_of(row.fields), PIECE_BYTES, group_of)
     in_flight: deque[asyncio.Task[Piece]] = deque()

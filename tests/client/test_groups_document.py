@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack.routing.syntax import load_judges
+from rewardstack.scorers.judge import check_named
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.support.examples import printed, run, sections
 from tests.support.servers import FaultServer
@@ -45,5 +46,7 @@ def test_judge_for_a_trainer(tmp_path: Path) -> None:
     """The table for TRL is one that is accepted."""
     path = tmp_path / "routes.toml"
     path.write_text(TRAINER[0].text)
-    found = [one.comparison for one in load_judges(str(path))]
-    assert [("listwise", 8)] == [(one.mode, one.group_size) for one in found if one is not None]
+    [judge] = load_judges(str(path))
+    check_named(judge)
+    assert judge.comparison is not None
+    assert ("listwise", 8) == (judge.comparison.mode, judge.comparison.group_size)

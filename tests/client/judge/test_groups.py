@@ -344,7 +344,7 @@ def test_member_that_never_arrives(comparing: FaultServer) -> None:
     assert [7] == [len(shown(body)) for body in asked(comparing)]
 
 
-def test_late_members_fail_at_once(comparing: FaultServer) -> None:
+def test_late_members_do_not_wait(comparing: FaultServer) -> None:
     """A member that arrives after its incomplete group was judged does not wait for others."""
     register(comparing, group_size=2, group_wait=1, orders=1)
     (alone,) = score(group(EIGHT[:1]), on_error="none")
