@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -27,8 +29,7 @@ from rewardstack import compute_score_batched
 from rewardstack.errors import RequestError, SettingsError
 from rewardstack.trainers import verl as drop_in
 from services.stack.rundir import ROOT
-from tests.client.judge.conftest import FAKE_JUDGE
-from tests.support.servers import FaultServer, free_port
+from tests.support.servers import free_port
 from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
@@ -133,6 +134,30 @@ def test_managers(manager: str, model: str, cluster: None, broken: str, report: 
     report(len(samples), manager)
 
 
+class Comparing(BaseHTTPRequestHandler):
+    """A judge that gives each of four candidates its last number as a percentage."""
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is said of it."""
+
+    def do_GET(self) -> None:
+        self.reply({"data": [{"id": "small", "root": "small", "owned_by": "vllm"}], "version": "0.32.0"})
+
+    def do_POST(self) -> None:
+        user = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][1]["content"]
+        numbers = re.findall(r"^It is (\d+)\.", user, re.MULTILINE)
+        assert len(numbers) == 4
+        lines = "\n".join(f"{at}: 0.{number}" for at, number in enumerate(numbers, 1))
+        self.reply({"choices": [{"message": {"content": lines}}]})
+
+    def reply(self, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
 @pytest.fixture
 def one(model: str) -> One:
     """Has verl load a manager into this process by words of a command line, which then scores one sample."""
@@ -147,10 +172,11 @@ def one(model: str) -> One:
 
 def test_groups(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Samples that arrive one by one, in any order, are compared with those of the same `uid`; one worker is needed."""
-    judge = FaultServer(script=FAKE_JUDGE)
-    judge.set(compares=True)
-    routes = tmp_path / "routes.toml"
-    routes.write_text(f'[judges.ruler]\nbase_url = "{judge.url}"\ncompare = "listwise"\norders = 1\ngroup_size = 4\n')
+    judge = ThreadingHTTPServer(("127.0.0.1", 0), Comparing)
+    Thread(target=judge.serve_forever, daemon=True).start()
+    routes = tmp_path / "routes.json"
+    table = {"base_url": f"http://127.0.0.1:{judge.server_port}", "compare": "listwise", "orders": 1, "group_size": 4}
+    routes.write_text(json.dumps({"judges": {"ruler": table}}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
     samples = [Sample(f"It is {at + 10}.", "", "ruler", {"question": "Which?"}) for at in range(8)]
     data = batch(samples, model)
@@ -164,10 +190,10 @@ def test_groups(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rep
         return [row["reward_score"] for row in rows]
 
     assert manager.loop.run_until_complete(scored()) == pytest.approx([(at + 10) / 100 for at in range(8)])
-    assert judge.stats()["requests"] == 2
     with pytest.raises(SettingsError, match="reward.num_workers: is 8"):
         load_reward_manager(configuration(model, *lines.split()[:-1], "reward.num_workers=8"), policy)
-    judge.kill()
+    judge.shutdown()
+    judge.server_close()
     report(8, "a judge of groups")
 
 
