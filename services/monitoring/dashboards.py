@@ -10,6 +10,7 @@ from services.stack.rundir import CHART_FILES
 
 FOLDER = CHART_FILES / "monitoring"
 ITEMS, REQUESTS, CACHED = "rewardstack_items_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
+REWARD = "rewardstack_reward"
 OWN = 'endpoint!~"/health|/ready|/metrics"'
 """Prometheus selector for requests of clients, without those of probes."""
 
@@ -123,6 +124,74 @@ SAMPLES = Row(
             [Query(rate(ITEMS, "job"), "{{job}}")],
             "ops",
             "The reward servers (rules), and the workers of jobs.",
+        ),
+    ],
+)
+
+REWARDS = Row(
+    "Rewards",
+    [
+        Panel(
+            "Mean reward",
+            [
+                Query(
+                    f"({rate(f'{REWARD}_positive_total', 'route')} - {rate(f'{REWARD}_negative_total', 'route')})"
+                    f" / {rate(f'{REWARD}_count', 'route')}",
+                    "{{route}}",
+                )
+            ],
+            text="Samples with the status ok or fallback, after shaping; scores from the cache included.",
+        ),
+        Panel(
+            "Standard deviation",
+            [
+                Query(
+                    f"sqrt(clamp_min({share(f'{REWARD}_squares_total', f'{REWARD}_count', 'route')} - "
+                    f"(({rate(f'{REWARD}_positive_total', 'route')} - {rate(f'{REWARD}_negative_total', 'route')})"
+                    f" / {rate(f'{REWARD}_count', 'route')}) ^ 2, 0))",
+                    "{{route}}",
+                )
+            ],
+            text="At 0 all rewards are equal, and there is nothing to learn.",
+        ),
+        Panel(
+            "Groups without spread",
+            [
+                Query(
+                    f"1 - {share(f'{REWARD}_groups_with_spread_total', f'{REWARD}_groups_total', 'route')}",
+                    "{{route}}",
+                )
+            ],
+            "percentunit",
+            "Groups of the same prompt whose rewards are all equal: their GRPO advantages are 0.",
+        ),
+        Panel(
+            "Share of zeros",
+            [Query(share(f"{REWARD}_zeros_total", f"{REWARD}_count", "route"), "{{route}}")],
+            "percentunit",
+        ),
+        Panel(
+            "Share of the highest reward",
+            [Query(share(f"{REWARD}_maxima_total", f"{REWARD}_count", "route"), "{{route}}")],
+            "percentunit",
+            "Of routes that have a highest reward.",
+        ),
+        Panel(
+            "Parts",
+            [
+                Query(
+                    f"({rate(f'{REWARD}_part_positive_total', 'route, part')} - "
+                    f"{rate(f'{REWARD}_part_negative_total', 'route, part')})"
+                    f" / {rate(f'{REWARD}_part_samples_total', 'route, part')}",
+                    "{{route}} {{part}}",
+                )
+            ],
+            text="Mean of each part of a composite, and shares of a rubric's points.",
+        ),
+        Panel(
+            "Quartiles",
+            [Query(quantile(part, REWARD, "route"), f"{{{{route}}}} {part:.0%}") for part in (0.25, 0.5, 0.75)],
+            text="From the histogram, whose buckets come from the route's range.",
         ),
     ],
 )
@@ -282,7 +351,7 @@ EMBEDDING = Row(
 )
 
 DASHBOARDS = (
-    Dashboard("scores", "Scores", [NOW, SAMPLES, COST, HTTP]),
+    Dashboard("scores", "Scores", [NOW, REWARDS, SAMPLES, COST, HTTP]),
     Dashboard("jobs", "Verification and jobs", [VERIFIERS, JOBS]),
     Dashboard("models", "Model servers", [JUDGE, EMBEDDING]),
 )

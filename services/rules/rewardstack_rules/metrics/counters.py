@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from rewardstack.errors import SettingsError
 from rewardstack.score import STATUSES, Score, Usage
 from rewardstack_rules.metrics.causes import cause_of
+from rewardstack_rules.metrics.rewards import count_rewards as count_rewards
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -96,13 +97,17 @@ def serve(port: int, collectors: Sequence[Collector]) -> None:
         raise SettingsError(message, "WORKER_METRICS_PORT") from error
 
 
-def count_scores(scores: Iterable[Score]) -> None:
-    """Count scored samples, by route, status and cause, and observe their latencies."""
+def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
+    """Count scored samples, by route, status and cause, and observe their latencies.
+
+    Args:
+        scores: the scores.
+        routes: the label `route` of each score.
+    """
     # Increment each counter once, not once per sample, because an increment writes to a file.
     counts: Counts[tuple[str, str, bool]] = Counts()
     causes: Counts[tuple[str, str, str]] = Counts()
-    for score in scores:
-        route = score.source or "none"
+    for score, route in zip(scores, routes, strict=True):
         counts[route, score.status, score.cached] += 1
         if score.status != "ok":
             causes[route, score.status, cause_of(score.reason)] += 1

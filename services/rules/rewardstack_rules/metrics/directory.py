@@ -13,6 +13,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from rewardstack_rules.metrics.groups import FILE as GROUPS
+
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """A directory in memory; None, for the default directory of temporary files, if there is none."""
 PREFIX = "reward-server-metrics-"
@@ -47,8 +49,8 @@ def begin(directory: Path) -> None:
         directory: the directory; created if it is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    for stale in directory.glob("*.db"):
-        stale.unlink()
+    for stale in (*directory.glob("*.db"), directory / GROUPS):
+        stale.unlink(missing_ok=True)
     (directory / BEGAN).touch()
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rewardstack.score import Score, Usage
+
+if TYPE_CHECKING:  # a trainer that runs rules has no prometheus_client
+    from rewardstack_rules.metrics.rewards import Rewards
 
 
 class Counters(Protocol):
     """Counters for scoring."""
 
-    def count_scores(self, scores: Iterable[Score]) -> None:
-        """Count scored samples."""
+    def count_scores(self, scores: Sequence[Score], routes: Sequence[str]) -> None:
+        """Count scored samples; `routes` has the label of each."""
+
+    def count_rewards(self, routes: Mapping[str, Rewards]) -> None:
+        """Count the rewards of a batch, by route."""
 
     def count_spent(self, route: str, usage: Usage) -> None:
         """Count requests sent to a judge or an embedding server; if `usage` has none, count the tokens of one reply."""
@@ -37,7 +43,7 @@ def _ignore(*counted: object) -> None:
 class _Uncounted:
     """Counts nothing."""
 
-    count_scores = count_spent = count_unwritten = staticmethod(_ignore)
+    count_scores = count_rewards = count_spent = count_unwritten = staticmethod(_ignore)
     count_distrusted = count_compared = count_code = staticmethod(_ignore)
 
 

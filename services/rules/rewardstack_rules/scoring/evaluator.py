@@ -33,6 +33,7 @@ from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.isolated import Pool
 from rewardstack_rules.scoring.local import LocalRules
+from rewardstack_rules.scoring.rewards import RewardReader
 from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.scoring.wanted import IsWanted, Meanwhile, UnwantedError, always
 from rewardstack_rules.settings import Settings
@@ -70,6 +71,7 @@ class Evaluator:
         self._rules = LocalRules(settings, registry, counters)
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
+        self._rewards = RewardReader(self._routes, registry)
         self._check_judges()
         self._check_rules()
         self._shared: tuple[Backends, ResultCache] | None = None
@@ -105,10 +107,15 @@ class Evaluator:
             try:
                 scores = run(self._score(requests, limit, tenant), partial(_result, is_wanted, meanwhile))
             except BudgetError as error:
-                self._counters.count_scores(error.scores)
+                self._count(requests, error.scores, tenant)
                 raise
-        self._counters.count_scores(scores)
+        self._count(requests, scores, tenant)
         return scores
+
+    def _count(self, requests: Sequence[Request], scores: Sequence[Score], tenant: str) -> None:
+        labels = self._rewards.labels(requests, scores)
+        self._counters.count_scores(scores, labels)
+        self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
 
     def explain(
         self,

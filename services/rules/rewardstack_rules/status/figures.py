@@ -11,6 +11,7 @@ from prometheus_client.utils import floatToGoString
 
 from rewardstack.score import STATUSES
 from rewardstack_rules.metrics.counters import BUCKETS
+from rewardstack_rules.status import rewards
 from rewardstack_rules.status.series import MINUTES, Series
 from rewardstack_rules.status.snapshot import (
     CACHED,
@@ -68,12 +69,19 @@ def routes(counts: Counts) -> list[Record]:
         if name == ITEMS:
             busy[labels[0]] = busy.get(labels[0], 0.0) + value
     names = sorted(busy, key=lambda name: (-busy[name], name))[:MOST_ROUTES]
-    return [_route(name, counts) for name in names]
+    hour, so_far = rewards.by_route(counts.hour), rewards.by_route(counts.so_far)
+    found = [_route(name, counts) for name in names]
+    for name, one in zip(names, found, strict=True):
+        known = so_far.get(name, {})
+        recent, all_time = rewards.figures(hour.get(name, {}), name, known), rewards.figures(known, name, known)
+        one["rewards"] = {"hour": recent, "total": all_time}
+    return found
 
 
 def _route(name: str, counts: Counts) -> Record:
     found = _samples(counts, lambda one: _of_route(one, name))
     found["minutes"]["p95_s"] = [latencies(one, SECONDS, name)["p95"] for one in counts.minutes]
+    found["minutes"]["reward"] = [rewards.mean(one, name) for one in counts.minutes]
     return {"route": name, **found, "latency_s": latencies(counts.hour, SECONDS, name)}
 
 

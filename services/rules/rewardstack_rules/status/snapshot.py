@@ -18,14 +18,29 @@ ITEMS, CACHED, CAUSES = "rewardstack_items_total", "rewardstack_cache_hits_total
 SENT, COUNTED = "rewardstack_model_requests_total", "rewardstack_model_replies_counted_total"
 TOKENS, REQUESTS = "rewardstack_model_tokens_total", "rewardstack_requests_total"
 SECONDS, REQUEST_SECONDS = "rewardstack_item_seconds_bucket", "rewardstack_request_seconds_bucket"
+REWARDS, POSITIVE, NEGATIVE = (
+    "rewardstack_reward_bucket",
+    "rewardstack_reward_positive_total",
+    "rewardstack_reward_negative_total",
+)
+SQUARES, ZEROS, MAXIMA = (
+    "rewardstack_reward_squares_total",
+    "rewardstack_reward_zeros_total",
+    "rewardstack_reward_maxima_total",
+)
+GROUPS, SPREAD = "rewardstack_reward_groups_total", "rewardstack_reward_groups_with_spread_total"
+PART_SAMPLES = "rewardstack_reward_part_samples_total"
+PART_POSITIVE, PART_NEGATIVE = "rewardstack_reward_part_positive_total", "rewardstack_reward_part_negative_total"
 KEPT = {
     **dict.fromkeys((CACHED, SENT, COUNTED), 1),
+    **dict.fromkeys((POSITIVE, NEGATIVE, SQUARES, ZEROS, MAXIMA, GROUPS, SPREAD), 1),
     **dict.fromkeys((ITEMS, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
+    **dict.fromkeys((REWARDS, PART_SAMPLES, PART_POSITIVE, PART_NEGATIVE), 2),
     CAUSES: 3,
 }
 """The metrics that snapshots have, with their numbers of labels."""
 MOST_BYTES = 2**20
-"""Maximum size of a stored snapshot, in bytes: enough for about 500 routes."""
+"""Maximum size of a stored snapshot, in bytes: enough for about 250 routes."""
 MOST_COUNTED = 2**53
 """The largest count that a stored snapshot may have: floats represent all integers up to it, and sums stay finite."""
 

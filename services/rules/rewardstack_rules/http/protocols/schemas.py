@@ -121,12 +121,23 @@ GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, F
 """Gauges and counters, by their names in `/metrics`."""
 MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": exactly({"hour": COUNT, "total": COUNT})}
+REWARD_FIGURES = exactly(
+    {
+        **dict.fromkeys(("count", "zeros", "groups", "groups_without_spread"), COUNT),
+        **dict.fromkeys(("mean", "std"), nullable(NUMBER)),
+        "maxima": nullable(COUNT),
+        "histogram": array({"type": "array", "prefixItems": [nullable(NUMBER), COUNT], "items": False}),
+        "parts": {"type": "object", "additionalProperties": NUMBER},
+    }
+)
+"""The figures of `status.rewards.figures`."""
 ROUTE = exactly(
     {
         "route": TEXT,
         **SAMPLES,
         "latency_s": LATENCY,
-        "minutes": exactly({"p95_s": array(nullable(NUMBER)), **MINUTES}),
+        "minutes": exactly({"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **MINUTES}),
+        "rewards": exactly({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
     }
 )
 SERVICE = exactly(

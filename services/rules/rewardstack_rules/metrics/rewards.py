@@ -1,0 +1,162 @@
+"""Counts rewards by route: their distribution, their parts, and groups in which all rewards are equal.
+
+Everything is a count that only grows, so that Prometheus and the status page can subtract, and add up processes.
+Prometheus' client has one set of buckets per metric; here each route has its own histogram, all of one name.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from bisect import bisect_left
+from collections import Counter as Counts
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from prometheus_client import REGISTRY, Counter, Histogram, Metric
+from prometheus_client.registry import Collector
+
+from rewardstack_rules.metrics.groups import Groups
+
+STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+LADDER = (*(-step for step in reversed(STEPS)), 0.0, *STEPS)
+"""Upper bounds of the buckets of a route without bounds; a route with one bound has those on its side of it."""
+PARTS = 10
+"""Number of equal buckets of a route with two bounds, beside the one of its lowest value."""
+LARGEST = 10_000.0
+"""Rewards beyond it, or below its negative, count as this in sums, so that the sum of squares stays exact."""
+TEXT = "Rewards (status ok or fallback, after shaping)"
+HISTOGRAM = "rewardstack_reward"
+
+
+class Rewards(NamedTuple):
+    """The rewards of one route in a batch.
+
+    Args:
+        bounds: the lowest and the highest value that the route can have.
+        values: the rewards of samples with the status `ok` or `fallback`.
+        parts: the values of the rewards' parts, by the part's name; a small fixed set of names per route.
+        groups: the rewards of each group of samples that answer the same prompt, by the group's digest.
+    """
+
+    bounds: tuple[float, float]
+    values: list[float]
+    parts: dict[str, list[float]]
+    groups: dict[bytes, list[float]]
+
+
+def _counter(name: str, text: str, *labels: str) -> Counter:
+    return Counter(f"{HISTOGRAM}_{name}_total", text, ["route", *labels])
+
+
+POSITIVE = _counter("positive", "Sum of the rewards above 0.")
+NEGATIVE = _counter("negative", "Sum of the rewards below 0, as a positive number.")
+SQUARES = _counter("squares", "Sum of the squares of the rewards, for their standard deviation.")
+ZEROS = _counter("zeros", "Rewards that are 0.")
+MAXIMA = _counter("maxima", "Rewards that are the highest value of the route; none if it has no highest value.")
+GROUPS = _counter("groups", "Groups of at least two samples of the same prompt.")
+SPREAD = _counter("groups_with_spread", "Groups whose rewards differ; GRPO learns nothing from the others.")
+PART_SAMPLES = _counter("part_samples", "Samples with a value of this part of the reward.", "part")
+PART_POSITIVE = _counter("part_positive", "Sum of the part's values above 0.", "part")
+PART_NEGATIVE = _counter("part_negative", "Sum of the part's values below 0, as a positive number.", "part")
+
+
+def buckets_of(bounds: tuple[float, float]) -> tuple[float, ...]:
+    """Return the upper bounds of a route's buckets: ten equal parts, or `LADDER` if the range is infinite."""
+    low, high = bounds
+    if math.isinf(low) or math.isinf(high):
+        ends = (end for end in bounds if math.isfinite(end))
+        return tuple(sorted({*(step for step in LADDER if low <= step <= high), *ends}))
+    return tuple(sorted({round(low + (high - low) * part / PARTS, 12) for part in range(PARTS + 1)}))
+
+
+class _Histogram(Histogram):
+    """A histogram that counts several equal values with one write."""
+
+    def observe_all(self, values: Iterable[float]) -> None:
+        for value, count in Counts(values).items():
+            self._sum.inc(value * count)
+            self._buckets[bisect_left(self._upper_bounds, value)].inc(count)
+
+
+class _Histograms(Collector):
+    """The histograms of all routes as one metric, for a process without a directory of counts."""
+
+    def __init__(self) -> None:
+        self.routes: dict[str, _Histogram] = {}
+        self._children: dict[str, _Histogram] = {}
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        found = Metric(HISTOGRAM, TEXT, "histogram")
+        for histogram in self.routes.copy().values():
+            for one in histogram.collect():
+                found.samples += one.samples
+        return [found] if found.samples else []
+
+    def of(self, route: str, bounds: tuple[float, float]) -> _Histogram:
+        known = self._children.get(route)
+        if known is None:
+            self.routes[route] = _Histogram(HISTOGRAM, TEXT, ["route"], buckets=buckets_of(bounds), registry=None)
+            known = self._children[route] = self.routes[route].labels(route)
+        return known
+
+
+_histograms = _Histograms()
+REGISTRY.register(_histograms)
+
+
+@cache
+def _groups() -> Groups:
+    return Groups(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""))
+
+
+def count_rewards(routes: Mapping[str, Rewards]) -> None:
+    """Count the rewards of a batch, by route."""
+    for route, rewards in routes.items():
+        _count(route, rewards)
+        for part, values in rewards.parts.items():
+            _of(PART_SAMPLES, route, part).inc(len(values))
+            _add(values, _of(PART_POSITIVE, route, part), _of(PART_NEGATIVE, route, part))
+        if rewards.groups:
+            started, spread = _groups().add(rewards.groups)
+            if started or spread:
+                _of(GROUPS, route).inc(started)
+                _of(SPREAD, route).inc(spread)
+
+
+def _count(route: str, rewards: Rewards) -> None:
+    _start(route, bounded=math.isfinite(rewards.bounds[1]))
+    values = [min(max(value, -LARGEST), LARGEST) for value in rewards.values]
+    _histograms.of(route, rewards.bounds).observe_all(values)
+    _add(values, _of(POSITIVE, route), _of(NEGATIVE, route))
+    _of(SQUARES, route).inc(math.fsum(value * value for value in values))
+    if zeros := values.count(0.0):
+        _of(ZEROS, route).inc(zeros)
+    high = rewards.bounds[1]
+    if math.isfinite(high):
+        top = high - 1e-9 * max(1.0, abs(high))  # a weighted sum of ones may be a rounding error below its bound
+        if maxima := sum(value >= top for value in rewards.values):
+            _of(MAXIMA, route).inc(maxima)
+
+
+@cache
+def _start(route: str, *, bounded: bool) -> None:
+    """Start a route's counters at 0, so that Prometheus sees the first reward as an increase."""
+    for counter in (POSITIVE, NEGATIVE, SQUARES, ZEROS, GROUPS, SPREAD, *([MAXIMA] if bounded else [])):
+        _of(counter, route)
+
+
+@cache
+def _of(counter: Counter, *labels: str) -> Counter:
+    """Return the series with these labels; this is faster than `labels`."""
+    return counter.labels(*labels)
+
+
+def _add(values: Sequence[float], positive: Counter, negative: Counter) -> None:
+    for counter, sign in ((positive, 1.0), (negative, -1.0)):
+        if total := math.fsum(sign * value for value in values if sign * value > 0):
+            counter.inc(total)

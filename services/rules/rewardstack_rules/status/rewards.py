@@ -1,0 +1,105 @@
+"""Computes the figures of a route's rewards from counts: mean, spread, histogram, parts, groups that teach nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from prometheus_client.utils import floatToGoString
+
+from rewardstack_rules.status.snapshot import (
+    GROUPS,
+    MAXIMA,
+    NEGATIVE,
+    PART_NEGATIVE,
+    PART_POSITIVE,
+    PART_SAMPLES,
+    POSITIVE,
+    REWARDS,
+    SPREAD,
+    SQUARES,
+    ZEROS,
+    Snapshot,
+)
+
+PREFIX = "rewardstack_reward_"
+DIGITS = 6
+"""Number of digits after the decimal point of a mean or a deviation."""
+NOISE = 1e-9
+"""A variance of at most this part of the mean square is rounding: all rewards are equal."""
+
+
+def by_route(counts: Snapshot) -> dict[str, Snapshot]:
+    """Return the counts of rewards of each route."""
+    found: dict[str, Snapshot] = {}
+    for key, value in counts.items():
+        if key[0].startswith(PREFIX):
+            found.setdefault(key[-1], {})[key] = value
+    return found
+
+
+def figures(counts: Snapshot, route: str, known: Snapshot) -> dict[str, Any]:
+    """Return the figures of a route's rewards.
+
+    Args:
+        counts: the counts of the route's rewards in some time.
+        route: the route.
+        known: its counts since the start, which have every bucket.
+
+    Returns:
+        `count`, `mean`, `std` (the standard deviation), `zeros` and `maxima` (numbers of rewards that are 0, and the
+        route's highest value), `groups` and `groups_without_spread`, `histogram` (pairs of a bucket's upper bound, None
+        for infinity, and the number of rewards in it) and `parts` (the mean of each part). `mean` and `std` are None
+        without rewards, `maxima` if the route has no highest value.
+    """
+    bounds = sorted({float(key[1]) for key in (*known, *counts) if key[0] == REWARDS})
+    buckets = [(bound, counts.get((REWARDS, floatToGoString(bound), route), 0.0)) for bound in bounds]
+    count = buckets[-1][1] if buckets else 0.0
+    groups, spread = counts.get((GROUPS, route), 0.0), counts.get((SPREAD, route), 0.0)
+    maxima = (MAXIMA, route)
+    return {
+        "count": round(count),
+        "mean": mean(counts, route),
+        "std": _deviation(counts, route, count),
+        "zeros": round(counts.get((ZEROS, route), 0.0)),
+        "maxima": round(counts.get(maxima, 0.0)) if maxima in known or maxima in counts else None,
+        "groups": round(groups),
+        "groups_without_spread": round(max(0.0, groups - spread)),
+        "histogram": _histogram(buckets),
+        "parts": _parts(counts),
+    }
+
+
+def mean(counts: Snapshot, route: str) -> float | None:
+    """Return the mean of a route's rewards; None if there are none."""
+    count = counts.get((REWARDS, "+Inf", route), 0.0)
+    return round(_sum(counts, route) / count, DIGITS) if count else None
+
+
+def _sum(counts: Snapshot, route: str) -> float:
+    return counts.get((POSITIVE, route), 0.0) - counts.get((NEGATIVE, route), 0.0)
+
+
+def _deviation(counts: Snapshot, route: str, count: float) -> float | None:
+    if not count:
+        return None
+    square = counts.get((SQUARES, route), 0.0) / count
+    variance = square - (_sum(counts, route) / count) ** 2
+    return round(math.sqrt(variance), DIGITS) if variance > NOISE * square else 0.0
+
+
+def _histogram(buckets: list[tuple[float, float]]) -> list[tuple[float | None, int]]:
+    below, found = 0.0, []
+    for bound, upto in buckets:
+        found.append((None if math.isinf(bound) else bound, round(max(0.0, upto - below))))
+        below = max(below, upto)
+    return found
+
+
+def _parts(counts: Snapshot) -> dict[str, float]:
+    """Return the mean of each part of a route's rewards."""
+    found = {}
+    for _, part, route in sorted(key for key in counts if key[0] == PART_SAMPLES):
+        whole = counts.get((PART_POSITIVE, part, route), 0.0) - counts.get((PART_NEGATIVE, part, route), 0.0)
+        found[part] = round(whole / counts[PART_SAMPLES, part, route], DIGITS)
+    return found
