@@ -202,7 +202,7 @@ def test_lost_and_found(browser: Browser, stack: Stack) -> None:
 def test_what_cannot_be_shown(browser: Browser, stack: Stack) -> None:
     """A fault of the page itself is told as that, not as a server that does not answer, and it asks again."""
     opened(browser, stack)
-    browser.run("window.showCauses = () => null.causes")
+    browser.run("window.showErrors = () => null.causes")
 
     browser.run("return refresh()")
 
@@ -228,10 +228,12 @@ def test_refreshes_without_reloading(browser: Browser, stack: Stack) -> None:
 
 def test_keyboard(browser: Browser, stack: Stack) -> None:
     """By keyboard one skips to the figures, pauses, and opens a plot as a table, which stays open."""
+    stack.load(2, seed=4)
     opened(browser, stack)
+    refreshed(browser)
 
-    focused = [tab(browser) for _ in range(3)]
-    assert focused == ["Skip to content", "Pause", "As a table"]
+    focused = [tab(browser) for _ in range(4)]
+    assert focused == ["Skip to content", "Pause", "As a table", "As a table"]
     ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
     refreshed(browser)
     assert browser.run("return document.querySelector('#samples details').open")
@@ -240,13 +242,43 @@ def test_keyboard(browser: Browser, stack: Stack) -> None:
     assert table.text.startswith("Minute ok fallback unscored failed")
 
 
+def test_rewards(browser: Browser, stack: Stack) -> None:
+    """A route's rewards are shown as `/v1/status` has them; one whose rewards are all equal is marked as no signal."""
+    stack.load(5, seed=5)
+    opened(browser, stack)
+    refreshed(browser)
+    status = stack.status()
+
+    shown = {row[0].partition("\n")[0]: row for row in rows(browser, "rewards")}
+    told = {one["route"]: one["rewards"]["hour"] for one in status["routes"] if one["rewards"]["hour"]["count"]}
+    assert shown.keys() == told.keys() and len(told) >= 4
+    for route, (name, _, _, flat, count, mean, deviation, *_) in shown.items():
+        figures = told[route]
+        assert number(count) == figures["count"]
+        assert float(mean) == pytest.approx(figures["mean"], abs=1e-3)
+        assert float(deviation) == pytest.approx(figures["std"], abs=1e-3)
+        assert flat == f"{figures['groups_without_spread']} of {figures['groups']}" or not figures["groups"]
+        assert ("all rewards are" in name) == (figures["std"] == 0 and figures["count"] > 1)
+
+
+def test_short_on_a_telephone(browser: Browser, stack: Stack) -> None:
+    """Four routes fit on 2,500 pixels, and each further row adds at most 150; a plot's single points are seen."""
+    stack.load(5, seed=5)
+    opened(browser, stack, 390)
+    refreshed(browser)
+
+    more = sum(max(0, len(rows(browser, name)) - few) for name, few in (("rewards", 4), ("causes", 3), ("jobs", 1)))
+    assert browser.run("return document.documentElement.scrollHeight") <= 2500 + 150 * more
+    assert browser.run("return document.querySelectorAll('#latency circle, #latency path[d*=L]').length") >= 4
+
+
 def test_names_for_screen_readers(browser: Browser, stack: Stack) -> None:
     """Tables stay tables on a narrow screen, each with a name; plots say in words what they show."""
     opened(browser, stack, 390)
 
     nodes = browser.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     named = {(node.get("role", {}).get("value"), node.get("name", {}).get("value")) for node in nodes}
-    assert {("table", "Services"), ("table", "Routes over the last hour")} <= named
+    assert {("table", "Errors over the last hour"), ("table", "Rewards over the last hour")} <= named
     assert {"main", "banner", "contentinfo"} <= {role for role, _ in named}
     images = [name for role, name in named if role in ("img", "image")]
     assert any(name.startswith("Samples per minute over the last hour: ") for name in images)

@@ -4,7 +4,9 @@ const REFRESH = 5000, STATUSES = ["ok", "fallback", "unscored", "failed"], LINES
 const SVG = "http://www.w3.org/2000/svg";
 const at = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en"), three = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
-const measured = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+const two = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+const decimals = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+const SHORTEST = 0.002; // seconds: the first bucket of latencies, within which a quantile is not known
 const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -29,8 +31,24 @@ const plural = (count, one, many) => `${whole.format(count)} ${count === 1 ? one
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 0.9995) return `${measured.format(seconds * 1000)} ms`;
-  return seconds < 120 ? `${measured.format(seconds)} s` : `${whole.format(Math.round(seconds / 60))} min`;
+  if (seconds <= SHORTEST) return `< ${SHORTEST * 1000} ms`;
+  if (seconds < 0.995) return `${two.format(seconds * 1000)} ms`;
+  return seconds < 120 ? `${two.format(seconds)} s` : `${whole.format(Math.round(seconds / 60))} min`;
+}
+
+// A rate in the largest unit of time that has a whole number of them.
+function rate(count, seconds) {
+  if (!count) return "0";
+  const [per, name] = [[1, "s"], [60, "min"], [3600, "h"]].find(([unit]) => (count * unit) / seconds >= 1) || [3600, "h"];
+  return `${two.format((count * per) / seconds)}/${name}`;
+}
+
+// A share that is 0 % or 100 % only if it is exactly that.
+function share(part, all) {
+  if (!all) return "–";
+  if (part < all && part / all > 0.999) return "> 99.9%";
+  if (part > 0 && part / all < 0.001) return "< 0.1%";
+  return percent.format(part / all);
 }
 
 function round(seconds) {

@@ -1,4 +1,5 @@
 // Plots
+const NO_SAMPLES = "No samples in the last hour.";
 
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
@@ -17,7 +18,7 @@ function logarithmic(least, most) {
 }
 
 function frame(place, scale, label, told, first) {
-  const width = Math.max(280, at(place).clientWidth || 600), height = 190, left = 52, bottom = 22, top = 8;
+  const width = Math.max(280, at(place).clientWidth || 600), height = innerWidth > 700 ? 190 : 150, left = 52, bottom = 22, top = 8;
   const x = (minute) => left + (minute * (width - left - 4)) / 60, y = (value) => top + (height - bottom - top) * (1 - scale.part(value));
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told });
   for (const tick of scale.ticks) {
@@ -33,7 +34,7 @@ function frame(place, scale, label, told, first) {
 
 // Shows the values at the pointer below a plot.
 function readable(plot, read, told) {
-  const cursor = draw("rect", { class: "cursor", y: 8, height: 160, width: plot.x(1) - plot.x(0), visibility: "hidden" });
+  const cursor = draw("rect", { class: "cursor", y: 8, height: plot.height - 30, width: plot.x(1) - plot.x(0), visibility: "hidden" });
   plot.svg.append(cursor);
   plot.svg.addEventListener("pointermove", (event) => {
     const box = plot.svg.getBoundingClientRect();
@@ -57,6 +58,7 @@ function key(entries) {
 function showSamples(status) {
   const counts = STATUSES.map((name) => status.samples.minutes[name]);
   const totals = counts.map(sum), tall = counts[0].map((_, minute) => sum(counts.map((one) => one[minute])));
+  if (!sum(totals)) return put("samples", make("p", { class: "empty" }, NO_SAMPLES));
   const most = Math.max(2, ceiling(Math.max(...tall)));
   const told = `Samples per minute over the last hour: ${STATUSES.map((name, i) => `${whole.format(totals[i])} ${name}`).join(", ")}; at most ${whole.format(Math.max(...tall))} in a minute`;
   const plot = frame("samples", linear(most), (value) => brief.format(value), told, status.first_minute);
@@ -80,16 +82,17 @@ function showSamples(status) {
 function showLatency(status) {
   const shown = status.routes.filter((one) => one.minutes.p95_s.some((value) => value !== null)).slice(0, LINES);
   const values = shown.flatMap((one) => one.minutes.p95_s.filter((value) => value !== null));
-  const scale = values.length ? logarithmic(Math.min(...values), Math.max(...values)) : logarithmic(0.001, 1);
-  const told = shown.length ? `Latency by route, 95th percentile of the hour: ${shown.map((one) => `${one.route} ${duration(one.latency_s.p95)}`).join(", ")}` : "Latency by route: no samples in the last hour";
+  if (!values.length) return put("latency", make("p", { class: "empty" }, NO_SAMPLES));
+  const scale = logarithmic(Math.min(...values), Math.max(...values));
+  const told = `Latency by route, 95th percentile of the hour: ${shown.map((one) => `${one.route} ${duration(one.latency_s.p95)}`).join(", ")}`;
   const plot = frame("latency", scale, round, told, status.first_minute);
-  shown.forEach((one, i) => plot.svg.append(draw("path", { class: `s-${i}`, d: line(plot, one.minutes.p95_s) })));
+  shown.forEach((one, i) => plot.svg.append(draw("path", { class: `s-${i}`, d: line(plot, one.minutes.p95_s) }), ...points(plot, one.minutes.p95_s, i)));
   const read = make("p", { class: "read" });
   readable(plot, read, (minute) => `${clock(status.first_minute + 60 * minute)}: ${shown.map((one) => `${one.route} ${duration(one.minutes.p95_s[minute])}`).join(", ")}`);
   const shapes = shown.map((one, i) => [draw("path", { class: `s-${i}`, d: "M0 5H18" }), one.route]);
   const rows = Array.from({ length: 60 }, (_, minute) => [clock(status.first_minute + 60 * minute), ...shown.map((one) => duration(one.minutes.p95_s[minute]))]);
-  put("latency", plot.svg, shown.length ? key(shapes) : make("p", { class: "empty" }, "No samples in the last hour."), read,
-    shown.length ? asTable("Latency per minute", ["Minute", ...shown.map((one) => one.route)], rows.filter((_, minute) => shown.some((one) => one.minutes.p95_s[minute] !== null))) : null);
+  put("latency", plot.svg, key(shapes), read,
+    asTable("Latency per minute", ["Minute", ...shown.map((one) => one.route)], rows.filter((_, minute) => shown.some((one) => one.minutes.p95_s[minute] !== null))));
 }
 
 function line(plot, values) {
@@ -97,10 +100,16 @@ function line(plot, values) {
   values.forEach((value, minute) => {
     if (value === null) { pen = false; return; }
     const x = plot.x(minute + 0.5), y = plot.y(value);
-    path += pen ? `L${x} ${y}` : `M${x} ${y}h.01`;
+    path += `${pen ? "L" : "M"}${x} ${y}`;
     pen = true;
   });
   return path;
+}
+
+// Minutes without a neighbor are points, because they have no line.
+function points(plot, values, i) {
+  const alone = values.map((value, minute) => value !== null && (values[minute - 1] ?? null) === null && (values[minute + 1] ?? null) === null);
+  return values.flatMap((value, minute) => (alone[minute] ? [draw("circle", { class: `p-${i}`, cx: plot.x(minute + 0.5), cy: plot.y(value), r: 4 })] : []));
 }
 
 function asTable(caption, titles, rows) {
@@ -136,5 +145,33 @@ function spark(one) {
       y -= height;
     });
   });
+  return svg;
+}
+
+// The distribution of rewards: a bar for each bucket, and the lowest and the highest bound.
+function bars(rewards) {
+  const bounds = rewards.histogram, most = Math.max(1, ...bounds.map(([, count]) => count));
+  const label = ([bound], i) => (bound === null ? `above ${decimals.format(bounds[i - 1][0])}` : i ? `up to ${decimals.format(bound)}` : `at most ${decimals.format(bound)}`);
+  const told = bounds.map((one, i) => (one[1] ? `${whole.format(one[1])} ${label(one, i)}` : "")).filter(Boolean).join(", ");
+  const svg = draw("svg", { class: "bars", viewBox: "0 0 150 44", role: "img", "aria-label": `Rewards: ${told}` });
+  const last = bounds[bounds.length - 1][1] ? bounds.length : bounds.length - 1, step = 150 / last;
+  svg.append(draw("rect", { class: "grid", y: 31.5, width: 150, height: 0.5 }));
+  bounds.slice(0, last).forEach(([, count], i) => {
+    const height = count ? Math.max(1.5, (count / most) * 31) : 0;
+    if (height) svg.append(draw("rect", { class: "f-ok", x: i * step + 0.5, width: step - 1, y: 32 - height, height }));
+  });
+  svg.append(draw("text", { x: 0, y: 43 }, decimals.format(bounds[0][0])));
+  svg.append(draw("text", { x: 150, y: 43, "text-anchor": "end" }, decimals.format(bounds[bounds.length - 2][0])));
+  return svg;
+}
+
+// The mean reward of each minute that has rewards, between the lowest and the highest of these means.
+function trend(means) {
+  const known = means.filter((mean) => mean !== null), low = Math.min(...known), high = Math.max(...known);
+  const svg = draw("svg", { class: "spark", viewBox: "0 0 120 26", preserveAspectRatio: "none", role: "img",
+    "aria-label": `Mean reward per minute, from ${decimals.format(low)} to ${decimals.format(high)}` });
+  const place = { x: (minute) => minute * 2, y: (mean) => (high > low ? 24 - (22 * (mean - low)) / (high - low) : 13) };
+  const joined = known.length > 1 ? means.map((mean, minute) => (mean === null ? "" : `${place.x(minute + 0.5)} ${place.y(mean)}`)).filter(Boolean) : [];
+  svg.append(joined.length ? draw("path", { class: "mean", d: `M${joined.join("L")}` }) : draw("rect", { class: "f-ok", x: place.x(means.indexOf(known[0])), y: 11, width: 4, height: 4 }));
   return svg;
 }

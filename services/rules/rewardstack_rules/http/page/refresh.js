@@ -13,13 +13,14 @@ function show(status) {
   at("version").textContent = `version ${status.version}, ${status.scope.shared ? plural(servers, "server", "servers") : "this server alone"} ·`;
   at("note").hidden = !status.scope.note;
   at("note").textContent = status.scope.note && `${status.scope.note}.`;
+  showErrors(status);
   showTiles(status, seconds);
-  showServices(status);
-  showSamples(status);
+  showRewards(status);
   showLatency(status);
-  showRoutes(status, seconds);
-  showCauses(status);
+  showSamples(status);
   showJobs(status);
+  showRoutes(status, seconds);
+  showServices(status);
   showSpending(status);
   showVerifiers(status);
   showCache(status);
@@ -72,6 +73,7 @@ at("pause").addEventListener("click", () => {
   if (paused) clearTimeout(timer); else refresh();
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) clearTimeout(timer); else if (!paused) refresh(); });
+for (const fold of document.querySelectorAll(".fold")) fold.open = innerWidth > 700;
 let resized = 0;
 addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(() => { if (last) { showSamples(last); showLatency(last); } }, 150); });
 refresh();

@@ -5,11 +5,10 @@ function showTiles(status, seconds) {
   const tokens = sum(status.spending.routes.map((one) => one.hour.prompt_tokens + one.hour.completion_tokens));
   const requests = sum(status.spending.routes.map((one) => one.hour.requests));
   const open = status.jobs.rewardstack_jobs_open || {};
-  const share = (count) => (all ? percent.format(count / all) : "–");
   tiles("tiles", [
-    ["Samples", whole.format(all), `${three.format(all / seconds)} per second`],
-    ["Scored (ok)", share(hour.ok), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
-    ["From the cache", share(cached), plural(cached, "sample", "samples")],
+    ["Samples", whole.format(all), all ? rate(all, seconds) : "none yet"],
+    ["Scored (ok)", share(hour.ok, all), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
+    ["From the cache", share(cached, all), plural(cached, "sample", "samples")],
     ["Model tokens", brief.format(tokens), plural(requests, "request", "requests")],
     ["Jobs", "running" in open ? whole.format(open.running + open.queued) : "–", "running" in open ? `${whole.format(open.running)} running, ${whole.format(open.queued)} queued` : "no queue"],
   ]);
@@ -19,15 +18,13 @@ function showServices(status) {
   table("services", "Services", [
     { title: "Service", kind: "name half", label: "", show: (one) => one.service },
     { title: "State", kind: "half", label: "", show: (one) => mark(one.up) },
-    { title: "Address", kind: "full", label: "", show: (one) => problem(one) },
+    { title: "Address", kind: "full", label: "", show: (one) => named(one.address, one.problem) },
     { title: "Model", kind: "full", show: (one) => one.model, mark: (one) => (one.model ? "" : "gone") },
   ], status.services, "none");
 }
 
-function problem(one) {
-  const found = make("span", {}, one.address);
-  if (one.problem) found.append(make("span", { class: "problem" }, one.problem));
-  return found;
+function named(name, problem) {
+  return make("span", {}, name, problem ? make("span", { class: "problem" }, problem) : "");
 }
 
 function showRoutes(status, seconds) {
@@ -35,7 +32,7 @@ function showRoutes(status, seconds) {
   table("routes", "Routes over the last hour", [
     { title: "Route", kind: "name full", label: "", show: (one) => one.route },
     number("Samples", (one) => sum(STATUSES.map((name) => one.hour[name]))),
-    { title: "Per second", kind: "n", show: (one) => three.format(sum(STATUSES.map((name) => one.hour[name])) / seconds) },
+    { title: "Rate", kind: "n", show: (one) => rate(sum(STATUSES.map((name) => one.hour[name])), seconds) },
     { title: "p50", kind: "n", show: (one) => duration(one.latency_s.p50) },
     { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
     ...STATUSES.map((name) => count(name)),
@@ -45,14 +42,40 @@ function showRoutes(status, seconds) {
   ], status.routes, "Nothing has been scored since the server started.");
 }
 
-function showCauses(status) {
-  table("causes", "Causes over the last hour", [
-    { title: "Cause", kind: "name full", label: "", show: (one) => one.cause },
-    { title: "Route", kind: "full", show: (one) => one.route },
-    { title: "Status", show: (one) => one.status },
-    number("Samples", (one) => one.hour),
-    { title: "Last", kind: "n", show: (one) => clock(one.last_minute) },
-  ], status.causes, "Every sample of the last hour was scored.");
+function showErrors(status) {
+  const down = status.services.filter((one) => one.up === false).map((one) => (
+    { cause: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
+  table("causes", "Errors over the last hour", [
+    { title: "Cause", kind: "name full", label: "", show: (one) => named(one.cause, one.problem) },
+    { title: "Route or address", kind: "half", show: (one) => one.route, label: "" },
+    { title: "Status", kind: "word", label: "", show: (one) => one.status },
+    { title: "Samples", kind: "n", label: "", show: (one) => ("hour" in one ? whole.format(one.hour) : "") },
+    { title: "Last", kind: "n gone", show: (one) => ("hour" in one ? clock(one.last_minute) : "now") },
+  ], [...down, ...status.causes], sum(Object.values(status.samples.hour)) ? "None: every sample of the last hour was scored." : "None: no samples in the last hour.");
+}
+
+// Why a route's rewards teach a policy nothing; empty if they do, or if there are too few to say.
+function noSignal(rewards) {
+  if (rewards.count > 1 && rewards.std === 0) return `no signal: all rewards are ${decimals.format(rewards.mean)}`;
+  return rewards.groups > 1 && rewards.groups_without_spread === rewards.groups ? "no signal: all groups are without spread" : "";
+}
+
+function showRewards(status) {
+  const routes = status.routes.filter((one) => one.rewards.hour.count), of = (show) => (one) => show(one.rewards.hour, one);
+  const figure = (title, show, more) => ({ title, kind: "n", show: of(show), ...more });
+  const known = (value) => (value === null ? "–" : decimals.format(value));
+  table("rewards", "Rewards over the last hour", [
+    { title: "Route", kind: "name full", label: "", show: of((rewards, one) => named(one.route, noSignal(rewards))) },
+    { title: "Distribution", kind: "half", label: "", show: of(bars) },
+    { title: "Mean per minute", kind: "gone", show: (one) => trend(one.minutes.reward) },
+    figure("Groups without spread", (rewards) => (rewards.groups ? `${whole.format(rewards.groups_without_spread)} of ${whole.format(rewards.groups)}` : "–"), { label: "No spread" }),
+    figure("Rewards", (rewards) => whole.format(rewards.count)),
+    figure("Mean", (rewards) => known(rewards.mean)),
+    figure("Std. dev.", (rewards) => known(rewards.std)),
+    figure("Zeros", (rewards) => share(rewards.zeros, rewards.count)),
+    figure("Maximum", (rewards) => (rewards.maxima === null ? "–" : share(rewards.maxima, rewards.count))),
+    { title: "Parts (mean)", kind: "full", show: of((rewards) => Object.entries(rewards.parts).map(([name, mean]) => `${name} ${decimals.format(mean)}`).join(", ")), mark: of((rewards) => (Object.keys(rewards.parts).length ? "" : "gone")) },
+  ], routes, sum(Object.values(status.samples.total)) ? "No rewards in the last hour." : "Nothing has been scored since the server started.");
 }
 
 function showJobs(status) {
@@ -66,7 +89,7 @@ function showJobs(status) {
   const open = jobs.rewardstack_jobs_open, others = open ? open.running + open.queued - status.own_jobs.length : 0;
   const none = !open ? "The queue does not answer." : others > 0 ? `${plural(others, "job of another key is", "jobs of other keys are")} open.` : "No job is open.";
   table("jobs", "Open jobs", [
-    { title: "Job", kind: "name full", label: "", show: (one) => make("span", {}, one.job_id, one.error ? make("span", { class: "problem" }, one.error) : "") },
+    { title: "Job", kind: "name full", label: "", show: (one) => named(one.job_id, one.error) },
     { title: "Status", show: (one) => one.status },
     { title: "Progress", kind: "half", label: "", show: (one) => make("progress", { max: 1, value: one.progress, "aria-label": `${one.done} of ${one.items} samples` }) },
     { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)}` },
@@ -111,12 +134,12 @@ function showVerifiers(status) {
 function showCache(status) {
   const of = (name) => status.cache[`rewardstack_cache_${name}`];
   const hits = status.samples.cached.total, all = sum(Object.values(status.samples.total));
-  const share = ["Hits since start", all ? `${whole.format(hits)} of ${whole.format(all)} (${percent.format(hits / all)})` : "–"];
-  if (of("up") === undefined) return facts("cache", [["Redis", "none (REWARD_CACHE_URL)"], share]);
-  if (!of("up")) return facts("cache", [["Redis", mark(false)], share]);
+  const found = ["Hits since start", all ? `${whole.format(hits)} of ${whole.format(all)} (${share(hits, all)})` : "–"];
+  if (of("up") === undefined) return facts("cache", [["Redis", "none (REWARD_CACHE_URL)"], found]);
+  if (!of("up")) return facts("cache", [["Redis", mark(false)], found]);
   facts("cache", [
     ["Redis", mark(true)],
-    share,
+    found,
     ["Memory", of("limit_bytes") ? `${bytes(of("bytes"))} of ${bytes(of("limit_bytes"))}` : bytes(of("bytes"))],
     ["Evicted", whole.format(of("evicted_total"))],
   ]);
