@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +17,7 @@ from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.fields import Fields
 from rewardstack.core.groups import LARGEST
 from rewardstack.core.imports import importing
+from rewardstack.core.reward_summary import RewardSummary
 from rewardstack.errors import ConfigError, RequestError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import NamedJudge, parse_judge
@@ -28,6 +30,8 @@ from rewardstack.settings import Settings
 if TYPE_CHECKING:
     from rewardstack.core.steps import Explanation
     from rewardstack.transport.endpoint_pool import EndpointPool
+
+log = logging.getLogger(__name__)
 
 _registered: dict[str, Route] = {}
 _clients: dict[asyncio.AbstractEventLoop, Client] = {}
@@ -145,7 +149,21 @@ async def score_on_loop(
     """Run `Pipeline.score` with the client of the running loop."""
     pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
-    return await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
+    scores = await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
+    if len(scores) > 1 and log.isEnabledFor(logging.INFO):
+        _log_rewards(requests, scores, pipeline.routes)
+    return scores
+
+
+def _log_rewards(requests: Sequence[Request], scores: Sequence[Score], table: RouteTable) -> None:
+    """Log a summary of the rewards of each route of a batch."""
+    routes: dict[str, list[int]] = {}
+    for at, request in enumerate(requests):
+        routes.setdefault(table.find(request.data_source).pattern, []).append(at)
+    for route, places in routes.items():
+        summary = RewardSummary.of([requests[at] for at in places], [scores[at] for at in places])
+        if summary is not None:
+            log.info("%s: %s", route, summary.words)
 
 
 async def explain(

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rewardstack.core.reward_summary import group_of
 from rewardstack.score import Request
 from rewardstack_rules.metrics import groups as table
 from rewardstack_rules.metrics.groups import Groups
 from rewardstack_rules.metrics.rewards import buckets_of
-from rewardstack_rules.scoring.rewards import group_of
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric
 from tests.rules.test_status import told

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rewardstack import api
+from rewardstack.core.reward_summary import RewardSummary
 from rewardstack.score import STATUSES, OnError, Request, Score
 from rewardstack.trainers.columns import Columns, names_of
 
@@ -77,11 +78,20 @@ class RewardFunc:
         api.check_groups(requests, GROUPS)
         return requests
 
-    def _rewards(self, scores: Sequence[Score], given: Mapping[str, Any]) -> list[float | None]:
-        """Return the rewards; log the number of samples per status as metrics, and the reasons as a column."""
+    def _rewards(
+        self, requests: Sequence[Request], scores: Sequence[Score], given: Mapping[str, Any]
+    ) -> list[float | None]:
+        """Return the rewards; log metrics that TRL does not log itself, and the reasons as a column.
+
+        The metrics are the number of samples per status, the share of zeros, and the mean of each part.
+        """
         if log_metric := given.get("log_metric"):
             for status in STATUSES:
                 log_metric(f"rewards/{self.__name__}/{status}", float(sum(one.status == status for one in scores)))
+            if summary := RewardSummary.of(requests, scores):
+                log_metric(f"rewards/{self.__name__}/zeros", summary.zeros / summary.size)
+                for part, mean in summary.parts.items():
+                    log_metric(f"rewards/{self.__name__}/part/{part}", mean)
         if log_extra := given.get("log_extra"):
             log_extra(f"{self.__name__}_reason", [one.reason for one in scores])
         return [one.value for one in scores]
@@ -99,7 +109,8 @@ class AsyncRewardFunc(RewardFunc):
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
         """
         requests = self._requests(prompts, completions, given)
-        return self._rewards(await api.ascore(requests, on_error=self._on_error, timeout=self._timeout), given)
+        scores = await api.ascore(requests, on_error=self._on_error, timeout=self._timeout)
+        return self._rewards(requests, scores, given)
 
     # TRL below 1.14 awaits a function only if `inspect.iscoroutinefunction` accepts it. `inspect` ignores `__call__`,
     # but treats an object with these attributes as a function.
@@ -112,4 +123,5 @@ class BlockingRewardFunc(RewardFunc):
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
         """Return a reward or None for each completion, like `AsyncRewardFunc`."""
         requests = self._requests(prompts, completions, given)
-        return self._rewards(api.score(requests, on_error=self._on_error, timeout=self._timeout), given)
+        scores = api.score(requests, on_error=self._on_error, timeout=self._timeout)
+        return self._rewards(requests, scores, given)

@@ -37,7 +37,7 @@ async def test_values_and_counts(server: FaultServer, blocking: bool) -> None:
 
     assert [2.0, None, 0.0] == rewards
     counts = {"ok": 2.0, "fallback": 0.0, "unscored": 1.0, "failed": 0.0}
-    assert {f"rewards/right/{status}": counts[status] for status in STATUSES} == metrics
+    assert {f"rewards/right/{status}": counts[status] for status in STATUSES} | {"rewards/right/zeros": 0.5} == metrics
     assert ["right_reason"] == [*extra]
     assert [False, True, False] == ["ground_truth" in reason for reason in extra["right_reason"]]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rewardstack.core.messages import is_conversation, last_text
+from rewardstack.core.reward_summary import SCORED, group_of
 from rewardstack.errors import RewardstackError
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
@@ -23,11 +22,6 @@ FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty",
 MOST_PARTS = 16
 """Number of part names that are counted for each reward function; further names are ignored."""
 LONGEST_PART = 64
-TASKS = ("problem", "prompt", "messages", "question")
-"""Fields of `extra_info` that may have the problem, in the order of `scorers.judge.conversation.TASKS`."""
-READ = 2048
-"""Number of characters, at the start and at the end of a text, that tell groups apart."""
-MOST_REFERENCES = 8
 
 
 class Found(NamedTuple):
@@ -78,7 +72,7 @@ class RewardReader:
         """
         found: dict[str, Rewards] = {}
         for request, score, label in zip(requests, scores, labels, strict=True):
-            if score.value is None or score.status not in ("ok", "fallback"):
+            if score.value is None or score.status not in SCORED:
                 continue
             route = self._find(request.data_source)
             rewards = found.get(label)
@@ -127,38 +121,3 @@ class RewardReader:
 
 def _name(route: Route) -> str:
     return "" if isinstance(route.target, Leaf) and route.shaping is None else route.name
-
-
-def group_of(request: Request, tenant: str) -> bytes | None:
-    """Return the digest of a sample's group, of 16 bytes; None if nothing tells which prompt it answers.
-
-    A group is what has the same `extra_info["group_id"]`, else the same source, problem and references.
-
-    Args:
-        request: the sample.
-        tenant: owner of the sample.
-    """
-    extra = request.extra_info or {}
-    group = extra.get("group_id")
-    if isinstance(group, (str, int)):
-        parts = ["id", _text(str(group))]
-    else:
-        problem = next((extra[name] for name in TASKS if extra.get(name)), None)
-        parts = [
-            _text(last_text(problem, "user") if is_conversation(problem) else problem),
-            _text(request.ground_truth),
-        ]
-    if not any(parts):
-        return None
-    return blake2b("\0".join((tenant, request.data_source, *parts)).encode("utf-8", "replace"), digest_size=16).digest()
-
-
-def _text(value: Any, depth: int = 2) -> str:
-    """Return a text that is short for any value, and differs for problems and references that differ."""
-    if isinstance(value, str):
-        return value if len(value) <= 2 * READ else f"{len(value)} {value[:READ]}{value[-READ:]}"
-    if isinstance(value, Mapping):
-        value = [*value.values()]
-    if isinstance(value, (list, tuple)):
-        return "\1".join(_text(one, depth - 1) for one in value[:MOST_REFERENCES]) if depth else str(len(value))
-    return "" if value is None else str(value)[:READ]

@@ -1,0 +1,122 @@
+"""Summarizes the rewards of a batch, and tells which samples are one group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from rewardstack.core.messages import is_conversation, last_text
+from rewardstack.score import Request, Score
+
+SCORED = ("ok", "fallback")
+"""Statuses of samples whose values are rewards."""
+TASKS = ("problem", "prompt", "messages", "question")
+"""Fields of `extra_info` that may have the problem, in the order of `scorers.judge.conversation.TASKS`."""
+READ = 2048
+"""Number of characters, at the start and at the end of a text, that tell groups apart."""
+MOST_REFERENCES = 8
+MOST_PARTS = 16
+SAME = 1e-9
+"""A standard deviation of at most this part of the root mean square is rounding."""
+
+
+class RewardSummary(NamedTuple):
+    """The rewards of the samples of a batch with the status `ok` or `fallback`.
+
+    Args:
+        size: number of rewards; not 0.
+        mean: their mean.
+        std: their (population) standard deviation.
+        zeros: number of rewards that are 0.
+        groups: number of groups with at least two rewards.
+        flat: number of these groups whose rewards are all equal, so that their GRPO advantages are 0.
+        parts: the mean of each part that all rewards have; the criteria of different rubrics are not among them.
+    """
+
+    size: int
+    mean: float
+    std: float
+    zeros: int
+    groups: int
+    flat: int
+    parts: dict[str, float]
+
+    @classmethod
+    def of(cls, requests: Sequence[Request], scores: Sequence[Score]) -> RewardSummary | None:
+        """Return the summary of a batch; None if it has no rewards."""
+        found = [
+            (request, score, score.value)
+            for request, score in zip(requests, scores, strict=True)
+            if score.value is not None and score.status in SCORED
+        ]
+        if not found:
+            return None
+        values = [value for _, _, value in found]
+        groups: dict[bytes, list[float]] = {}
+        for request, _, value in found:
+            if (group := group_of(request)) is not None:
+                groups.setdefault(group, []).append(value)
+        pairs = [group for group in groups.values() if len(group) > 1]
+        mean = math.fsum(values) / len(values)
+        std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+        flat = sum(min(group) == max(group) for group in pairs)
+        std = std if std > SAME * abs(mean) else 0.0
+        return cls(len(values), mean, std, values.count(0.0), len(pairs), flat, _parts([one for _, one, _ in found]))
+
+    @property
+    def words(self) -> str:
+        """A summary such as "512 rewards, mean 0.42, deviation 0.49, 58% zeros, 3 of 64 groups without spread"."""
+        groups = f", {self.flat:,} of {self.groups:,} groups without spread" if self.groups else ""
+        parts = "".join(f", {name} {mean:.3g}" for name, mean in self.parts.items())
+        zeros = f"{self.zeros / self.size:.0%} zeros"
+        return f"{self.size:,} rewards, mean {self.mean:.3g}, deviation {self.std:.3g}, {zeros}{groups}{parts}"
+
+
+def _parts(scores: Sequence[Score]) -> dict[str, float]:
+    """Return the means of the parts that all scores have."""
+    names = [name for name in scores[0].parts or () if all(name in (one.parts or ()) for one in scores)]
+    return {name: math.fsum((one.parts or {})[name] for one in scores) / len(scores) for name in names[:MOST_PARTS]}
+
+
+def group_of(request: Request, tenant: str = "") -> bytes | None:
+    """Return the digest of a sample's group, of 16 bytes; None if nothing tells which prompt it answers.
+
+    A group is what has the same `extra_info["group_id"]`, else the same source, problem and references.
+
+    Args:
+        request: the sample.
+        tenant: owner of the sample; samples of two tenants are never one group.
+    """
+    extra = request.extra_info if isinstance(request.extra_info, Mapping) else {}
+    group = extra.get("group_id")
+    if isinstance(group, (str, int)):
+        parts = ["id", _text(str(group))]
+    else:
+        problem = problem_of(extra)
+        parts = [
+            _text(last_text(problem, "user") if is_conversation(problem) else problem),
+            _text(request.ground_truth),
+        ]
+    if not any(parts):
+        return None
+    text = "\0".join((tenant, request.data_source, *parts))
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def problem_of(extra: Mapping[str, Any]) -> Any:
+    """Return the problem in `extra_info`, a text or messages; None if it has none."""
+    found = (extra.get(name) for name in TASKS)
+    return next((value for value in found if value is not None and not (isinstance(value, str) and not value)), None)
+
+
+def _text(value: Any, depth: int = 2) -> str:
+    """Return a text that is short for any value, and differs for problems and references that differ."""
+    if isinstance(value, str):
+        return value if len(value) <= 2 * READ else f"{len(value)} {value[:READ]}{value[-READ:]}"
+    if isinstance(value, Mapping):
+        value = [*value.values()]
+    if isinstance(value, (list, tuple)):
+        return "\1".join(_text(one, depth - 1) for one in value[:MOST_REFERENCES]) if depth else str(len(value))
+    return "" if value is None else str(value)[:READ]
