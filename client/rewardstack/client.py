@@ -18,6 +18,7 @@ from rewardstack.core.fields import Fields
 from rewardstack.core.groups import LARGEST
 from rewardstack.core.imports import importing
 from rewardstack.core.reward_summary import RewardSummary
+from rewardstack.core.sample_log import sample_log
 from rewardstack.errors import ConfigError, RequestError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import NamedJudge, parse_judge
@@ -152,6 +153,8 @@ async def score_on_loop(
     scores = await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
     if len(scores) > 1 and log.isEnabledFor(logging.INFO):
         _log_rewards(requests, scores, pipeline.routes)
+    if written := sample_log(settings.sample_log, settings.sample_log_share):
+        written.write(requests, scores, [pipeline.routes.find(one.data_source).pattern for one in requests])
     return scores
 
 

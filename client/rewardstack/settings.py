@@ -80,6 +80,8 @@ class Settings:
         cache_items: maximum results in this process's memory.
         endpoints: path of a file that sets `SERVERS`, and is read again when it changes; empty for the environment.
         routes_files: paths of files with custom routes.
+        sample_log: path of the file for scored samples; empty for none.
+        sample_log_share: share of the samples to write to it, from 0 to 1.
         max_retries: maximum retries of a request after error replies (500) or invalid replies.
         max_connections: maximum requests in flight to one endpoint.
         max_failure_rate: share of the last `failure_window` samples that may fail, from 0 to 1; 1 for no limit.
@@ -117,6 +119,8 @@ class Settings:
     cache_items: int
     endpoints: str
     routes_files: tuple[str, ...]
+    sample_log: str
+    sample_log_share: float
     max_retries: int
     max_connections: int
     max_failure_rate: float
@@ -189,6 +193,8 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         cache_items=value["REWARD_CACHE_ITEMS"],
         endpoints="".join(map(str, value[ENDPOINTS])),
         routes_files=tuple(map(str, value["REWARDSTACK_ROUTES"])),
+        sample_log=value["REWARDSTACK_SAMPLE_LOG"],
+        sample_log_share=value["REWARDSTACK_SAMPLE_LOG_SHARE"],
         max_retries=value["REWARDSTACK_MAX_RETRIES"],
         max_connections=value["REWARDSTACK_MAX_CONNECTIONS"],
         max_failure_rate=value[MAX_FAILURE_RATE],

@@ -54,6 +54,11 @@ RULES = Section("Reward server", [
             "by commas; empty: the reward server runs them itself, if CODE is on"),
     Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),
             "files of further routes, and of judges by name, separated by colons"),
+    Setting("REWARDSTACK_SAMPLE_LOG", "", Text(), CLIENT,
+            "file to which scored samples are written as JSON lines, with their texts "
+            "([operations](operations.md#sample-log)); empty for none"),
+    Setting("REWARDSTACK_SAMPLE_LOG_SHARE", "0.01", Number(1), CLIENT,
+            "share of the samples that are written to it, from 0 to 1"),
 ])
 
 JUDGE = Section("LLM judge", [

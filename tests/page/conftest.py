@@ -20,6 +20,7 @@ def browser(needs_browser: None, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def stack(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack with a key, whose judge serves a model with a script for a name, and without a worker."""
-    one = Stack(tmp_path_factory.mktemp("stack"), model=f"Qwen {SCRIPT}", STATUS_PAGE_EXPLAIN="on")
+    log = {"REWARDSTACK_SAMPLE_LOG": tmp_path_factory.mktemp("log") / "samples", "REWARDSTACK_SAMPLE_LOG_SHARE": 1}
+    one = Stack(tmp_path_factory.mktemp("stack"), model=f"Qwen {SCRIPT}", STATUS_PAGE_EXPLAIN="on", **log)
     yield one
     one.close()

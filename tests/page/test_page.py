@@ -261,6 +261,19 @@ def test_rewards(browser: Browser, stack: Stack) -> None:
         assert ("all rewards are" in name) == (figures["std"] == 0 and figures["count"] > 1)
 
 
+def test_examples(browser: Browser, stack: Stack) -> None:
+    """Who opens the section sees what was rewarded, as text: a script in a response does not run."""
+    item = {"data_source": "gsm8k", "solution_str": f"{SCRIPT}\n#### 1", "ground_truth": "1"}
+    stack.server.post("/v1/score", {"items": [item] * 3}, headers=HEADERS)
+    opened(browser, stack)
+    assert rows(browser, "examples") == []
+
+    browser.run("document.querySelector('#examples-fold > summary').click()")
+
+    eventually(lambda: any(SCRIPT in row[3] for row in rows(browser, "examples")))
+    assert browser.violations() == [] and browser.driver.title == "rewardstack: status"
+
+
 def test_short_on_a_telephone(browser: Browser, stack: Stack) -> None:
     """Four routes fit on 2,500 pixels, and each further row adds at most 150; a plot's single points are seen."""
     stack.load(5, seed=5)

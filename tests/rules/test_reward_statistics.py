@@ -198,3 +198,21 @@ def test_buckets(bounds: tuple[float, float], first: float, last: float, count: 
     """Buckets cover the range; an end that is infinite is at 20."""
     found = buckets_of(bounds)
     assert (found[0], found[-1], len(found)) == (first, last, count)
+
+
+def test_examples(start: Callable[..., RewardServer], tmp_path: Path) -> None:
+    """With a sample log each key is shown its own highest and lowest rewards, if it asks for them."""
+    log = tmp_path / "samples.jsonl"
+    keys = "first-key-of-tests,second-key-of-tests"
+    variables = {"REWARDSTACK_SAMPLE_LOG": log, "REWARDSTACK_SAMPLE_LOG_SHARE": 1, "REWARD_SERVER_API_KEYS": keys}
+    server = start("--workers", "2", **variables)
+    first, second = ({"X-API-Key": key} for key in keys.split(","))
+    server.post("/v1/score", {"items": [RIGHT, WRONG, {**RIGHT, "ground_truth": None}]}, headers=first)
+
+    [shown] = server.get("/v1/status?examples=1", headers=first).json()["examples"]
+
+    assert shown["route"] == "rule:gsm8k"
+    assert [one["solution_str"] for one in shown["highest"]] == ["#### 1", "#### 2"]
+    assert server.get("/v1/status?examples=1", headers=second).json()["examples"] == []
+    assert server.get("/v1/status", headers=first).json()["examples"] == []
+    assert server.get("/v1/status?examples=1").status_code == 401

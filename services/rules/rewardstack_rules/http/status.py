@@ -7,28 +7,32 @@ the right hash, and data is inserted as text.
 from __future__ import annotations
 
 import base64
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from flask import Blueprint, Flask, Response, current_app, g, jsonify
+from flask import Blueprint, Flask, Response, current_app, g, jsonify, request
 from prometheus_client.registry import Collector
 
+from rewardstack.core.sample_log import extremes
 from rewardstack.errors import ServiceError
 from rewardstack_rules.http.context import Context, context
 from rewardstack_rules.http.protocols.jobs import describe
 from rewardstack_rules.http.request_log import QUIET
 from rewardstack_rules.http.waiting import waiting_requests
 from rewardstack_rules.status.recorder import Recorder
-from rewardstack_rules.status.report import Reporter, Sources
+from rewardstack_rules.status.report import Kept, Reporter, Sources
 
 blueprint = Blueprint("status", __name__)
 
 PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
+EXAMPLES = "rewardstack_examples"
+EXAMPLES_FRESH = 5.0
+"""Seconds for which the samples with the highest and lowest rewards are cached."""
 MOST_JOBS = 20
 """Maximum number of jobs that are listed individually."""
 
@@ -47,6 +51,7 @@ def install(app: Flask, here: Context, external: Collector) -> None:
     urls = evaluator.cache_url, settings.queue_url
     sources = Sources(recorder, external, evaluator.service_health, evaluator.caps, *urls, QUIET)
     app.extensions[EXTENSION] = Reporter(sources)
+    app.extensions[EXAMPLES] = Kept(partial(extremes, Path(evaluator.sample_log)), EXAMPLES_FRESH)
 
 
 def leave(app: Flask) -> None:
@@ -66,7 +71,15 @@ def status() -> Response:
     with waiting_requests().place():  # judges and embedding servers are asked for their health
         report = reporter.report()
     jobs = _own_jobs() if report["jobs"].get("rewardstack_queue_up") else []
-    return _guarded(jsonify({**report, "own_jobs": jobs}), "default-src 'none'")
+    return _guarded(jsonify({**report, "own_jobs": jobs, "examples": _own_examples()}), "default-src 'none'")
+
+
+def _own_examples() -> list[dict[str, Any]] | None:
+    """Return the caller's samples with the highest and lowest rewards, if asked for; None without a sample log."""
+    if not context().evaluator.sample_log:
+        return None
+    examples: Kept[dict[str, Any]] = current_app.extensions[EXAMPLES]
+    return examples.get().get(g.tenant, []) if request.args.get("examples") else []
 
 
 def _own_jobs() -> list[dict[str, Any]]:

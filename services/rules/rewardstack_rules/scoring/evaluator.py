@@ -15,6 +15,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.client import group_of, route_table
 from rewardstack.core.event_loop import loop_thread, run, within
 from rewardstack.core.near_misses import suggestion
+from rewardstack.core.sample_log import sample_log
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
@@ -116,6 +117,13 @@ class Evaluator:
         labels = self._rewards.labels(requests, scores)
         self._counters.count_scores(scores, labels)
         self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
+        if written := sample_log(self.sample_log, self._client_settings.sample_log_share):
+            written.write(requests, scores, labels, tenant)
+
+    @property
+    def sample_log(self) -> str:
+        """Path of the file for scored samples; empty for none."""
+        return self._client_settings.sample_log
 
     def explain(
         self,

@@ -25,6 +25,7 @@ function show(status) {
   showVerifiers(status);
   showCache(status);
   showPaths(status);
+  showExamples(status);
 }
 
 function tellTime() {
@@ -33,7 +34,7 @@ function tellTime() {
 
 async function listen() {
   try {
-    const reply = await fetch(`${location.origin}/v1/status`, { cache: "no-store", signal: AbortSignal.timeout(15000) });
+    const reply = await fetch(`${location.origin}/v1/status${at("examples-fold").open ? "?examples=1" : ""}`, { cache: "no-store", signal: AbortSignal.timeout(15000) });
     if (!reply.ok) throw new Error(reply.status === 401 ? "it requires a key; reload the page" : `it answers ${reply.status}`);
     last = await reply.json();
     lostSince = null;
@@ -74,6 +75,7 @@ at("pause").addEventListener("click", () => {
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) clearTimeout(timer); else if (!paused) refresh(); });
 for (const fold of document.querySelectorAll(".fold")) fold.open = innerWidth > 700;
+at("examples-fold").addEventListener("toggle", () => { if (at("examples-fold").open) refresh(); });
 let resized = 0;
 addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(() => { if (last) { showSamples(last); showLatency(last); } }, 150); });
 refresh();

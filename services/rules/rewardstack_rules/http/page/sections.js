@@ -156,3 +156,19 @@ function showPaths(status) {
     { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
   ], status.endpoints, "No requests yet.");
 }
+
+// Samples of the caller's key in REWARDSTACK_SAMPLE_LOG.
+function showExamples(status) {
+  at("examples-section").hidden = status.examples === null;
+  if (!at("examples-fold").open || !status.examples) return;
+  const shown = status.examples.flatMap((one) => [...one.highest, ...one.lowest]);
+  const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  table("examples", "Samples with the highest and lowest rewards of the last hour", [
+    { title: "Route", kind: "name half", label: "", show: (one) => one.route },
+    { title: "Reward", kind: "n", show: (one) => decimals.format(one.value) },
+    { title: "Time", kind: "n", show: (one) => clock(one.at) },
+    { title: "Response", kind: "full", label: "", show: (one) => make("span", { class: "text" }, text(one.solution_str)) },
+    { title: "Reference", kind: "full", show: (one) => (one.ground_truth === null ? "" : make("span", { class: "text" }, text(one.ground_truth))) },
+    { title: "Reason", kind: "full", show: (one) => one.reason },
+  ], shown, "No sample of your key was logged in the last hour.");
+}

@@ -160,6 +160,7 @@ REPORT = exactly(
         "cache": GAUGES,
         "jobs": GAUGES,
         "own_jobs": array({"$ref": "#/components/schemas/Job"}),
+        "examples": nullable(array(exactly({"route": TEXT, "highest": array(FREE), "lowest": array(FREE)}))),
     }
 )
 
