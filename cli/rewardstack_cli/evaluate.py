@@ -13,10 +13,12 @@ from typing import Any
 from rewardstack.client import route_table
 from rewardstack.errors import RequestError
 from rewardstack.settings import Settings
+from rewardstack_cli.console import plain_text, put
 from rewardstack_cli.cost import show_cost
 from rewardstack_cli.data.rows import ADDED, SAMPLE
-from rewardstack_cli.data.source import Source
+from rewardstack_cli.data.source import PARQUET, Source
 from rewardstack_cli.evaluation import labels
+from rewardstack_cli.evaluation.high_rewards import describe, is_sample_log
 from rewardstack_cli.evaluation.labels import Labeled
 from rewardstack_cli.evaluation.page import page
 from rewardstack_cli.evaluation.report import Report, Result, Terms
@@ -76,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         RewardstackError: a row, a label, an argument or a setting is wrong.
     """
     _check(args)
+    if _show_sample_log(args.input):
+        return 0
     source = Source(args.input, (*SAMPLE, *ADDED, args.label, args.by))
     terms = Terms(str(args.input), args.label, args.by, args.threshold, args.bins, args.disagreements)
 
@@ -103,6 +107,15 @@ def _show(record: Mapping[str, Any], args: argparse.Namespace) -> None:
         args.json.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")
     if args.html:
         args.html.write_text(page(record), encoding="utf-8", errors="backslashreplace")
+
+
+def _show_sample_log(path: Path) -> bool:
+    """Print what goes with high rewards if `path` is a sample log; return whether it is one."""
+    if path.suffix == PARQUET or not is_sample_log(next((row.fields for row in Source(path).rows()), {})):
+        return False
+    for line in describe(row.fields for row in Source(path).rows()):
+        put(plain_text(line))
+    return True
 
 
 def _check(args: argparse.Namespace) -> None:

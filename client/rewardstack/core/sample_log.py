@@ -27,7 +27,7 @@ from rewardstack.score import Request, Score
 LONGEST = 8000
 """Number of characters that are kept of a text."""
 MOST_BYTES = 32 * 2**20
-"""Size of a file at which it is renamed to `NAME.1`, in bytes; so both together are at most 64 MiB and a batch."""
+"""Size of a file at which it is renamed to `NAME.1.jsonl`, in bytes; both together are at most 64 MiB and a batch."""
 TAIL = 4 * 2**20
 """Number of bytes at the end of the log that are searched for the highest and the lowest rewards."""
 EXTREMES = 3
@@ -178,4 +178,4 @@ def _cut(value: Any) -> Any:
 
 
 def _rotated(path: Path) -> Path:
-    return path.with_name(f"{path.name}.1")
+    return path.with_suffix(f".1{path.suffix}")
