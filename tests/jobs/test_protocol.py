@@ -225,6 +225,22 @@ def test_expiry(tmp_path: Path) -> None:
         eventually(lambda: not left_behind(here))
 
 
+def test_ended_jobs_are_reported(idle: Site) -> None:
+    """`/v1/status` has the open jobs of a key, then those that have ended; none of another key."""
+    canceled, queued = (idle.submit(sample(at), headers=KEY) for at in range(2))
+    requests.delete(f"{idle.server.url}/jobs/{canceled}", headers=KEY, timeout=60)
+
+    def reported(key: dict[str, str]) -> dict[str, str]:
+        found = idle.server.get("/v1/status", headers=key).json()["own_jobs"]
+        return {one["job_id"]: one["status"] for one in found}
+
+    eventually(lambda: canceled in reported(KEY))
+    states = reported(KEY)
+    assert (states[queued], states[canceled]) == ("queued", "canceled")
+    assert [*states].index(queued) < [*states].index(canceled)
+    assert not {queued, canceled} & reported(OTHER_KEY).keys()
+
+
 def test_metrics(jobs: Site) -> None:
     """Jobs, chunks, samples and workers are counted over all processes."""
 
@@ -232,6 +248,8 @@ def test_metrics(jobs: Site) -> None:
         lines = jobs.server.get("/metrics").text.splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
+    others = [f'rewardstack_jobs_open{{status="{status}"}}' for status in ("queued", "running")]
+    eventually(lambda: not any(counts().get(one) for one in others))  # jobs of earlier tests
     before = counts()
     jobs.end_of(jobs.submit(*SAMPLES))
     after = counts()

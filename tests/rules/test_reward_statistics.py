@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY, generate_latest
 
 from rewardstack.core.reward_summary import group_of
 from rewardstack.score import Request
 from rewardstack_rules.metrics import groups as table
 from rewardstack_rules.metrics.groups import Groups
-from rewardstack_rules.metrics.rewards import buckets_of
+from rewardstack_rules.metrics.rewards import Rewards, buckets_of, count_rewards
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric
 from tests.rules.test_status import told
@@ -216,3 +217,16 @@ def test_examples(start: Callable[..., RewardServer], tmp_path: Path) -> None:
     assert server.get("/v1/status?examples=1", headers=second).json()["examples"] == []
     assert server.get("/v1/status", headers=first).json()["examples"] == []
     assert server.get("/v1/status?examples=1").status_code == 401
+
+
+def test_single_process() -> None:
+    """A worker, which is one process without a directory of counts, has the histograms of all routes as one metric."""
+    for route, high in (("one", 1.0), ("two", 2.0)):
+        count_rewards({route: Rewards((0.0, high), [high], {}, {})})
+
+    text = generate_latest(REGISTRY).decode()
+
+    assert text.count("# TYPE rewardstack_reward histogram") == 1
+    assert metric(text, 'rewardstack_reward_bucket{le="1.8",route="two"}') == 0
+    assert metric(text, 'rewardstack_reward_bucket{le="2.0",route="two"}') == 1
+    assert metric(text, 'rewardstack_reward_bucket{le="1.0",route="one"}') == 1

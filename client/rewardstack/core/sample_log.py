@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +31,7 @@ MOST_BYTES = 32 * 2**20
 """Size of a file at which it is renamed to `NAME.1.jsonl`, in bytes; both together are at most 64 MiB and a batch."""
 TAIL = 4 * 2**20
 """Number of bytes at the end of the log that are searched for the highest and the lowest rewards."""
+MOST_PARTS = 64
 EXTREMES = 3
 """Number of samples with the highest and with the lowest reward, for each route."""
 SECONDS = 3600.0
@@ -161,7 +163,7 @@ def _line(request: Request, score: Score, route: str, now: float, owner: str) ->
         "status": score.status,
         "value": score.value,
         "reason": score.reason[:LONGEST],
-        "parts": score.parts,
+        "parts": score.parts and dict(islice(score.parts.items(), MOST_PARTS)),
         "solution_str": _cut(response_text(request.solution_str) or request.solution_str),
         "ground_truth": _cut(request.ground_truth),
         "problem": None if problem is None else _cut(problem),

@@ -66,7 +66,7 @@ def leave(app: Flask) -> None:
 
 @blueprint.get("/v1/status")
 def status() -> Response:
-    """Reply with the state of services, the last hour by route, and the caller's open jobs."""
+    """Reply with the state of services, the last hour by route, and the caller's jobs."""
     reporter: Reporter = current_app.extensions[EXTENSION]
     with waiting_requests().place():  # judges and embedding servers are asked for their health
         report = reporter.report()
@@ -85,7 +85,7 @@ def _own_examples() -> list[dict[str, Any]] | None:
 def _own_jobs() -> list[dict[str, Any]]:
     store = context().jobs
     try:
-        return [] if store is None else [describe(one) for one in store.open_jobs(g.tenant, MOST_JOBS)]
+        return [] if store is None else [describe(one) for one in store.recent_jobs(g.tenant, MOST_JOBS)]
     except ServiceError:
         return []  # the report shows that the queue is down
 

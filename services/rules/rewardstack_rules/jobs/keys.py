@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 PREFIX = "rewardstack:jobs"
+ENDED = "ended"
+"""The end of the key of a tenant's list of jobs that have ended, the latest first."""
 OPEN = f"{PREFIX}:open"
 """A hash from the ids of jobs that have not ended to their tenants."""
 STARTED = f"{PREFIX}:started"
@@ -49,5 +51,5 @@ class JobKeys:
     def of_scripts(self) -> list[str]:
         """Return the keys that every script of `scripts` gets, in order."""
         parts = ("meta", "input", "partial", "results", "due", "tries")
-        of_tenant = (f"{PREFIX}:{self.tenant}:{name}" for name in ("bytes", "held"))
+        of_tenant = (f"{PREFIX}:{self.tenant}:{name}" for name in ("bytes", "held", ENDED))
         return [*(self[part] for part in parts), OPEN, STARTED, COUNTS, *of_tenant]

@@ -9,9 +9,10 @@ The keys of a job are:
 - `tries`: a hash with, for each started chunk, the numbers of attempts and of postponements, the name of the attempt
   that holds it, and the end of the lease
 
-If a tenant's bytes are limited, two more keys account for the tenant's samples and results: `held`, a sorted set of
-jobs by the time at which their data expires, and `bytes`, a hash with the bytes of each job and their sum (`all`). A
-job is in both or in neither. The scripts use the time of Redis, so the clocks of workers need not agree.
+A tenant has the list `ended` of its last 20 jobs that have ended. If its bytes are limited, two more keys account for
+its samples and results: `held`, a sorted set of jobs by the time at which their data expires, and `bytes`, a hash with
+the bytes of each job and their sum (`all`). A job is in both or in neither. The scripts use the time of Redis, so the
+clocks of workers need not agree.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rewardstack_rules.jobs.state import FIELDS
 
 PRELUDE = """
 local meta, input, partial, results, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local open, started, counts, bytes, held = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local open, started, counts, bytes, held, ended = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local id = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -47,6 +48,9 @@ local function close(state)
   for _, n in ipairs(redis.call('HKEYS', input)) do charge(0 - redis.call('HSTRLEN', input, n)) end
   redis.call('ZADD', held, 'XX', at(ttl), id)
   redis.call('DEL', input, partial, due, tries)
+  redis.call('LPUSH', ended, id)
+  redis.call('LTRIM', ended, 0, 19)
+  redis.call('EXPIRE', ended, ttl)
   redis.call('EXPIRE', meta, ttl)
   redis.call('EXPIRE', results, ttl)
   if key ~= '' and state == 'canceled' then redis.call('DEL', key)

@@ -14,7 +14,7 @@ from rewardstack_rules.jobs import audit, scripts
 from rewardstack_rules.jobs.codec import unpack_lines
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.durability import confirm_written
-from rewardstack_rules.jobs.keys import OPEN, JobKeys, idempotency_key, new_job_id
+from rewardstack_rules.jobs.keys import ENDED, OPEN, PREFIX, JobKeys, idempotency_key, new_job_id
 from rewardstack_rules.jobs.limits import too_many
 from rewardstack_rules.jobs.link import connect, reaching, reading
 from rewardstack_rules.jobs.state import FIELDS, JobState, read_state
@@ -121,8 +121,8 @@ class JobStore:
         with reaching(), reading():
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
-    def open_jobs(self, tenant: str, most: int) -> list[JobState]:
-        """Return the states of a tenant's open jobs, the latest submission first.
+    def recent_jobs(self, tenant: str, most: int) -> list[JobState]:
+        """Return the states of a tenant's open jobs, then of the last that have ended; the latest submissions first.
 
         Args:
             tenant: owner of the jobs.
@@ -130,12 +130,14 @@ class JobStore:
         """
         with reaching(), reading():
             names = [job.decode() for job, owner in self.redis.hgetall(OPEN).items() if owner == tenant.encode()]
+            ended = [job.decode() for job in self.redis.lrange(f"{PREFIX}:{tenant}:{ENDED}", 0, -1)]
+            names += [name for name in dict.fromkeys(ended) if name not in names]
             pipe = self.redis.pipeline(transaction=False)
             for name in names:
                 pipe.hmget(JobKeys(tenant, name)["meta"], FIELDS)
             states = [read_state(name, values) for name, values in zip(names, pipe.execute(), strict=True)]
         known = [state for state in states if state is not None]
-        return sorted(known, key=lambda state: -state.submitted)[:most]
+        return sorted(known, key=lambda state: (state.ended is not None, -state.submitted))[:most]
 
     def cancel(self, tenant: str, job_id: str) -> None:
         """Cancel a job that has not ended: committed results stay; other samples are not scored, or not stored."""

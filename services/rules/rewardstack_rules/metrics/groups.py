@@ -32,11 +32,10 @@ class Groups:
 
     def __init__(self, directory: str) -> None:
         self._lock = threading.Lock()
+        self._file = -1
         if directory:
             self._file = os.open(Path(directory) / FILE, os.O_RDWR | os.O_CREAT, 0o600)
-            os.ftruncate(self._file, SETS * SIZE)
-        else:
-            self._file = -1
+            os.posix_fallocate(self._file, 0, SETS * SIZE)  # without it, a full disk would kill the process later
         self._memory = mmap.mmap(self._file, SETS * SIZE)
 
     def add(self, groups: Mapping[bytes, Sequence[float]]) -> tuple[int, int]:

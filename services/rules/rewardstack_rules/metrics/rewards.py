@@ -6,6 +6,7 @@ Prometheus' client has one set of buckets per metric; here each route has its ow
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from bisect import bisect_left
@@ -28,6 +29,8 @@ LARGEST = 10_000.0
 """Rewards beyond it, or below its negative, count as this in sums, so that the sum of squares stays exact."""
 TEXT = "Rewards (status ok or fallback, after shaping)"
 HISTOGRAM = "rewardstack_reward"
+
+log = logging.getLogger(__name__)
 
 
 class Rewards(NamedTuple):
@@ -111,7 +114,11 @@ REGISTRY.register(_histograms)
 
 @cache
 def _groups() -> Groups:
-    return Groups(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""))
+    try:
+        return Groups(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""))
+    except OSError as error:
+        log.warning("groups of samples are counted by each process alone: %s", error)
+        return Groups("")
 
 
 def count_rewards(routes: Mapping[str, Rewards]) -> None:

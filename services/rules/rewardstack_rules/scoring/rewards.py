@@ -22,6 +22,8 @@ FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty",
 MOST_PARTS = 16
 """Number of part names that are counted for each reward function; further names are ignored."""
 LONGEST_PART = 64
+LONGEST_SOURCE = 256
+"""Number of characters of a source that is cached."""
 
 
 class Found(NamedTuple):
@@ -49,7 +51,7 @@ class RewardReader:
     def __init__(self, routes: RouteTable, registry: Registry) -> None:
         self._routes = routes
         self._registry = registry
-        self._find = lru_cache(SOURCES)(self._found)
+        self._known = lru_cache(SOURCES)(self._found)
         self._names: dict[str, set[str]] = {}
 
     def labels(self, requests: Sequence[Request], scores: Sequence[Score]) -> list[str]:
@@ -94,6 +96,9 @@ class RewardReader:
         if len(known) < MOST_PARTS:
             known.update([name for name in parts if len(name) <= LONGEST_PART][: MOST_PARTS - len(known)])
         return known & parts.keys()
+
+    def _find(self, source: str) -> Found:
+        return self._known(source) if len(source) <= LONGEST_SOURCE else self._found(source)
 
     def _found(self, source: str) -> Found:
         try:

@@ -78,6 +78,8 @@ function showRewards(status) {
   ], routes, sum(Object.values(status.samples.total)) ? "No rewards in the last hour." : "Nothing has been scored since the server started.");
 }
 
+const ENDED = 3; // jobs that have ended and are listed
+
 function showJobs(status) {
   const known = document.getElementById("jobs-known");
   if (known) known.replaceChildren(...status.own_jobs.map((one) => make("option", { value: one.job_id })));
@@ -86,16 +88,18 @@ function showJobs(status) {
     at("jobs").replaceChildren(make("p", { class: "empty" }, "This server has no queue (REWARD_QUEUE_URL)."));
     return;
   }
-  const open = jobs.rewardstack_jobs_open, others = open ? open.running + open.queued - status.own_jobs.length : 0;
-  const none = !open ? "The queue does not answer." : others > 0 ? `${plural(others, "job of another key is", "jobs of other keys are")} open.` : "No job is open.";
-  table("jobs", "Open jobs", [
+  const open = jobs.rewardstack_jobs_open, own = status.own_jobs.filter((one) => !one.ended_at).length;
+  const others = open ? open.running + open.queued - own : 0;
+  const none = !open ? "The queue does not answer." : others > 0 ? `${plural(others, "job of another key is", "jobs of other keys are")} open.` : "No job yet.";
+  table("jobs", "Jobs", [
     { title: "Job", kind: "name full", label: "", show: (one) => named(one.job_id, one.error) },
     { title: "Status", show: (one) => one.status },
     { title: "Progress", kind: "half", label: "", show: (one) => make("progress", { max: 1, value: one.progress, "aria-label": `${one.done} of ${one.items} samples` }) },
-    { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)}` },
     number("failed", (one) => one.statuses.failed, { mark: (one) => (one.statuses.failed ? "ill" : "") }),
+    { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)}` },
     { title: "Submitted", kind: "n", show: (one) => clock(Date.parse(one.submitted_at) / 1000) },
-  ], status.own_jobs, none);
+    { title: "Ended", kind: "n", show: (one) => (one.ended_at ? clock(Date.parse(one.ended_at) / 1000) : "–") },
+  ], status.own_jobs.filter((one, i) => !one.ended_at || i < own + ENDED), none);
   const items = jobs.rewardstack_job_items_total;
   if (items) {
     const all = sum(Object.values(items)), told = STATUSES.map((name) => `${whole.format(items[name])} ${name}`).join(", ");
