@@ -66,6 +66,8 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         "REWARD_CACHE_ITEMS": "0",
         "REWARDSTACK_ENDPOINTS": str(tmp_path / "endpoints.json"),
         "REWARDSTACK_ROUTES": "routes.toml",
+        "REWARDSTACK_SAMPLE_LOG": "samples.jsonl",
+        "REWARDSTACK_SAMPLE_LOG_SHARE": "0.5",
         "REWARDSTACK_MAX_RETRIES": "0",
         "REWARDSTACK_MAX_FAILURE_RATE": "0.5",
         "REWARDSTACK_FAILURE_WINDOW": "9",
