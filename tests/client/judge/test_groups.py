@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from rewardstack import Request, Score, ascore, client, compute_score, register_
 from rewardstack.client import route_table
 from rewardstack.errors import ConfigError, RequestError, RouteError
 from rewardstack.routing.judges import Comparison
+from rewardstack.scorers.judge import groups
 from rewardstack.scorers.judge.comparison import of_lists, of_pairs, orders_of
 from rewardstack.scorers.judge.rubric import read_grades
 from rewardstack.scorers.judge.verdict import UnreadableError
@@ -326,8 +328,8 @@ def test_group_over_calls(comparing: FaultServer) -> None:
         assert [("ok", pytest.approx(member / 100), "")] * 128 == [
             (one.status, one.value, one.reason) for one in column
         ]
-    groups = Counter(frozenset(shown(body)) for body in asked(comparing))
-    assert Counter(map(frozenset, texts)) == groups
+    judged = Counter(frozenset(shown(body)) for body in asked(comparing))
+    assert Counter(map(frozenset, texts)) == judged
 
 
 def test_member_that_never_arrives(comparing: FaultServer) -> None:
@@ -344,11 +346,12 @@ def test_member_that_never_arrives(comparing: FaultServer) -> None:
     assert [7] == [len(shown(body)) for body in asked(comparing)]
 
 
-def test_late_members_do_not_wait(comparing: FaultServer) -> None:
+def test_late_members_do_not_wait(comparing: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that arrives after its incomplete group was judged does not wait for others."""
-    register(comparing, group_size=2, group_wait=1, orders=1)
+    monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    register(comparing, group_size=2, group_wait=0.1, orders=1)
     (alone,) = score(group(EIGHT[:1]), on_error="none")
-    assert "1 of 2 members of its group arrived within 1 s" == alone.reason
+    assert "1 of 2 members of its group arrived within 0.1 s" == alone.reason
     late = score(group(EIGHT[1:3]), on_error="none")
     assert {("failed", "its group was judged before it arrived; raise group_wait")} == {
         (one.status, one.reason) for one in late
@@ -375,13 +378,13 @@ def test_rollout_seen_twice(comparing: FaultServer) -> None:
 
 async def test_cancelled_callers(comparing: FaultServer) -> None:
     """Members whose callers gave up, before or while their group is judged, keep nobody else waiting."""
-    register(comparing, group_size=8, group_wait=0.5, orders=1)
-    for delay in (0.0, 0.3):
-        problem = f"after {delay}"
-        gone = asyncio.create_task(ascore(group(EIGHT[:4], problem=problem)))
+    for delay, wait in ((0.0, 0.5), (0.3, 50)):
+        name = f"wait{wait:g}"
+        register(comparing, name=name, group_size=8, group_wait=wait, orders=1)
+        gone = asyncio.create_task(ascore(group(EIGHT[:4], source=name)))
         await asyncio.sleep(delay)
         gone.cancel()
-        stay = await ascore(group(EIGHT[4:], problem=problem), on_error="none")
+        stay = await ascore(group(EIGHT[4:], source=name), on_error="none")
         assert ["ok"] * 4 == [one.status for one in stay], stay[0].reason
         with pytest.raises(asyncio.CancelledError):
             await gone
