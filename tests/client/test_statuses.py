@@ -24,7 +24,7 @@ from tests.support.table import Table
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = json.loads((ROOT / "tests" / "cases" / "statuses.json").read_text())
 SOURCES = {"judge": JUDGE, "embedding": "embedding_remote", "rule": "gsm8k"}
-HEADING = "| what happened | status | reward | the caller hears |\n| --- | --- | --- | --- |\n"
+HEADING = "| what happened | status | reward | the caller gets |\n| --- | --- | --- | --- |\n"
 
 __all__ = ["judge", "one_judge"]
 
