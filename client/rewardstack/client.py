@@ -17,8 +17,6 @@ from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.fields import Fields
 from rewardstack.core.groups import LARGEST
 from rewardstack.core.imports import importing
-from rewardstack.core.reward_summary import RewardSummary
-from rewardstack.core.sample_log import sample_log
 from rewardstack.errors import ConfigError, RequestError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import NamedJudge, parse_judge
@@ -153,13 +151,18 @@ async def score_on_loop(
     scores = await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
     if len(scores) > 1 and log.isEnabledFor(logging.INFO):
         _log_rewards(requests, scores, pipeline.routes)
-    if written := sample_log(settings.sample_log, settings.sample_log_share):
-        written.write(requests, scores, [pipeline.routes.find(one.data_source).pattern for one in requests])
+    if settings.sample_log:
+        with importing:
+            from rewardstack.core.sample_log import sample_log
+        routes = [pipeline.routes.find(one.data_source).pattern for one in requests]
+        sample_log(settings.sample_log, settings.sample_log_share).write(requests, scores, routes)
     return scores
 
 
 def _log_rewards(requests: Sequence[Request], scores: Sequence[Score], table: RouteTable) -> None:
     """Log a summary of the rewards of each route of a batch."""
+    with importing:
+        from rewardstack.core.reward_summary import RewardSummary
     routes: dict[str, list[int]] = {}
     for at, request in enumerate(requests):
         routes.setdefault(table.find(request.data_source).pattern, []).append(at)

@@ -38,6 +38,9 @@ class Judge:
         """Whether samples wait for it."""
         return self.is_model
 
+    def group_of(self, request: Request) -> str | None:
+        """No samples are compared with one another."""
+
     def score(
         self, requests: Sequence[Request], *, limit: float | None, tenant: str, is_wanted: IsWanted
     ) -> list[Score]:

@@ -99,8 +99,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[
 
 
 def traffic(server: RewardServer) -> None:
-    """Samples of every outcome: right, from the cache, killed, failed, fallen back, unscored, judged; and a job."""
+    """Samples of every outcome: right, cached, killed, failed, fallen back, unscored, judged; a group and a job."""
     now = time.monotonic()
+    group = {"group_id": f"{now}"}
     items = [
         {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"},
         {"data_source": "gsm8k", "solution_str": f"#### {now}", "ground_truth": "1"},
@@ -110,6 +111,10 @@ def traffic(server: RewardServer) -> None:
         {"data_source": "llm_judge_remote", "solution_str": f"{now}", "ground_truth": "1"},
         {"data_source": "embedding_remote", "solution_str": f"{now}", "ground_truth": "1"},
         {"data_source": "judge_that_answers", "solution_str": f"{now}", "ground_truth": "1"},
+        *(
+            {"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": "1", "extra_info": group}
+            for at in range(2)
+        ),
     ]
     headers = {"X-API-Key": KEY}
     server.post("/v1/score", {"items": items}, headers=headers)

@@ -103,9 +103,9 @@ class SampleLog:
 
 
 @lru_cache(maxsize=8)
-def sample_log(path: str, share: float) -> SampleLog | None:
-    """Return the log of this process for these settings; None if `path` is empty."""
-    return SampleLog(Path(path), share) if path else None
+def sample_log(path: str, share: float) -> SampleLog:
+    """Return the log of this process for these settings."""
+    return SampleLog(Path(path), share)
 
 
 def extremes(path: Path) -> dict[str, list[Line]]:

@@ -117,7 +117,8 @@ class Evaluator:
         labels = self._rewards.labels(requests, scores)
         self._counters.count_scores(scores, labels)
         self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
-        if written := sample_log(self.sample_log, self._client_settings.sample_log_share):
+        if self.sample_log:
+            written = sample_log(self.sample_log, self._client_settings.sample_log_share)
             written.write(requests, scores, labels, tenant)
 
     @property
