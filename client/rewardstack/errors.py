@@ -120,12 +120,14 @@ class RejectedError(ServiceError):
         message: the service and its error.
         status: HTTP status.
         is_misplaced: whether another endpoint may accept the request, because its key, path or model may differ.
+        complaint: the error in the service's own words; empty if it gave none.
     """
 
-    def __init__(self, message: str, status: int, *, is_misplaced: bool = False) -> None:
+    def __init__(self, message: str, status: int, *, is_misplaced: bool = False, complaint: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.is_misplaced = is_misplaced
+        self.complaint = complaint
 
 
 class ReplyError(ServiceError):

@@ -58,11 +58,19 @@ def defined(value: float) -> Any:
     return None if math.isnan(value) else pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize(("seed", "count", "share", "threshold", "_bins", "highest"), CASES)
-def test_confusion(seed: int, count: int, share: float, threshold: float, _bins: int, highest: float) -> None:
-    """Counts, agreement, precision and recall at a threshold are scikit-learn's, None where it has NaN."""
+@pytest.fixture(scope="module")
+def metrics() -> Any:
+    """scikit-learn's figures; importing them takes a second, which is not that of a test."""
     from sklearn import metrics  # type: ignore[import-untyped]
 
+    return metrics
+
+
+@pytest.mark.parametrize(("seed", "count", "share", "threshold", "_bins", "highest"), CASES)
+def test_confusion(
+    seed: int, count: int, share: float, threshold: float, _bins: int, highest: float, metrics: Any
+) -> None:
+    """Counts, agreement, precision and recall at a threshold are scikit-learn's, None where it has NaN."""
     values, labels = drawn(seed, count, share, highest)
     taken, found = values >= threshold, counted(values, labels, threshold).confusion()
     counts = metrics.confusion_matrix(labels, taken, labels=[False, True]).ravel().tolist()
@@ -73,10 +81,8 @@ def test_confusion(seed: int, count: int, share: float, threshold: float, _bins:
 
 
 @pytest.mark.parametrize(("seed", "count", "share", "_threshold", "_bins", "highest"), CASES)
-def test_roc(seed: int, count: int, share: float, _threshold: float, _bins: int, highest: float) -> None:
+def test_roc(seed: int, count: int, share: float, _threshold: float, _bins: int, highest: float, metrics: Any) -> None:
     """The curve has scikit-learn's points, one a score, and its area is the same, ties and all."""
-    from sklearn import metrics
-
     values, labels = drawn(seed, count, share, highest)
     across, up, _ = metrics.roc_curve(labels, values, drop_intermediate=False)
     found = counted(values, labels)
@@ -85,9 +91,10 @@ def test_roc(seed: int, count: int, share: float, _threshold: float, _bins: int,
 
 
 @pytest.mark.parametrize(("seed", "count", "share", "_threshold", "bins", "highest"), CASES)
-def test_calibration(seed: int, count: int, share: float, _threshold: float, bins: int, highest: float) -> None:
+def test_calibration(
+    seed: int, count: int, share: float, _threshold: float, bins: int, highest: float, metrics: Any
+) -> None:
     """The Brier score is scikit-learn's; so is each bin, and the error is theirs, weighted by the rows in them."""
-    from sklearn import metrics
     from sklearn.calibration import calibration_curve  # type: ignore[import-untyped]
 
     values, labels = drawn(seed, count, share, highest)
@@ -169,11 +176,9 @@ def test_tenths(tenth: int) -> None:
     assert [one.rows for one in found].index(1) == tenth
 
 
-def test_many_different_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_different_scores(monkeypatch: pytest.MonkeyPatch, metrics: Any) -> None:
     """Of more scores than are counted one by one, the curve is that of cut ones, in whichever order they come; all
     other figures are exact."""
-    from sklearn import metrics
-
     monkeypatch.setattr(figures, "MOST_VALUES", 500)
     random = np.random.default_rng(1)
     labels = random.random(3000) < 0.5

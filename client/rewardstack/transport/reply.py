@@ -94,13 +94,13 @@ def error_of(reply: Reply) -> ServiceError:
     message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint}"
     status = reply.status
     if _is_out_of_quota(record):
-        return RejectedError(message, status)
+        return RejectedError(message, status, complaint=complaint)
     if status in OVERLOADED and REFUSED_FOR_GOOD not in reply.headers:
         return OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")), status)
     if status < 500 or status == 503:
         # An error that names a field shows that the right server has read the request.
         is_misplaced = (status < 400 or status in (401, 403, 404)) and not (record and record.get("field"))
-        return RejectedError(message, status, is_misplaced=is_misplaced)
+        return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint)
     return ReplyError(message, status)
 
 
@@ -112,7 +112,8 @@ def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
         if code.isascii() and code.isdigit() and 400 <= int(code) < 600:
             return error_of(reply._replace(status=int(code)))
         if _is_out_of_quota(record):
-            return RejectedError(f"{reply.url} returned {reply.status}: {complaint_in(reply.data)}", reply.status)
+            complaint = complaint_in(reply.data)
+            return RejectedError(f"{reply.url} returned {reply.status}: {complaint}", reply.status, complaint=complaint)
     if reply.data.lstrip()[:1] == b"<":
         title = complaint_in(reply.data)
         return ReplyError(

@@ -17,7 +17,6 @@ ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_for
 
 _BEGINNING = re.compile(
     r"""
-      .{1,2000}?[ ]returned[ ]\d{3}:[ ]  # the client's own words, then JSON around the message
       (?:\{"detail":[ ]|\[?\{.{0,20}?(?:"\w{1,20}":[ ](?:"[^"]{0,60}"|[\w.]{1,20}),[ ]){0,4}"message":[ ]"|"?)
       (?:litellm\.)?(?:\w{1,40}(?:Error|Exception)[ ]?[-:][ ]){0,3}      # LiteLLM: who refused
       (?:Error[ ]code:[ ]\d{3}[ ]-[ ]\{'error':[ ]\{'message':[ ]\\?["'])?  # the OpenAI client within it
@@ -93,7 +92,7 @@ def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
         error: the server's error.
         sent: the names of the request's fields.
     """
-    text = str(error)
+    text = error.complaint
     beginning = _BEGINNING.match(text)
     found = _WORDING.match(text, beginning.end()) if beginning else None
     if found is None:
