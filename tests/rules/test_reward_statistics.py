@@ -13,8 +13,9 @@ from prometheus_client import REGISTRY, generate_latest
 from rewardstack.core.reward_summary import group_of
 from rewardstack.score import Request
 from rewardstack_rules.metrics import groups as table
+from rewardstack_rules.metrics.batch import Rewards
 from rewardstack_rules.metrics.groups import Groups
-from rewardstack_rules.metrics.rewards import Rewards, buckets_of, count_rewards
+from rewardstack_rules.metrics.rewards import buckets_of, count_rewards
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric
 from tests.rules.test_status import told

@@ -13,11 +13,11 @@ from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from prometheus_client import REGISTRY, Counter, Histogram, Metric
 from prometheus_client.registry import Collector
 
+from rewardstack_rules.metrics.batch import Rewards
 from rewardstack_rules.metrics.groups import Groups
 
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
@@ -31,22 +31,6 @@ TEXT = "Rewards (status ok or fallback, after shaping)"
 HISTOGRAM = "rewardstack_reward"
 
 log = logging.getLogger(__name__)
-
-
-class Rewards(NamedTuple):
-    """The rewards of one route in a batch.
-
-    Args:
-        bounds: the lowest and the highest value that the route can have.
-        values: the rewards of samples with the status `ok` or `fallback`.
-        parts: the values of the rewards' parts, by the part's name; a small fixed set of names per route.
-        groups: the rewards of each group of samples that answer the same prompt, by the group's digest.
-    """
-
-    bounds: tuple[float, float]
-    values: list[float]
-    parts: dict[str, list[float]]
-    groups: dict[bytes, list[float]]
 
 
 def _counter(name: str, text: str, *labels: str) -> Counter:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from rewardstack.score import Score, Usage
-
-if TYPE_CHECKING:  # a trainer that runs rules has no prometheus_client
-    from rewardstack_rules.metrics.rewards import Rewards
+from rewardstack_rules.metrics.batch import Rewards
 
 
 class Counters(Protocol):

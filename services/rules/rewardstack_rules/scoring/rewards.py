@@ -13,7 +13,7 @@ from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.shaping import Bounds, composite_bounds
 from rewardstack.score import Request, Score
 from rewardstack_rules.functions.registry import Registry
-from rewardstack_rules.metrics.rewards import Rewards
+from rewardstack_rules.metrics.batch import Rewards
 
 SOURCES = 10_000
 """Number of sources whose routes are cached."""
