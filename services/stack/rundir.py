@@ -40,6 +40,7 @@ MARKS = (MARK, "supervisord.conf", "compose.json")
 PUBLISHED = ("published.json", "endpoints.json")
 WRITTEN = (
     MARK,
+    "*.new",
     "*.conf",
     "*.group",
     "*.pid",
@@ -248,8 +249,10 @@ class RunDir:
             yield
 
     def save(self, running: Running) -> None:
-        """Save the state of the started stack."""
-        self._state.write_text(json.dumps(asdict(running)), encoding="utf-8")
+        """Save the state of the started stack; if it is interrupted, the earlier state stays, and can be stopped."""
+        new = self._state.with_suffix(".new")
+        new.write_text(json.dumps(asdict(running)), encoding="utf-8")
+        new.replace(self._state)
 
     def load(self) -> Running | None:
         """Return the saved state of the stack; None if no stack was started since the machine booted.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -134,6 +135,27 @@ def test_one_of_many_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, servi
     assert share_of_ok(scores) >= 0.99, next(one.reason for one in scores if one.status != "ok")
     allowance = 10.0 if ill == "hang" else 2.0
     assert took < 2 * healthy + allowance, (took, healthy)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_one_hangs_while_the_other_recovers(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None, service: str
+) -> None:
+    """Requests that hang on one replica go to the other, which was left out for errors, once it is well."""
+    _, second = pair(serve, monkeypatch, service, "hang")
+    second.set(ill="500")
+    timer = threading.Timer(1.0, lambda: second.set(ill=""))
+    timer.start()
+    scores = in_one_call(samples(SERVICES[service][1], 128))
+    timer.join()
+    assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")
+
+
+def test_one_hangs_while_the_budget_is_empty(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None) -> None:
+    """Requests that hang are sent to the other replica even if no retries are left."""
+    monkeypatch.setattr(endpoint_pool, "RETRY_RESERVE", 0.0)
+    pair(serve, monkeypatch, "judge", "hang")
+    assert share_of_ok(in_one_call(samples("llm_judge_remote", 8))) == 1  # they earn less than one retry
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from services.stack.errors import StackError
-from services.stack.rundir import MARKS, RunDir
+from services.stack.rundir import MARKS, RunDir, Running, boot_id
 
 
 def test_a_folder_of_others(tmp_path: Path) -> None:
@@ -78,3 +79,19 @@ def test_a_link_of_another_user(tmp_path: Path) -> None:
     os.chown(link, 65534, 65534, follow_symlinks=False)
     with pytest.raises(StackError, match="belongs to user 65534, not to you"):
         RunDir(str(link))
+
+
+def test_an_interrupted_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If saving is interrupted after the file was opened, the state before stays, so that the stack can be stopped."""
+    run = RunDir(str(tmp_path))
+    before = Running(1, boot_id(), "", "127.0.0.1", ports={}, services=[])
+    run.save(before)
+
+    def interrupt(path: Path, *_: object, **__: object) -> int:
+        path.open("w").close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.save(replace(before, session=2))
+    assert run.load() == before

@@ -500,6 +500,11 @@ class Endpoint:
         return f"{self._named} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
 
     @property
+    def is_due(self) -> bool:
+        """Whether the endpoint was paused, and may be tried with a request now."""
+        return self.limiter.is_open and self.limiter.admits(self.in_flight)
+
+    @property
     def is_away(self) -> bool:
         """Whether the endpoint is down or stalled."""
         return self.failure.down_since < math.inf or any(stall.is_on for stall in self.stalls.values())

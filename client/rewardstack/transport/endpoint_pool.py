@@ -19,7 +19,8 @@ state accordingly. A request is handled as follows:
 7. As in Envoy's outlier detection, an endpoint is ejected (not used for a growing interval) after three failures in a
    row, or ten for 429, 503 and 529. At most half of the endpoints are ejected. After the interval, a probe and a single
    request test for recovery.
-8. A stuck request is hedged, charged to the retry budget. A hedge that is answered first is refunded.
+8. A stuck request is hedged, charged to the retry budget. A hedge that is answered first is refunded. An empty budget
+   still gives one hedge per second.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ RETRY_RESERVE = 10.0
 """Initial retry budget, in retries."""
 PAST_THE_LIMIT = 3
 """Maximum number of hedges that an endpoint accepts beyond its limit, to find out which server hangs."""
+HEDGE_PACE = 1.0
+"""Seconds between hedges while the retry budget is empty: without any, requests on a server that hangs would stay there
+until their timeout, because they earn nothing while they wait."""
 LOADING_PAUSE = 2.5
 """Seconds before the retry after a 404: a model may still be loading."""
 NOT_FOUND = 404
@@ -80,16 +84,22 @@ class RetryBudget:
 
     def __init__(self) -> None:
         self._tokens = RETRY_RESERVE
+        self._spent_at = -math.inf
 
     def earn(self, retries: float = RETRY_SHARE) -> None:
         """Add `retries` to the budget: for a request, or to refund a hedge that was useful."""
         self._tokens = min(self._tokens + retries, RETRY_RESERVE * 10)
 
-    def spend(self) -> bool:
-        """Take one retry from the budget; return whether it had one."""
-        if self._tokens < 1.0:
+    def spend(self, pace: float = math.inf) -> bool:
+        """Take one retry from the budget; return whether it had one.
+
+        Args:
+            pace: seconds since the last retry after which an empty budget still gives one.
+        """
+        now = time.monotonic()
+        if self._tokens < 1.0 and now - self._spent_at < pace:
             return False
-        self._tokens -= 1.0
+        self._tokens, self._spent_at = max(0.0, self._tokens - 1.0), now
         return True
 
 
@@ -508,17 +518,19 @@ class EndpointPool:
             await reply_faults.wait(left)
 
     def _hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
-        """Send a stuck request again to the least loaded available endpoint; return None if there is none.
+        """Send a stuck request again to the least loaded endpoint that takes it; return None if there is none.
 
-        Up to `PAST_THE_LIMIT` hedges may exceed an endpoint's limit, because stuck requests may hold all slots.
+        Up to `PAST_THE_LIMIT` hedges may exceed an endpoint's limit, because stuck requests may hold all slots. An
+        endpoint whose pause is over takes one, as its trial: there may be no other request that would try it.
         """
-        others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
-        default = stuck if message.is_hedged and stuck.limiter.is_available else None
+        others = [one for one in self._endpoints if one is not stuck and (one.limiter.is_available or one.is_due)]
+        reaches_others = len(self._endpoints) == 1 or stuck.is_known_gateway
+        default = stuck if message.is_hedged and reaches_others and stuck.limiter.is_available else None
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (
             endpoint is None
             or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT
-            or not self._budget.spend()
+            or not self._budget.spend(HEDGE_PACE)
         ):
             return None
         endpoint.in_flight += 1
