@@ -18,6 +18,7 @@ from rewardstack.core.fields import Fields
 from rewardstack.core.groups import LARGEST
 from rewardstack.core.imports import importing
 from rewardstack.errors import ConfigError, RequestError
+from rewardstack.pipeline.items import GROUP_SIZE
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
@@ -149,23 +150,26 @@ async def score_on_loop(
     pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
     scores = await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
-    if len(scores) > 1 and log.isEnabledFor(logging.INFO):
-        _log_rewards(requests, scores, pipeline.routes)
+    is_logged = len(scores) > 1 and log.isEnabledFor(logging.INFO)
+    if not (is_logged or settings.sample_log):
+        return scores
+    routes = [pipeline.routes.find(one.data_source).pattern for one in requests]
+    if is_logged:
+        _log_rewards(requests, scores, routes)
     if settings.sample_log:
         with importing:
             from rewardstack.core.sample_log import sample_log
-        routes = [pipeline.routes.find(one.data_source).pattern for one in requests]
         sample_log(settings.sample_log, settings.sample_log_share).write(requests, scores, routes)
     return scores
 
 
-def _log_rewards(requests: Sequence[Request], scores: Sequence[Score], table: RouteTable) -> None:
+def _log_rewards(requests: Sequence[Request], scores: Sequence[Score], names: Sequence[str]) -> None:
     """Log a summary of the rewards of each route of a batch."""
     with importing:
         from rewardstack.core.reward_summary import RewardSummary
     routes: dict[str, list[int]] = {}
-    for at, request in enumerate(requests):
-        routes.setdefault(table.find(request.data_source).pattern, []).append(at)
+    for at, name in enumerate(names):
+        routes.setdefault(name, []).append(at)
     for route, places in routes.items():
         summary = RewardSummary.of([requests[at] for at in places], [scores[at] for at in places])
         if summary is not None:
@@ -221,7 +225,7 @@ def group_of(routes: RouteTable, request: Request) -> str | None:
     """
     try:
         extra = request.extra_info or {}
-        if not routes.comparisons(request.data_source) or Fields(extra).get("group_size") == 1:
+        if not routes.comparisons(request.data_source) or Fields(extra).get(GROUP_SIZE) == 1:
             return None
         with importing:
             from rewardstack.scorers.judge import group_name
@@ -237,18 +241,18 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
     for request in requests if routes.has_comparisons else ():
         if (group := group_of(routes, request)) is None:
             continue
-        own = Fields(request.extra_info or {}).whole("group_size", None, 1, LARGEST)
+        own = Fields(request.extra_info or {}).whole(GROUP_SIZE, None, 1, LARGEST)
         for size in {own or how.group_size for how in routes.comparisons(request.data_source)}:
             if size is None:
                 why = f"the judge of {request.data_source!r} compares groups, and has no group_size"
-                raise RequestError(f"group_size: {why}; set it to the number of completions of a prompt", "group_size")
+                raise RequestError(f"{GROUP_SIZE}: {why}; set it to the number of completions of a prompt", GROUP_SIZE)
             counts[group, size] += 1
     for (_, size), count in counts.items():
         why = "" if count % size == 0 else f"a group has {count} members in this batch, not a multiple of {size}"
         if threads is not None:
             why = "" if size <= threads else f"a group has {size} members, and only {threads} threads wait for them"
         if why:
-            raise RequestError(f"group_size: {why}; {remedy}", "group_size")
+            raise RequestError(f"{GROUP_SIZE}: {why}; {remedy}", GROUP_SIZE)
 
 
 @lru_cache(maxsize=8)

@@ -141,7 +141,7 @@ def test_one_of_many_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, servi
 def test_one_hangs_while_the_other_recovers(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None, service: str
 ) -> None:
-    """Requests that hang on one replica go to the other, which was left out for errors, once it is well."""
+    """Requests that hang on one replica go to the other, which was left out for errors, once it is healthy."""
     _, second = pair(serve, monkeypatch, service, "hang")
     second.set(ill="500")
     timer = threading.Timer(1.0, lambda: second.set(ill=""))
