@@ -246,7 +246,8 @@ class Pipeline:
     def _stage(self, route: Route, source: str) -> Stage:
         stage: Stage
         if isinstance(route.target, Leaf):
-            stage = chain = self._chain(route, route.target, source)
+            chain = self._chain(route, route.target, source)
+            stage = chain.stage
             if chain.scorer.is_shaped:
                 return stage
             if single := route.target.single_route:

@@ -64,16 +64,18 @@ SampleStage = Callable[[Sequence[Sample[P]], Context], Awaitable[list[Score]]]
 
 
 class Chain(Generic[P]):
-    """One scorer behind its stages."""
+    """One scorer behind its stages.
+
+    Attributes:
+        scorer: the scorer.
+        stage: the first of its stages.
+    """
 
     def __init__(self, scorer: Scorer[P], cache: ResultCache, tenant: str) -> None:
         self.scorer = scorer
         self._cached = Cache(scorer, cache, Batch(scorer, Keep(scorer, cache), tenant))
         self._prepared = Prepare(scorer, self._cached)
-        self._stage = ErrorPolicy(scorer, self._prepared)
-
-    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
-        return await self._stage(items, context)
+        self.stage: Stage = ErrorPolicy(scorer, self._prepared)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
         """Return the maximum cost of the items, counting equal items once; raise as the scorer's `keys` does."""
