@@ -76,7 +76,7 @@ def test_defaults_of_the_launchers() -> None:
 @pytest.mark.usefixtures("needs_process")
 def test_nothing_but_python() -> None:
     """An interpreter without any package reads the table: launchers run with what a machine has."""
-    code = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'client')!r}]; import services.stack.clusters"
+    code = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'client')!r}]; import services.stack.settings_table"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, timeout=60)
 
 

@@ -22,7 +22,7 @@ from rewardstack.routing.composite import (
     WeightedSum,
 )
 from rewardstack.routing.judges import NamedJudge, parse_judge
-from rewardstack.routing.reward_models import RewardModel, parse_reward_model
+from rewardstack.routing.reward_models import parse_reward_model
 from rewardstack.routing.routes import Leaf, Route, RouteTable, parts_of
 from rewardstack.routing.shaping import FIELDS as SHAPING
 from rewardstack.routing.shaping import read_bounds, read_shaping
@@ -91,12 +91,6 @@ def template_files(path: str) -> list[str]:
     """
     tables = (table for table in _read(path)[1].values() if isinstance(table, dict))
     return [table["template_path"] for table in tables if isinstance(table.get("template_path"), str)]
-
-
-def load_reward_models(path: str) -> list[RewardModel]:
-    """Load the reward models of a routes file, in order; raise as `load_routes` does."""
-    leaves = [route.target for route in load_routes(path) if isinstance(route.target, Leaf)]
-    return [leaf.reward_model for leaf in leaves if leaf.reward_model is not None]
 
 
 def judge_route(judge: NamedJudge) -> Route:

@@ -56,12 +56,6 @@ def _shared() -> dict[tuple[str, str], Any]:
 
 BY_NAME = _shared()
 NAMES = {id(value): name for name, value in reversed(BY_NAME.items())}
-SCALARS = (
-    (bool, bool),
-    (int, int),
-    (float, float),
-    (str, str),
-)
 
 
 def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) -> Any:
