@@ -96,3 +96,16 @@ def test_extremes(tmp_path: Path) -> None:
     assert [line["value"] for line in found["other"][0]["highest"]] == [99.0] and found["other"][0]["lowest"] == []
     assert "owner" not in one["highest"][0]
     assert extremes(tmp_path / "none") == {}
+
+
+def test_numbers_that_json_lacks(tmp_path: Path) -> None:
+    """An infinite number in a sample is logged as text, and a line that is not JSON is not read."""
+    path = tmp_path / "log"
+    request = Request("math", ["1", float("inf")], [float("nan")], {"problem": float("-inf")})
+    path.write_text('{"at": NaN, "status": "ok", "value": 0, "owner": "", "route": "r"}\n')
+
+    SampleLog(path, 1.0).write([request], [Score(1.0, "ok", "")], ["r"])
+
+    written = json.loads(path.read_text().splitlines()[1], parse_constant=pytest.fail)
+    assert (written["ground_truth"], written["problem"]) == ("[NaN]", "-Infinity")
+    assert [one["value"] for one in extremes(path)[""][0]["highest"]] == [1.0]

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,17 @@ def test_nothing_grows(code_server: RewardServer) -> None:
     after = used()
     assert after[0] == before[0] and after[1] < before[1] + (8 << 20)
     assert launcher().children() == []
+
+
+@pytest.mark.nightly
+def test_busy_runners(code_server: RewardServer) -> None:
+    """A server whose runners are all busy is ready, and scores rules."""
+    endless = [sample(f"while True: pass  # {name}", TESTS, time_limit=15) for name in "ab"]
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(code_server.score, *endless)
+        eventually(lambda: processes("inside/launcher.py")[1:])
+
+        assert code_server.get("/ready").status_code == 200
+        [score] = code_server.score({"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"})
+        assert score["value"] == 1
+        assert not busy.done()

@@ -34,7 +34,7 @@ class Judge:
         self.faults = faults
         self.asked: list[str] = []
 
-    def asks_models(self, sources: Iterable[str]) -> bool:
+    def may_wait(self, sources: Iterable[str]) -> bool:
         """Whether samples wait for it."""
         return self.is_model
 

@@ -1,15 +1,17 @@
-"""Jobs whose samples wait for a judge or an embedding server leave the workers to rules."""
+"""Jobs whose samples wait for a judge or an embedding server, or run programs, leave the workers to rules."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
 from rewardstack_rules.jobs.background import MODEL_CHUNKS
+from tests.code.cases import sample as program
 from tests.jobs.conftest import CHUNK_SIZE, Site, sample, site
 from tests.support.jobs import Worker
 from tests.support.silent_model import SilentModel, silent_model
@@ -66,6 +68,22 @@ def test_rules_are_done_while_models_are_silent(here: Site, model: SilentModel, 
     assert [here.state(job)["done"] for job in jobs] == [0] * len(jobs)
     cancel(here, jobs, model)
     assert here.end_of(here.submit(sample(2)))["statuses"]["ok"] == 1
+
+
+@pytest.mark.nightly
+def test_rules_are_done_while_programs_run(needs_redis: None, tmp_path: Path) -> None:
+    """A job of programs that use their whole limit keeps the only worker from no job of rules."""
+    endless = program("while True: pass", {"inputs": [""], "outputs": [""]}, time_limit=60)
+    with site(tmp_path, CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=600) as here:
+        here.add_worker()
+        job = here.submit(endless, endless)
+        eventually(lambda: here.state(job)["status"] == "running")
+
+        state = here.end_of(here.submit(*map(sample, range(CHUNK_SIZE))))
+
+        assert state["statuses"]["ok"] == CHUNK_SIZE
+        assert here.state(job)["done"] == 0
+        requests.delete(f"{here.server.url}/jobs/{job}", timeout=60)
 
 
 def test_a_timeout_without_end_harms_its_sample_alone(here: Site) -> None:

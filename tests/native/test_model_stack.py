@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from services.models.environment import Models
+from services.up.summary import SAMPLES as SAMPLE_FILES
 from tests.native.test_stack import pids, statuses, wait_for_another, wait_until_healthy, working_in
 from tests.native.tree import ROOT, Tree
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
-SAMPLES = sum(len(path.read_text().splitlines()) for path in (ROOT / "examples").glob("*samples.jsonl"))
+SAMPLES = sum(len(SAMPLE_FILES[name].read_text().splitlines()) for name in ("rules", "judge", "embedding"))
 LOADING_SECONDS = 400
 KEY = "the-judges-own-key"
 OUTSIDE = ("HOME", "TMPDIR")

@@ -11,6 +11,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ EXTREMES = 3
 SECONDS = 3600.0
 QUIET = 60.0
 """Seconds between two warnings that the file cannot be written."""
+_NOT_JSON = re.compile("Infinity|NaN")
+"""Numbers that `json` writes and that no other reader of JSON knows; a value that may hold one is logged as text."""
 Line = dict[str, Any]
 
 log = logging.getLogger(__name__)
@@ -144,13 +147,17 @@ def _last_lines(path: Path) -> Iterator[Line]:
         left = max(0, left - size)
         for text in lines:
             try:
-                line = json.loads(text)
+                line = json.loads(text, parse_constant=_refuse)
                 if {"at", "status", "value", "owner", "route"} <= line.keys():
                     yield line
-            except (ValueError, AttributeError):  # the last line of a process that was killed
+            except (ValueError, AttributeError):  # not JSON: the last line of a process that was killed
                 continue
         if not left:
             return
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _line(request: Request, score: Score, route: str, now: float, owner: str) -> Line:
@@ -175,8 +182,11 @@ def _cut(value: Any) -> Any:
     """Return a value if it is short, else the beginning of its text."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
-    text = json.dumps(plain(value), default=str)
-    return plain(value) if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    value = plain(value)
+    text = json.dumps(value, default=str)
+    if len(text) > LONGEST:
+        return f"{text[:LONGEST]}…"
+    return text if _NOT_JSON.search(text) else value
 
 
 def _rotated(path: Path) -> Path:

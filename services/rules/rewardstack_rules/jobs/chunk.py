@@ -74,7 +74,7 @@ def workshop() -> Workshop:
 
 
 def run(job_id: str, number: int) -> None:
-    """Score a chunk, in a background thread if it waits for models; do nothing if it cannot be claimed.
+    """Score a chunk, in a background thread if it may wait for models or programs; do nothing if it cannot be claimed.
 
     Args:
         job_id: the job's id.
@@ -87,7 +87,7 @@ def run(job_id: str, number: int) -> None:
     chunk = shop.ledger.begin(job_id, number)
     if chunk is None:
         return
-    if not shop.evaluator.asks_models(request.data_source for request in chunk.wanted.values()):
+    if not shop.evaluator.may_wait(request.data_source for request in chunk.wanted.values()):
         _work(shop, chunk)
     elif not shop.background.start(partial(_work, shop, chunk), partial(shop.ledger.hand_back, chunk)):
         shop.ledger.hand_back(chunk)

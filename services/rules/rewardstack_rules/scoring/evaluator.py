@@ -21,7 +21,7 @@ from rewardstack.errors import BudgetError, RewardstackError, RouteError, Scorin
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.composite import routes_of
-from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf
+from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf, Route
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
@@ -33,6 +33,7 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.isolated import Pool
+from rewardstack_rules.scoring.latest import Latest
 from rewardstack_rules.scoring.local import LocalRules
 from rewardstack_rules.scoring.rewards import RewardReader
 from rewardstack_rules.scoring.task import make_task
@@ -40,6 +41,8 @@ from rewardstack_rules.scoring.wanted import IsWanted, Meanwhile, UnwantedError,
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
+PROBE_AGE_SECONDS = 1.0
+"""Age at which the result of a probe is obtained again, so that many requests cost one probe a second."""
 PROBE_TENANT = "readiness probe"
 """Tenant of the probe. No API key has it, so processes that ran a client's samples do not answer the probe."""
 STATS_SECONDS = 2.0
@@ -77,6 +80,7 @@ class Evaluator:
         self._check_rules()
         self._shared: tuple[Backends, ResultCache] | None = None
         self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
+        self._answering = Latest(self._probe_isolation, PROBE_AGE_SECONDS)
 
     def score(
         self,
@@ -175,22 +179,24 @@ class Evaluator:
         """Raise UnknownSourceError if no route or rule scores this `data_source`."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
-            self._registry.get(route.target.target or data_source[len(route.name) :])
+            self._registry.get(_function_of(route, data_source))
 
     def group_of(self, request: Request) -> str | None:
         """Return the group of a sample whose judge compares the members of groups; None for any other sample."""
         return group_of(self._routes, request)
 
-    def asks_models(self, sources: Iterable[str]) -> bool:
-        """Return whether scoring a sample of one of these sources may wait for a judge or an embedding server."""
-        return any(map(self._asks_models, set(sources)))
+    def may_wait(self, sources: Iterable[str]) -> bool:
+        """Return whether a sample of one of these sources may wait for a model server, or run a program."""
+        return any(map(self._may_wait, set(sources)))
 
-    def _asks_models(self, source: str) -> bool:
+    def _may_wait(self, source: str) -> bool:
         try:
-            target = self._routes.find(source).target
+            route = self._routes.find(source)
         except UnknownSourceError:  # scoring reports it
             return False
-        return target.kind != "rule" if isinstance(target, Leaf) else self.asks_models(routes_of(target))
+        if not isinstance(route.target, Leaf):
+            return self.may_wait(routes_of(route.target))
+        return route.target.kind != "rule" or _function_of(route, source) == CODE
 
     def _check_judges(self) -> None:
         """Raise SettingsError if a judge has no API key, or its addresses are inconsistent."""
@@ -211,13 +217,26 @@ class Evaluator:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
     def isolation_answers(self) -> bool:
-        """Return whether the isolated processes of every pool complete a task."""
+        """Return whether the isolated processes complete a task, by a probe that all callers share."""
+        return self._answering.get()
+
+    def _probe_isolation(self) -> bool:
+        """Return whether the isolated processes of every pool complete a task.
+
+        Programs may use all processes of their pool for minutes, so only this pool's supervisor has to answer.
+        """
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
+        clients = self._rules.clients.items()
+        tasks = [
+            client.run([probe], PROBE_SECONDS, PROBE_SECONDS, tenant=PROBE_TENANT)
+            for pool, client in clients
+            if pool is not Pool.CODE
+        ]
         try:
-            clients = self._rules.clients.values()
-            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS, tenant=PROBE_TENANT) for client in clients]
-            results = run(_all(asked))
-        except RewardstackError:
+            results = run(_all(tasks))
+            if self.runs_code:
+                self.isolation_stats(code=True)
+        except (RewardstackError, asyncio.TimeoutError):
             log.exception("isolated processes do not answer")
             return False
         return not any("error" in result for [result] in results)
@@ -297,6 +316,12 @@ class Evaluator:
             return scorers["rule"](name) if in_sandbox else self._rules.scorer(name, tenant)
 
         return {**scorers, "rule": make_rule}
+
+
+def _function_of(route: Route, source: str) -> str:
+    """Return the name of the reward function that scores a source."""
+    assert isinstance(route.target, Leaf)
+    return route.target.target or source[len(route.name) :]
 
 
 def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:

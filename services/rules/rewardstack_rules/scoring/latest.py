@@ -1,0 +1,35 @@
+"""Shares the result of a probe between many callers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Latest:
+    """The result of a probe that one thread at a time runs; thread-safe.
+
+    Args:
+        probe: returns the result; may block.
+        seconds: age at which a result is obtained again.
+    """
+
+    def __init__(self, probe: Callable[[], bool], seconds: float) -> None:
+        self._probe = probe
+        self._seconds = seconds
+        self._probing = threading.Lock()
+        self._result: tuple[bool, float] | None = None
+
+    def get(self) -> bool:
+        """Return the latest result, without waiting if there is one and another thread is probing."""
+        latest = self._result
+        if self._probing.acquire(blocking=latest is None):
+            try:
+                latest = self._result
+                if latest is None or time.monotonic() - latest[1] >= self._seconds:
+                    latest = self._result = (self._probe(), time.monotonic())
+            finally:
+                self._probing.release()
+        assert latest is not None
+        return latest[0]
