@@ -23,7 +23,6 @@ from rewardstack_settings.kinds import (
 from rewardstack_settings.setting import Section, Setting, by_name
 
 DURATION = Number(86_400, "a number of seconds")
-REFUSED = "seconds that calls wait for {} that refuses connections, as one does that restarts"
 SECRET = Word(r"\S*", "text without spaces")
 HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such pair a line")
 QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
@@ -35,116 +34,100 @@ CLIENT = ("client", "rules", "worker")
 # fmt: off
 CACHE = Section("Result cache", [
     Setting("REWARD_CACHE", "on", OneOf("on", "off"), CLIENT,
-            "`off`: no result and no vector is read from a cache or kept in one, in Redis or in a process; a client "
-            "that has it off asks the reward server for the same"),
-    Setting("REWARD_CACHE_TTL", "604800", Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
+            "`off`: no cache, neither in Redis nor in processes; a client also tells the reward server not to use one"),
+    Setting("REWARD_CACHE_TTL", "604800", Whole(1, 10**9), CLIENT, "seconds that a result is cached (a week)"),
     Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
-            "secret that signs results in the cache, the same for all who share it; a result without the right "
-            "signature is computed again; empty for no signatures", secret=True),
+            "secret that signs cached results, the same for all who share the cache; results without a valid "
+            "signature are scored again; empty: unsigned", secret=True),
     Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
-            "results that each process keeps in front of Redis; 0 for none"),
+            "results cached in each process's memory; 0: none"),
 ])
 
 RULES = Section("Reward server", [
     Setting("REWARD_TYPE", "math_verifier", Word(r"\S+", "the name of a reward function or route"), CLIENT,
-            "reward function of a `/get_reward` request that names none, and of `rule_remote.py`; "
-            "route of `trainers/openrlhf.py`, and of samples of slime and AReaL that name none"),
+            "default function of `/get_reward` and `rule_remote.py`; default route for OpenRLHF, slime and AReaL"),
     Setting("CODE_SANDBOX_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent servers that run the policy's programs for the reward function `code`, separated "
-            "by commas; empty: the reward server runs them itself, if CODE is on"),
+            "equivalent servers that run programs for `code`, comma-separated; empty: the reward server runs them if "
+            "`CODE=on`"),
     Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),
-            "files of further routes, and of judges by name, separated by colons"),
+            "files of [routes](routing.md) and judges by name, colon-separated"),
     Setting("REWARDSTACK_SAMPLE_LOG", "", Text(), CLIENT,
-            "file to which scored samples are written as JSON lines, with their texts "
-            "([operations](operations.md#sample-log)); empty for none"),
-    Setting("REWARDSTACK_SAMPLE_LOG_SHARE", "0.01", Number(1), CLIENT,
-            "share of the samples that are written to it, from 0 to 1"),
+            "JSON lines file of scored samples with their texts ([sample log](operations.md#sample-log)); empty: none"),
+    Setting("REWARDSTACK_SAMPLE_LOG_SHARE", "0.01", Number(1), CLIENT, "share of samples in that file, from 0 to 1"),
 ])
 
 JUDGE = Section("LLM judge", [
     Setting("LLM_JUDGE_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent LLM judges, separated by commas; for `make up` external ones, empty for the "
-            "stack's own"),
+            "base URLs of equivalent judges, comma-separated; empty for `make up`: the stack's own"),
     Setting("LLM_JUDGE_SERVER_API_KEY", "", Text(), (*CLIENT, "vllm-python", "vllm-docker"),
-            "key that is sent to those judges, and to no other server; the stack's own asks for it", secret=True),
+            "key for those judges only; the stack's own judge requires it, too", secret=True),
     Setting("LLM_JUDGE_HEADERS", "", HEADERS, CLIENT,
-            "headers that those judges are sent beside it, and no other server: `Name: value`, a line each, or "
-            "separated by commas", secret=True),
+            "more headers for those judges only: `Name: value`, one per line or comma-separated", secret=True),
     Setting("LLM_JUDGE_QUERY", "", QUERY, CLIENT,
-            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`; "
-            "no place for a key, for servers write it into their logs"),
-    Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
-            "seconds a sample may wait for a judge without progress"),
+            "query parameters for those judges only, such as `api-version=2024-10-21`; servers log them, so no keys"),
+    Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT, "seconds a sample waits for a judge without progress"),
     Setting("LLM_JUDGE_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), CLIENT,
-            f"{REFUSED.format('a judge')}; empty: LLM_JUDGE_SERVER_TIMEOUT"),
+            "seconds to wait while it refuses connections, e.g. during a restart; empty: LLM_JUDGE_SERVER_TIMEOUT"),
     Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, ("up", *CLIENT),
-            "the model that judges; empty: the one that it serves"),
+            "the judge's model; empty: the only one that it serves"),
     Setting("JUDGE_REVISION", "", Text(), CLIENT,
-            "your name for the state of the judge; another name, and no earlier verdict is read from the cache"),
+            "label of the judge's or reward model's version; a new label ignores earlier cached scores"),
     Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,
-            "training run within which a stochastic judge's verdict is remembered, and whose requests and tokens are "
-            "counted together; empty: within the process"),
+            "training run: verdicts that are not deterministic are cached, and costs counted, within it; empty: within "
+            "the process"),
     Setting("REWARDSTACK_MAX_REQUESTS", "0", Whole(0, 10**12), CLIENT,
-            "requests to judges and embedding servers that a run may send; once they are, what needs another is an "
-            "error (503 of the reward server) where `on_error` does not say otherwise ([costs](costs.md)); 0: any "
-            "number"),
+            "[cap](costs.md#a-cap) on a run's requests to model servers; 0: none"),
     Setting("REWARDSTACK_MAX_TOKENS", "0", Whole(0, 10**15), CLIENT,
-            "so for tokens that these servers read and write, by their own count; 0: any number"),
+            "cap on the tokens that these servers report; 0: none"),
 ])
 
 REWARD_MODEL = Section("Reward model", [
     Setting("REWARD_MODEL_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent reward models ([reward models](reward_models.md)), separated by commas"),
-    Setting("REWARD_MODEL_SERVER_API_KEY", "", Text(), CLIENT,
-            "key that is sent to those servers, and to no other", secret=True),
+            "base URLs of equivalent [reward models](reward_models.md), comma-separated"),
+    Setting("REWARD_MODEL_SERVER_API_KEY", "", Text(), CLIENT, "key for those servers only", secret=True),
     Setting("REWARD_MODEL_SERVER_TIMEOUT", "60", DURATION, CLIENT,
-            "seconds a sample may wait for a reward model without progress"),
+            "seconds a sample waits for a reward model without progress"),
 ])
 
 EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent embedding servers, separated by commas; for `make up` external ones, empty "
-            "for the stack's own"),
+            "base URLs of equivalent embedding servers, comma-separated; empty for `make up`: the stack's own"),
     Setting("EMBEDDING_SERVER_API_KEY", "", Text(), (*CLIENT, "tei-docker", "tei-apptainer"),
-            "key that is sent to those servers, and to no other; the stack's own asks for it", secret=True),
+            "key for those servers only; the stack's own server requires it, too", secret=True),
     Setting("EMBEDDING_SERVER_TIMEOUT", "30", DURATION, CLIENT,
-            "seconds a sample may wait for an embedding server without progress"),
+            "seconds a sample waits for an embedding server without progress"),
     Setting("EMBEDDING_SERVER_REFUSED_TIMEOUT", "5", DURATION, CLIENT,
-            f"{REFUSED.format('an embedding server')}; short, because lexical similarity takes its place"),
+            "seconds to wait while it refuses connections; then lexical similarity scores"),
 ])
 
 TRAINER = Section("The client", [
-    Setting("REWARD_SERVER_URL", "", Urls(), ("client",),
-            "base URLs of equivalent reward servers, separated by commas"),
-    Setting("REWARD_SERVER_API_KEY", "", Text(), ("client",),
-            "key that is sent to those servers, and to no other", secret=True),
-    Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample may wait without progress"),
+    Setting("REWARD_SERVER_URL", "", Urls(), ("client",), "base URLs of equivalent reward servers, comma-separated"),
+    Setting("REWARD_SERVER_API_KEY", "", Text(), ("client",), "key for those servers only", secret=True),
+    Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample waits without progress"),
     Setting("REWARD_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), ("client",),
-            f"{REFUSED.format('a reward server')}; empty: REWARD_SERVER_TIMEOUT"),
+            "seconds to wait while it refuses connections, e.g. during a restart; empty: REWARD_SERVER_TIMEOUT"),
     Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
-            "Redis that holds results, such as `redis://localhost:6379/0`; empty for none; `make up` "
-            "sets the reward server's", secret=True),
+            "Redis of the result cache, such as `redis://localhost:6379/0`; empty: none; `make up` sets the reward "
+            "server's", secret=True),
     Setting("REWARDSTACK_ENDPOINTS", "", Files(), ("client",),
-            "a file, your own and with mode 600, that names servers and their keys in place of these variables, and is "
-            "followed while they move; empty for none"),
+            "[file of servers and keys](#servers-that-move) that the client follows, instead of these variables"),
     Setting("REWARDSTACK_MAX_RETRIES", "3", Whole(0, 100), ("client",),
-            "further attempts for a request whose replies are errors (500) or cannot be read, where there is no other "
-            "server to ask"),
+            "retries of a request on the only server after an error (500) or an unreadable reply"),
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
-            "requests in flight to one endpoint"),
+            "concurrent requests per endpoint"),
     Setting("REWARDSTACK_MAX_FAILURE_RATE", "1", Number(1), ("client",),
-            "share of a trainer process's last samples that may have the status `failed`; beyond it scoring raises "
-            "`FailureRateError`, which names the most frequent reason and ends the run; 1: never"),
+            "share of a process's last samples that may be `failed`; beyond it scoring raises `FailureRateError`, "
+            "which ends the run; 1: never"),
     Setting("REWARDSTACK_FAILURE_WINDOW", "1000", Whole(1, 10**6), ("client",),
-            "number of last samples for REWARDSTACK_MAX_FAILURE_RATE; 0.5 of 1000 stops at the 501st failure"),
+            "number of last samples for that share; 0.5 of 1000 stops at the 501st failure"),
     Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
-            "in place of LLM_JUDGE_SERVER_URL, a judge that is a Ray actor ([ray](ray.md)): `[NAMESPACE/]NAME`, such "
-            "as `reward_inference_service`, which is in the namespace `rewardstack`"),
+            "a judge that is a [Ray actor](ray.md), instead of LLM_JUDGE_SERVER_URL: `[NAMESPACE/]NAME`; the default "
+            "namespace is `rewardstack`"),
 ], place="environment")
 
 LAUNCHERS = Section("Launchers", [
     Setting("REWARD_NUM_ENGINES", "1", Whole(1, 1024), ("ray-judge",),
-            "vLLM engines of a judge that is a Ray actor ([ray](ray.md)), each with GPUs of its own"),
+            "vLLM engines of a judge that is a [Ray actor](ray.md), each on its own GPUs"),
 ], place="environment")
 # fmt: on
 

