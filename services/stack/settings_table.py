@@ -84,8 +84,8 @@ STACK = Section("The stack", [
             "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
             "`down` need the same value"),
     Setting("INSTALL", "auto", OneOf("auto", "never"), UP,
-            "missing nginx, redis-server, libnuma1, python3-venv: `auto` installs them on Debian as root; `never`, or other "
-            "systems: `make up` prints the command and stops"),
+            "missing nginx, redis-server, libnuma1, python3-venv: `auto` installs them on Debian as root; `never`, or "
+            "other systems: `make up` prints the command and stops"),
     Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
             "seconds until every service must be healthy, and until the bundled samples must be scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
