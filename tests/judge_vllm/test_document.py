@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -31,7 +30,6 @@ BASH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" n
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 ADDRESS = re.compile(r"http://[\w.-]+:8000")
 MODEL = re.compile(r"Qwen/Qwen3-32B|specialized-math-model")
-MATH500 = [{"problem": "What is 2+2?", "answer": "4"}, {"problem": "What is 3+4?", "answer": "7"}]
 
 
 def mapped(code: str, vllm: VllmServer) -> str:
@@ -50,7 +48,6 @@ def environment(vllm: VllmServer) -> dict[str, str]:
 @pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
 def test_python(code: str, vllm: VllmServer, tmp_path: Path) -> None:
     """Each block of Python runs by itself, and prints what its comments say."""
-    (tmp_path / "math500.jsonl").write_text("".join(json.dumps(row) + "\n" for row in MATH500))
     command = [sys.executable, "-W", "error", "-c", mapped(code, vllm)]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment(vllm), capture_output=True, text=True, timeout=200, check=False
