@@ -17,6 +17,7 @@ from rewardstack.scorers.budget import Budget
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.cache import probe_cache
 from rewardstack_rules.http.key_rate import SlidingWindow
+from services.stack import probes
 from services.stack.rundir import RunDir
 from services.stack.secrets import Secrets
 from services.up.native.redis import redis as described
@@ -36,6 +37,7 @@ FORBIDDEN = (
     "SHUTDOWN NOSAVE",
     "FLUSHALL",
     "KEYS *",
+    "SCAN 0",
     "MONITOR",
     "REPLICAOF host 6379",
     "SELECT 1",
@@ -67,7 +69,7 @@ def urls(tmp_path: Path, needs_redis: None) -> Iterator[tuple[str, str]]:
 
 def test_what_a_trainer_may_do(urls: tuple[str, str]) -> None:
     """The client reads and writes results and a run's count, and `rewardstack check` tries them, with the password."""
-    url, _ = urls
+    url, own = urls
     settings = Settings.from_env({"REWARD_CACHE_URL": url, "REWARD_CACHE_ITEMS": "0"})
 
     async def use() -> dict[str, Score]:
@@ -85,7 +87,7 @@ def test_what_a_trainer_may_do(urls: tuple[str, str]) -> None:
         return found
 
     assert [score.value for score in asyncio.run(use()).values()] == [0.5]
-    with redis.Redis.from_url(url) as client:
+    with redis.Redis.from_url(own) as client:
         spent = client.scan(match="rewardstack:1:spent:*", count=1000)[1]
         assert client.hmget(spent[0], "requests") == [b"1"]
 
@@ -99,6 +101,15 @@ def test_what_a_trainer_may_not_do(urls: tuple[str, str], table: Table) -> None:
         for script in SCRIPTS:
             with table.case(script), pytest.raises(redis.exceptions.ResponseError, match="not allowed|can't"):
                 trainer.eval(script, 0)
+
+
+def test_a_blocked_cache_is_unhealthy(urls: tuple[str, str]) -> None:
+    """An endless script of a trainer, which Redis cannot kill, is a fault that the stack's health check sees."""
+    assert probes.redis(urls[1]) == ""
+    with redis.Redis.from_url(urls[0], socket_timeout=0.1, retry=None) as trainer:
+        with pytest.raises(redis.exceptions.TimeoutError):
+            trainer.eval("redis.call('SET', KEYS[1], 1) while true do end", 1, KEY)
+        assert probes.redis(urls[1]) != ""
 
 
 def test_the_stack_may_do_all(urls: tuple[str, str]) -> None:

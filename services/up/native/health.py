@@ -62,7 +62,7 @@ def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float)
         return _worker(name, run, running)
     if path:
         return probes.http_socket(run.socket(name), path, timeout)
-    return probes.redis(run.socket(kind), timeout)
+    return probes.redis(_url(kind, run), timeout)
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
@@ -75,11 +75,16 @@ def _worker(name: str, run: RunDir, running: Running) -> str:
     """
     if (group := run.process_group(name)) is None:
         return "not started yet"
-    url = (run.path / "secrets/reward_queue_url").read_text(encoding="utf-8")
+    url = _url("queue", run)
     [[seconds, _]] = probes.redis_replies(url, ["TIME"])
     [heard] = probes.redis_replies(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
     names = {f"{socket.gethostname()}-{process.pid}" for process in processes.members(running.session, group)}
     return "" if names & {one.decode() for one in heard} else "the queue has no heartbeat of this worker"
+
+
+def _url(service: str, run: RunDir) -> str:
+    """Return the URL of the stack's cache or queue, with its password."""
+    return (run.path / f"secrets/reward_{service}_url").read_text(encoding="utf-8")
 
 
 def port_conflict(name: str, run: RunDir, running: Running) -> str:
