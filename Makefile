@@ -182,7 +182,7 @@ format: setup-dev ## format the code
 .PHONY: clean
 clean: ## stop the stack and remove everything that make has created, including volumes and jobs
 	$(call services,clean,0)
-	@said=$$({ rm -rf .run .models .ray .trainers .venv benchmarks/results .pytest_cache .mypy_cache .ruff_cache && \
+	@said=$$({ rm -rf .run .models .ray .trainers .venv benchmarks/results dist site .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
 	{ echo "ERROR: $$(echo "$$said" | head -n 1) — their owner, or root (sudo make clean), can remove them"; exit 1; } >&2
 

@@ -30,7 +30,7 @@ from rewardstack.api import (
 from rewardstack.errors import RewardstackError
 from rewardstack.score import Request, Score
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Request",

@@ -25,6 +25,7 @@ from rewardstack_settings.kinds import (
 )
 from rewardstack_settings.setting import Section, Setting, by_name
 from rewardstack_settings.setting import read_by as read_by_in
+from services.stack import version
 from services.stack.rundir import ROOT
 
 VLLM = "0.32.0"
@@ -219,7 +220,7 @@ MONITORING = Section("Monitoring", [
 ])
 
 CONTAINERS = Section("Containers", [
-    Setting("REWARDSTACK_IMAGE", "rewardstack:0.1.0", NAME, COMPOSE,
+    Setting("REWARDSTACK_IMAGE", f"rewardstack:{version.read(ROOT)}", NAME, COMPOSE,
             "name of the image of reward server and workers, which is built here"),
     Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "its base image"),
     Setting("BUILD_NETWORK", "default", NAME, COMPOSE,

@@ -1,8 +1,8 @@
-"""Generate files and parts of files from the tables of settings and services.
+"""Generate files and parts of files from the tables of settings and services, and write the version.
 
 The generated files are `.env`, the tables of `docs/settings.md`, parts of the compose files and launchers, and the
 chart's files. A generated part is between a line with `<KIND NAME>`, such as `<service judge>`, and a line with
-`</KIND>`.
+`</KIND>`. `version` lists the files that name the version.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
-from services.stack import chart, compose_files
+from services.stack import chart, compose_files, version
 from services.stack.settings_table import READERS, SECTIONS, of, read_by
 
 COMPOSE_FILES = "compose*.yaml"
@@ -54,7 +54,9 @@ def written(root: Path) -> dict[Path, str]:
     for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
         made[path] = DEFAULT.sub(_default, _with_parts(path, parts))
     made |= {root / name: _with_parts(root / name, parts) for name in compose_files.LAUNCHERS}
-    return {**made, **chart.written(root)}
+    made |= chart.written(root)
+    number = version.read(root)
+    return made | {path: version.replace(made.get(path) or now(path), number) for path in version.files(root)}
 
 
 def now(path: Path) -> str:

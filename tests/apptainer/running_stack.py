@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from rewardstack import __version__
 from services.stack.rundir import ROOT
 from services.stack.settings_table import TABLE
 from services.up.apptainer.images import IMAGES
@@ -160,4 +161,4 @@ def test_down(node: Node) -> None:
 def test_images_alone(node: Node) -> None:
     """An image says what it is for, runs as an instance, and as a command."""
     assert node.said("run-help").count("apptainer instance start") == len(node.images)
-    assert "PONG" in node.said("instance") and "rewardstack 0.1.0" in node.said("instance")
+    assert "PONG" in node.said("instance") and f"rewardstack {__version__}" in node.said("instance")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import redis as redis_client
 
+from rewardstack import __version__
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import Seal
 from rewardstack.endpoints import VARIABLE
@@ -54,7 +55,7 @@ def test_a_working_stack_is_ok(scoring: Cli, start_redis: Callable[..., Redis]) 
     result = scoring("check")
     assert result.status == 0
     assert result.out.count(" ok ") == 2
-    assert "0.1.0" in result.out
+    assert __version__ in result.out
 
 
 def test_the_document_shows_what_is_printed(scoring: Cli, start_redis: Callable[..., Redis]) -> None:

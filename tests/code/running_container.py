@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from rewardstack import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
-IMAGE = os.environ.get("CODE_IMAGE", "rewardstack:0.1.0")
+IMAGE = os.environ.get("CODE_IMAGE", f"rewardstack:{__version__}")
 NAME = f"rewardstack-code-{os.getpid()}"
 FOLDERS = ("verifier", "client", "cli", "services/rules", ".")
 HARDENED = (

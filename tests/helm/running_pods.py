@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(1200)
 
 HERE = Path(__file__).parent
 KEY = "a-key-of-this-test"
-IMAGE = "rewardstack-pods:0.1.0"
+IMAGE = "rewardstack-pods:test"
 """Of this tree; that of a stack on this machine keeps its name."""
-VLLM = "rewardstack-pods-vllm:0.1.0"
+VLLM = "rewardstack-pods-vllm:test"
 """As its public image is, of whose files a pod's user can read all; a stand-in keeps the weights for root."""
 BUILDING_SECONDS = 600
 

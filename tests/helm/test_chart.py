@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rewardstack import __version__
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import TABLE
 from tests.helm.rendering import CHART, VERSIONS, Object, Refused, Rendering, lint, render, templates
@@ -20,7 +21,7 @@ SERVING = ("gateway", "rules", "sandbox", "judge", "reward-model", "embedding")
 DRAIN_TIMEOUT = TABLE["DRAIN_TIMEOUT"].default
 USERS = ("rewards", "rewardstack-keys")
 """ConfigMaps and Secrets of the user's own, in the scenarios."""
-IMAGE = "rules: {image: rewardstack:0.1.0}\n"
+IMAGE = "rules: {image: rewardstack:test}\n"
 
 
 @pytest.fixture(scope="module", params=SCENARIOS, ids=lambda path: str(path.stem).removesuffix("-values"))
@@ -115,7 +116,7 @@ def test_a_new_version_restarts_nothing_by_itself(needs_helm: None, tmp_path: Pa
     """The chart's version is on every object, and on no pod: a later one restarts only what reads something else."""
     copy = shutil.copytree(CHART, tmp_path / "chart")
     about = copy / "Chart.yaml"
-    about.write_text(about.read_text().replace("version: 0.1.0", "version: 0.9.9"))
+    about.write_text(about.read_text().replace(f"version: {__version__}", "version: 0.9.9"))
     values = CHART / "ci/multi-model-values.yaml"
     before, after = render(values), render(values, chart=copy)
     assert before.objects != after.objects

@@ -9,7 +9,7 @@ import yaml
 
 from tests.helm.rendering import Object, Refused, is_tool, render
 
-BASE = "rules: {image: rewardstack:0.1.0}\n"
+BASE = "rules: {image: rewardstack:test}\n"
 SCALED = {
     "rules": "rules: {autoscaling: {enabled: true}}\n",
     "worker": "worker: {autoscaling: {enabled: true}}\n",

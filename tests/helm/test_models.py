@@ -14,7 +14,7 @@ import yaml
 from services.stack.services_table import SERVICES
 from tests.helm.rendering import CHART, Object, Rendering, render
 
-BASE = {"rules": {"image": "rewardstack:0.1.0"}}
+BASE = {"rules": {"image": "rewardstack:test"}}
 WITH_KEYS = CHART / "files/models/with_keys.sh"
 
 Rendered = Callable[[dict[str, Any]], Rendering]

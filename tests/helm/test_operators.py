@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewardstack import __version__
 from tests.helm.rendering import CHART, Object, Rendering, render, selected, templates
 from tests.support.table import Table
 
@@ -51,7 +52,7 @@ def test_each_service_accepts_each_value(needs_helm: None, table: Table) -> None
     """Each value of `common` is accepted by each service, and is in its pod as Kubernetes has it."""
     assert SAMPLES.keys() == COMMON.keys()
     values = dict.fromkeys(("rules", "worker", "gateway", "cache", "queue", "judge", "embedding"), SAMPLES)
-    found = render("rules: {image: rewardstack:0.1.0}\n", yaml.safe_dump({**values, "judges": {"default": {}}}))
+    found = render("rules: {image: rewardstack:test}\n", yaml.safe_dump({**values, "judges": {"default": {}}}))
     for service in SERVICES - {"judge-small"}:
         template = pod(found, service)
         (container,) = template["spec"]["containers"]
@@ -158,7 +159,7 @@ def test_service_of_the_gateway(operators: Rendering, needs_helm: None) -> None:
 def test_an_image_by_digest(operators: Rendering, needs_helm: None) -> None:
     """Every image takes a digest, in a registry of all too."""
     (container,) = pod(operators, "rules")["spec"]["containers"]
-    assert container["image"].endswith(":0.1.0@sha256:" + "0123456789abcdef" * 4)
+    assert container["image"].endswith(f":{__version__}@sha256:" + "0123456789abcdef" * 4)
     digest = "sha256:" + "0" * 64
     images = {
         "rules": f"rewardstack@{digest}",
@@ -184,11 +185,11 @@ def test_as_a_subchart(needs_helm: None, tmp_path: Path) -> None:
     parent = tmp_path / "parent"
     shutil.copytree(CHART, parent / "charts/rewardstack")
     dependencies = [
-        {"name": "rewardstack", "version": "0.1.0", "alias": alias} for alias in ("mathematics", "programs")
+        {"name": "rewardstack", "version": __version__, "alias": alias} for alias in ("mathematics", "programs")
     ]
     about = {"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": dependencies}
     (parent / "Chart.yaml").write_text(json.dumps(about))
-    one = {"rules": {"image": "rewardstack:0.1.0"}, "judge": {"enabled": False}, "embedding": {"enabled": False}}
+    one = {"rules": {"image": "rewardstack:test"}, "judge": {"enabled": False}, "embedding": {"enabled": False}}
     found = render(yaml.safe_dump({"mathematics": one, "programs": one}), chart=parent)
     names = [(item["kind"], item["metadata"]["name"]) for item in found.objects]
     assert len(names) == len({*names})
@@ -204,7 +205,7 @@ def test_as_a_subchart(needs_helm: None, tmp_path: Path) -> None:
 )
 def test_names_of_the_values(needs_helm: None, values: str, name: str) -> None:
     """Names of the values replace the release's in all objects, and in the addresses that name them."""
-    found = render("rules: {image: rewardstack:0.1.0}\n", values)
+    found = render("rules: {image: rewardstack:test}\n", values)
     deployments = {one["metadata"]["name"] for one in found.of("Deployment")}
     assert name in deployments
     (settings,) = (one for one in found.of("ConfigMap") if "REWARD_SERVER_URL" in one["data"])

@@ -16,7 +16,7 @@ from tests.helm.rendering import CHART, Object, Rendering, render, selected, tem
 
 SCENARIOS = sorted(CHART.glob("ci/*-values.yaml"))
 SCHEMAS = Path(__file__).parent / "schemas"
-IMAGE = "rules: {image: rewardstack:0.1.0}\n"
+IMAGE = "rules: {image: rewardstack:test}\n"
 COMPONENT = "app.kubernetes.io/component"
 
 

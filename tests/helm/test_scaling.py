@@ -6,7 +6,7 @@ import pytest
 
 from tests.helm.rendering import CHART, Object, Rendering, render
 
-IMAGE = "rules: {image: rewardstack:0.1.0}\n"
+IMAGE = "rules: {image: rewardstack:test}\n"
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from services.stack.chart_page import page
 from tests.helm.rendering import CHART, Refused, Rendering, is_tool, render
 from tests.support.table import Table
 
-BASE: dict[str, Any] = {"rules": {"image": "rewardstack:0.1.0"}}
+BASE: dict[str, Any] = {"rules": {"image": "rewardstack:test"}}
 SMALL = {
     "model": "Qwen/Qwen3-4B",
     "route": {"template": "Is it right? {CANDIDATE_SOLUTION}", "options": {"max_new_tokens": 4096}},
@@ -261,9 +261,9 @@ def images(rendering: Rendering) -> dict[str, str]:
 def test_registry(rendered: Rendered) -> None:
     """A registry takes the place of every image's own, and is not put before itself; pods have its Secrets."""
     own = "registry.example.com:5000/team"
-    values = {"rules": {"image": f"{own}/rewardstack:0.1.0"}, "imagePullSecrets": [{"name": "registry"}]}
+    values = {"rules": {"image": f"{own}/rewardstack:test"}, "imagePullSecrets": [{"name": "registry"}]}
     found = rendered({**values, "registry": own})
-    assert images(found)["rules"] == f"{own}/rewardstack:0.1.0"
+    assert images(found)["rules"] == f"{own}/rewardstack:test"
     assert images(found)["embedding"].startswith(f"{own}/huggingface/text-embeddings-inference:")
     assert images(found)["gateway"].startswith(f"{own}/nginx:")
     assert {image.rpartition("/")[0].removesuffix("/huggingface") for image in images(found).values()} <= {

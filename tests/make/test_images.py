@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rewardstack import __version__
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.up.compose.images import host_of
@@ -24,7 +25,8 @@ esac
 """
 """An engine that says yes: what it is asked stands in a log."""
 HOST = "registry.example.com:5000"
-NAME = f"{HOST}/team/rewardstack:0.1.0"
+IMAGE = f"rewardstack:{__version__}"
+NAME = f"{HOST}/team/{IMAGE}"
 
 
 @dataclass
@@ -68,7 +70,7 @@ def engine(needs_process: None, tmp_path: Path) -> Fake:
 def test_pushed(engine: Fake) -> None:
     """The image is built, given its name in the registry and pushed, and the line for the chart's values is printed."""
     status, said = engine.images(f"{HOST}/team")
-    assert (status, engine.asked()[-2:]) == (0, [f"tag rewardstack:0.1.0 {NAME}", f"push {NAME}"])
+    assert (status, engine.asked()[-2:]) == (0, [f"tag {IMAGE} {NAME}", f"push {NAME}"])
     assert any(" build rules" in line for line in engine.asked())
     assert f"  rules: {{image: {NAME}}}\n" in said
 

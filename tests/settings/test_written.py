@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from services.stack import dotenv, writer
+from services.stack import dotenv, version, writer
 from services.stack.chart import CHART
 from services.stack.rundir import ROOT
 from services.stack.settings_table import VLLM
@@ -71,3 +73,20 @@ def test_facts_stand_once(copy: Copy) -> None:
     assert [images[name].partition(":v")[2] for name in ("VLLM_IMAGE", "VLLM_CPU_IMAGE")] == ["9.9.9", "9.9.9-x86_64"]
     assert "${GATEWAY_MEMORY:-5g}" in copy.text("compose.yaml")
     assert users.read_text() == "x-mine: ${GATEWAY_MEMORY:-7}\n"
+
+
+def test_version_stands_once(copy: Copy) -> None:
+    """Another version of the client is written into every package, the chart, the image's labels and the pages."""
+    old, new = version.read(ROOT), "7.8.9"
+    source = copy.path / version.SOURCE
+    source.write_text(source.read_text().replace(f'"{old}"', f'"{new}"'))
+    assert copy.python("-m", "services.stack", "settings")[0] == 0
+    assert dotenv.read(copy.path / ".env")["REWARDSTACK_IMAGE"] == f"rewardstack:{new}"
+    assert copy.text("helm/rewardstack/Chart.yaml").count(new) == 2
+    number = re.compile(rf"(?<![\d.=]){re.escape(old)}(?![\d.])|rewardstack.*=={re.escape(old)}")
+    left = [path for path in copy.path.rglob("*") if number.search(_text(path)) and path.name != "CHANGELOG.md"]
+    assert left == []
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rewardstack_verifier.api import Answer, Comparison, Value, Verdict, equivalent, explain, extract, parse, verify
     from rewardstack_verifier.question import Options
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Answer",
     "Comparison",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rewardstack_rules.functions.user_functions import reward_function
 
 __all__ = ["Unscored", "reward_function"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
