@@ -15,7 +15,7 @@ PROCESS_MARKERS := process or stack or engine or model
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 CHECK_WORKERS := $(shell echo $$(($(CORES) * 2)))
 TEST_WORKERS := $(shell echo $$(($(CORES) * 5 / 2)))
-PYTHON_CODE := client cli verifier services tests benchmarks
+PYTHON_CODE := client cli verifier services tests benchmarks docs
 
 # Commands on a running stack need no packages: they work with any Python and with a broken .venv.
 define services
@@ -171,8 +171,12 @@ lint: setup-dev ## check style, types and import rules
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 .PHONY: settings
-settings: setup-dev ## generate .env, docs/settings.md, the compose files and the chart from the table of settings
+settings: setup-dev ## generate .env, docs/settings.md, the compose files and the chart; write the version into every file that has it
 	@$(PREPARE) settings
+
+.PHONY: docs
+docs: setup-dev ## build the documentation site into site/; open site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .PHONY: format
 format: setup-dev ## format the code
