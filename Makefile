@@ -52,6 +52,11 @@ down: ## stop the stack; the queue's jobs stay
 images: setup ## build the container image of reward server and workers (REGISTRY=registry.example.com/team: push it there)
 	@$(SERVICES) images $(if $(REGISTRY),--registry '$(REGISTRY)')
 
+.PHONY: dist
+dist: setup-dev ## build wheels, sdists, chart and image into dist/, and test them in an empty environment (smoke=1: without the image, for CI)
+	@$(SERVICES) dist $(if $(smoke),--no-image)
+	@$(PYTEST) --numprocesses 0 tests/release/running_release.py $(if $(smoke),-m 'not engine')
+
 .PHONY: sif
 sif: ## build the Apptainer images that are missing or outdated (t="rules judge-cpu": only these)
 	@sh apptainer/stack.sh build $(t)

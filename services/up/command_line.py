@@ -33,6 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("clean", help="stop them and remove what they have written")
     images = commands.add_parser("images", help="build the image of reward server and workers")
     images.add_argument("--registry", default="", help="registry to push it to, such as registry.example.com/team")
+    dist = commands.add_parser("dist", help="build wheels, sdists, chart and image into dist/")
+    dist.add_argument("--no-image", action="store_true", help="without the container image")
     commands.add_parser("models", help="create the environment of the model servers")
     sif = commands.add_parser("sif", help="build images for Apptainer")
     sif.add_argument("names", nargs="*", help="names of images; default: those for nodes with GPUs")
@@ -45,7 +47,7 @@ def main() -> None:
     """Run one command."""
     arguments = _parser().parse_args()
     command = arguments.command
-    if command in ("up", "plan", "images", "models", "preflight", "sif"):
+    if command in ("up", "plan", "images", "dist", "models", "preflight", "sif"):
         export_further(ROOT)
         _starting(arguments)()
         return
@@ -85,5 +87,9 @@ def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
     except Exception as error:
         raise StackError(f"{ROOT / '.venv'} is broken ({error})", f"rm -r {ROOT / '.venv'}, then try again") from error
     raise_open_files()
+    if arguments.command == "dist":
+        from services.up import dist  # needs tools of development
+
+        return partial(dist.make_dist, not arguments.no_image)
     commands = {"up": up.up, "plan": up.show_plan, "models": model_servers.prepare}
     return commands.get(arguments.command) or partial(up.build_image, arguments.registry)
