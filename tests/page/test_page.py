@@ -334,6 +334,21 @@ def test_explained(browser: Browser, stack: Stack) -> None:
     assert browser.violations() == [] and browser.driver.title == "rewardstack: status"
 
 
+def test_a_cached_score_is_explained(browser: Browser, stack: Stack) -> None:
+    """A score that the server has is explained as it is, and is computed again only if the box is checked."""
+    item = {"data_source": "math", "solution_str": r"\boxed{2x}", "ground_truth": "x+x"}
+    stack.server.score(item, headers=HEADERS)
+    opened(browser, stack)
+
+    told = explained(browser, item)
+    title = browser.run("return at('explained-title').textContent")
+    browser.driver.find_element(By.ID, "rescore").click()
+    explained(browser, item)
+
+    assert title.startswith("ok: 1") and title.endswith(", from the cache") and "asked again" not in told
+    eventually(lambda: "asked again" in browser.run("return at('explained').textContent"))
+
+
 def test_the_later_of_two_samples_is_explained(browser: Browser, stack: Stack) -> None:
     """Of two samples that are sent one after the other the second is explained, though the first reply comes last."""
     opened(browser, stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -105,6 +106,17 @@ def test_where_a_function_runs(server: RewardServer) -> None:
     """The explanation says that a custom function ran in an isolated process, with its reason and its parts."""
     reply = explain(server, {"data_source": "rule_remote_concise", "solution_str": "x", "ground_truth": "x"})
     assert facts(reply, "function") == {"ran": "in an isolated process"}
+
+
+def test_a_cached_score(start: Callable[..., RewardServer]) -> None:
+    """A score that the server has cached is explained as it is, unless `rescore` asks for another comparison."""
+    server = start("--workers", "1")
+    item = {"data_source": "math", "solution_str": r"\boxed{2x}", "ground_truth": "x+x"}
+    server.score(item)
+    for asked, again in (({}, False), ({"rescore": False}, False), ({"rescore": True}, True)):
+        reply = explain(server, item | asked)
+        assert (reply["score"]["value"], reply["score"]["cached"]) == (1, True)
+        assert ("asked again" in [step["step"] for step in reply["steps"]]) is again, asked
 
 
 @pytest.mark.parametrize(

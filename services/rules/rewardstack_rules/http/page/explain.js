@@ -50,12 +50,14 @@ async function explain() {
   at("explained").hidden = true;
   try {
     const sample = JSON.parse(at("sample").value);
+    if (at("rescore").checked) sample.rescore = true;
     at("explained-title").textContent = "Explaining…";
     const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(sample) };
     const explanation = await (await ask("/v1/explain", options)).json();
     if (mine !== explaining) return;
     const score = explanation.score;
-    at("explained-title").textContent = score ? `${score.status}: ${score.value}${score.reason ? `, ${score.reason}` : ""}` : "There is no score.";
+    const notes = score ? [score.reason, score.cached ? "from the cache" : ""].filter(Boolean).map((one) => `, ${one}`) : [];
+    at("explained-title").textContent = score ? `${score.status}: ${score.value}${notes.join("")}` : "There is no score.";
     at("explained").textContent = told(explanation);
     at("explained").hidden = false;
   } catch (error) {

@@ -197,7 +197,7 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
     source = {"data_source": one_of([f"rule_remote_{name}" for name in names])}
     return {
         "Samples": record({"items": array(record(source, fields))}),
-        "Sample": record(source, {**fields, "rescore": {"type": "boolean"}}),
+        "Sample": record(source, {**fields, "rescore": {"type": "boolean", "default": False}}),
         "AlignAnything": record(
             {"prompts": array(PROMPT), "responses": array(ANY)},
             {"golden_responses": nullable(array(REFERENCE)), **kind},

@@ -26,10 +26,10 @@ def score() -> Response:
 def explain() -> Response:
     """Explain one sample in the format of `/v1/score`; reply `{"data_source", "score", "error", "steps"}`.
 
-    With `"rescore": true`, the default, the sample is scored even if the cache has its score.
+    A score that the cache has is explained as it is; with `"rescore": true` the sample is scored again.
     """
     body = read_object()
-    rescore = body.get("rescore", True)
+    rescore = body.get("rescore", False)
     if not isinstance(rescore, bool):
         raise ApiError(400, f"rescore must be a boolean, got {json_type(rescore)}", "rescore")
     return jsonify(explain_sample(read_sample(body, "body"), rescore=rescore).record())
