@@ -13,14 +13,17 @@ import pytest
 from rewardstack import Request, acompute_score, compute_score, compute_score_batched, score
 from rewardstack.core import failure_rate
 from rewardstack.core.failure_rate import FailureWindow
-from rewardstack.errors import FailureRateError
+from rewardstack.errors import BudgetError, FailureRateError
 from rewardstack.score import Score
 from rewardstack.trainers import areal, openrlhf, slime, verl
 from rewardstack.trainers.columns import Columns
 from rewardstack.trainers.ms_swift import reward as swift_reward
 from rewardstack.trainers.trl import reward_func
+from tests.client.judge.conftest import judge, one_judge, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
+
+__all__ = ["judge", "one_judge"]
 
 FAILED = {"value": None, "status": "failed", "reason": "judge 7 is away for 3.2 s"}
 ROW: Any = ("gsm8k", "abc", "1", {})
@@ -73,6 +76,17 @@ def test_the_most_frequent_reason() -> None:
     reasons = ["away for 3.1 s", "refused", "away for 2 s", "refused", "away for 1 s"]
     with pytest.raises(FailureRateError, match=r"most frequent reason: away for 1 s \(3 samples\)"):
         FailureWindow().add(map(Score.failed, reasons), 0.4, 10)
+
+
+def test_a_spent_budget(judge: FaultServer, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that the budget refuses count as failed: the next call raises, even if a trainer catches both errors."""
+    monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "a failure rate")
+    with pytest.raises(BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has spent 1 of 1") as refused:
+        score([sample(text, temperature=0) for text in ("a", "b", "c", "d")])
+    assert ["failed", "failed", "failed", "ok"] == sorted(one.status for one in refused.value.scores)
+    with pytest.raises(FailureRateError, match="3 of the last 4 samples failed.* reason: REWARDSTACK_MAX_REQUESTS: "):
+        score(samples("a"))
 
 
 CALLS: dict[str, Callable[[], Any]] = {

@@ -6,9 +6,10 @@ import asyncio
 import re
 from collections import Counter, deque
 from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
-from rewardstack.errors import FailureRateError, ScoringError
+from rewardstack.errors import BudgetError, FailureRateError, ScoringError
 from rewardstack.score import Score
 from rewardstack.settings import FAILURE_WINDOW, MAX_FAILURE_RATE, Settings
 
@@ -73,11 +74,18 @@ def count(scores: Iterable[Score], settings: Settings) -> None:
 async def watch(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
     """Return the scores of a call after adding them to the failure window.
 
+    The samples that a spent budget refuses count as failed. The call that is refused raises `BudgetError`, which names
+    the cause; the next call raises `FailureRateError`, even if a trainer has caught the first error.
+
     Raises:
         FailureRateError: more of the last samples failed than the settings allow.
     """
     try:
         scores = await scoring
+    except BudgetError as error:
+        with suppress(FailureRateError):
+            count(error.scores, settings)
+        raise
     except ScoringError as error:
         count(error.scores, settings)
         raise
