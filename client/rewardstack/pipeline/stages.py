@@ -478,10 +478,16 @@ def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, 
 
 
 def checked(score: Score) -> Score:
-    """Return `score`, or a failure if its value is NaN, infinite or missing."""
+    """Return `score`, or a failure if its value is missing, or one of its numbers is NaN or infinite."""
     value = score.value
-    if score.status in ("ok", "fallback") and (value is None or not math.isfinite(value)):
+    if score.status not in ("ok", "fallback"):
+        return score
+    if value is None or not math.isfinite(value):
         return Score.failed(f"{value} is no reward", score.source)
+    others = {"label_mass": score.label_mass or 0.0, "agreement": score.agreement or 0.0, **(score.parts or {})}
+    for name, number in others.items():
+        if not math.isfinite(number):
+            return Score.failed(f"{name} is {number}, not a finite number", score.source)
     return score
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from rewardstack.api import score
+from rewardstack import api
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
@@ -44,12 +44,18 @@ NO_NONE = (
     "logs), 'lexical' or 'raise'"
 )
 
+GROUPS = (
+    "raise environment.skyrl_gym.max_env_workers to the number of responses in flight; keep generator.batched=false"
+)
+"""What to do if a group has more members than SkyRL scores concurrently."""
+
 
 class RewardstackEnv(BaseTextEnv):
     """Score one response.
 
     Args:
-        env_config: the keys below `environment.skyrl_gym.rewardstack`: `data_source` and `on_error`.
+        env_config: the keys below `environment.skyrl_gym.rewardstack`: `data_source`, `on_error`, and `threads`, which
+            `configure` sets: the number of responses that SkyRL scores concurrently. Groups are checked only with it.
         extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
         data_source: the route; that of `env_config` takes precedence over this one, and this one over the row's.
         options: default options of the route; the row's `extra_info` takes precedence.
@@ -72,6 +78,7 @@ class RewardstackEnv(BaseTextEnv):
         row = extras or {}
         self._source = _configured(env_config, "data_source") or data_source or row.get("data_source")
         self._on_error: Any = _configured(env_config, "on_error") or on_error
+        self._threads: int | None = _configured(env_config, "threads")
         if not self._source:
             raise RequestError(
                 "data_source: the row has none; give it one, or set environment.skyrl_gym.rewardstack.data_source",
@@ -93,11 +100,14 @@ class RewardstackEnv(BaseTextEnv):
         """Return the reward of the response `action` and end the episode; `metadata` has the status and the reason.
 
         Raises:
-            RequestError: the response has no score, and its route has `on_error = none`.
+            RequestError: the response has no score, and its route has `on_error = none`; or a judge compares groups of
+                more members than SkyRL scores concurrently.
             ConfigError, ScoringError, FailureRateError: as `rewardstack.score` does.
         """
         request = Request(str(self._source), action, self._reference, self._extra)
-        self._score = one = score([request], on_error=self._on_error)[0]
+        if self._threads is not None:
+            api.check_groups([request], GROUPS, self._threads)
+        self._score = one = api.score([request], on_error=self._on_error)[0]
         if one.value is None:
             raise RequestError(f"on_error of the sample's route is 'none': {NO_NONE}", "on_error")
         metadata = {"status": one.status, "reason": one.reason, "source": one.source, **one.details}
@@ -130,6 +140,8 @@ def configure(arguments: Sequence[str], name: str = NAME) -> Any:
 
     config = compose(arguments, name)
     validate_cfg(config)
+    gym = config.environment.skyrl_gym
+    getattr(gym, name).threads = 1 if config.generator.batched else max(gym.max_env_workers, 1)
     initialize_ray(config)
     return config
 
@@ -146,7 +158,7 @@ def compose(arguments: Sequence[str], name: str = NAME) -> Any:
     """
     from skyrl.train import config
 
-    settings = [(key, Any, field(default=None)) for key in ("data_source", "on_error")]
+    settings = [(key, Any, field(default=None)) for key in ("data_source", "on_error", "threads")]
     own = make_dataclass("RewardstackConfig", settings, bases=(config.BaseConfig,))
     gym = _extended(config.SkyRLGymConfig, name, own)
     environment = _extended(config.EnvironmentConfig, "skyrl_gym", gym)

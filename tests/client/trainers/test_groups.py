@@ -83,6 +83,21 @@ async def test_slime(judge: FaultServer) -> None:
     assert 1 == judge.stats()["requests"]
 
 
+def test_skyrl(skyrl: Any, judge: FaultServer) -> None:
+    """A group with more members than SkyRL has workers could never be complete, which is refused by its setting."""
+    register(judge, group_size=4, group_wait=50)
+
+    def reward(text: str, threads: int) -> Any:
+        env = skyrl.RewardstackEnv({"threads": threads}, {"data_source": "ruler"})
+        env.init([{"role": "user", "content": "p"}])
+        return env.step(text).reward
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [0.1, 0.8, 0.3, 0.6] == list(threads.map(lambda text: reward(text, 4), TEXTS))
+    with pytest.raises(RequestError, match="4 members, and only 3 threads wait.* environment.skyrl_gym.max_env_work"):
+        reward("a", 3)
+
+
 async def test_other_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that scores each sample alone needs no groups."""
     monkeypatch.setattr(client, "_registered", {})

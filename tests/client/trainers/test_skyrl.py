@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 PROMPT = [{"role": "user", "content": "What is 6 * 7?"}]
-
-
-@pytest.fixture
-def skyrl(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module, loaded for this test alone."""
-    base = ModuleType("skyrl_gym.envs.base_text_env")
-    base.__dict__.update(BaseTextEnv=type("BaseTextEnv", (), {}), BaseTextEnvStepOutput=SimpleNamespace)
-    for name in ("skyrl_gym", "skyrl_gym.envs"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, base.__name__, base)
-    monkeypatch.delitem(sys.modules, "rewardstack.trainers.skyrl", raising=False)
-    yield importlib.import_module("rewardstack.trainers.skyrl")
-    del sys.modules["rewardstack.trainers.skyrl"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""Trainers' modules that need a package of the trainer, loaded with stand-ins for it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+def loaded(monkeypatch: pytest.MonkeyPatch, name: str, stand_ins: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Load `rewardstack.trainers.NAME` for this test alone, with the attributes of stand-ins by the module's name."""
+    for path, attributes in stand_ins.items():
+        parts = path.split(".")
+        for package in (".".join(parts[: at + 1]) for at in range(len(parts))):
+            if not getattr(sys.modules.get(package), "is_stand_in", False):
+                module = ModuleType(package)
+                module.__dict__["is_stand_in"] = True
+                monkeypatch.setitem(sys.modules, package, module)
+        sys.modules[path].__dict__.update(attributes)
+    own = f"rewardstack.trainers.{name}"
+    monkeypatch.setitem(sys.modules, own, ModuleType(own))  # the end of the test undoes the import, too
+    del sys.modules[own]
+    return importlib.import_module(own)
+
+
+@pytest.fixture
+def skyrl(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module for SkyRL."""
+    base = {"BaseTextEnv": type("BaseTextEnv", (), {}), "BaseTextEnvStepOutput": SimpleNamespace}
+    return loaded(monkeypatch, "skyrl", {"skyrl_gym.envs.base_text_env": base})
+
+
+class InspectScore(SimpleNamespace):
+    """Inspect's `Score`; without a value if it is unscored."""
+
+    @classmethod
+    def unscored(cls, **fields: Any) -> InspectScore:
+        return cls(value=None, **fields)
+
+
+@pytest.fixture
+def inspect_ai(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module for Inspect."""
+    names = {name: lambda: None for name in ("Scorer", "Target", "mean", "stderr")}
+    scorer = {**names, "Score": InspectScore, "scorer": lambda metrics: lambda function: function}
+    return loaded(
+        monkeypatch, "inspect_ai", {"inspect_ai.scorer": scorer, "inspect_ai.solver": {"TaskState": SimpleNamespace}}
+    )
