@@ -18,10 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
+import torch
+import transfer_queue
+from omegaconf import OmegaConf
 from transformers import PreTrainedTokenizerFast
+from verl import DataProto
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_policy_loss_fn
 from verl.trainer.ppo.metric_utils import process_validation_metrics
+from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
 from verl.trainer.ppo.reward import load_reward_manager
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+from verl.workers.config import ActorConfig
 
 from benchmarks.judge_load import slow_judge
 from benchmarks.verl_batches import Sample, batch, configuration, reward_loop, tokenizer
@@ -68,6 +79,15 @@ def cluster() -> Iterator[None]:
     ray.init(num_cpus=32, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def queue(cluster: None) -> Iterator[None]:
+    """verl's queue between rollouts and trainer, in Ray."""
+    storage = {"num_data_storage_units": 1, "total_storage_size": 100}
+    transfer_queue.init(OmegaConf.create({"backend": {"SimpleStorage": storage}}))
+    yield
+    transfer_queue.close()
 
 
 class Broken(BaseHTTPRequestHandler):
@@ -195,6 +215,94 @@ def test_groups(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rep
     judge.shutdown()
     judge.server_close()
     report(8, "a judge of groups")
+
+
+class Rollouts(AgentLoopWorkerTQ.__ray_metadata__.modified_class):
+    """verl's worker of agent loops in this process, with fixed responses instead of a policy.
+
+    Args:
+        config: verl's configuration.
+        model: path of the policy's tokenizer.
+        workers: the workers of verl's reward loop.
+    """
+
+    def __init__(self, config: Any, model: str, workers: list[Any]) -> None:
+        self.config, self.reward_loop_worker_handles = config, workers
+        self.processor = self.mm_processor_kwargs = None
+        self.distillation_enabled = False
+        self.encode = PreTrainedTokenizerFast.from_pretrained(model)
+        self.buffer = ReplayBuffer("sync", OmegaConf.create({}), None, "drop", OmegaConf.create({}), poll_interval=0.1)
+
+    async def _run_agent_loop(self, *_: Any, trajectory: Any, trace: bool, session_id: int, **prompt: Any) -> None:
+        sample = prompt.pop("responses_of_test")[session_id]
+        ids = self.encode(sample.solution, add_special_tokens=False)["input_ids"]
+        ones = [1] * len(ids)
+        output = AgentLoopOutput(
+            prompt_ids=[1, 2], response_ids=ids, response_mask=ones, response_logprobs=ones, metrics=AgentLoopMetrics()
+        )
+        about = {"data_source": sample.source, "reward_model": {"ground_truth": sample.truth}}
+        row = {**prompt, **about, "extra_info": dict(sample.extra)}
+        await self._agent_loop_postprocess(output, False, session_id=session_id, **row)
+
+    def batch(self, groups: dict[str, list[Sample]]) -> Any:
+        """verl's batch for these groups of responses, by `uid`, padded for its workers as verl does it."""
+        pending = {"is_prompt": True, "status": "pending", "global_steps": 0}
+        transfer_queue.kv_batch_put(keys=[*groups], partition_id="train", tags=[pending] * len(groups))
+
+        async def run() -> None:
+            for uid, samples in groups.items():
+                prompt = {"uid": uid, "global_steps": 0, "responses_of_test": samples}
+                await self._run_prompt(prompt, {}, {"validate": False})
+
+        asyncio.run(run())
+        found, _ = self.buffer.sample(global_steps=0, partition_id="train", batch_size=len(groups))
+        return upsample_batch_to_divisible_size(found, 8, self.encode.eos_token_id)
+
+
+def gradients(batch: Any, estimator: str, config: Any) -> tuple[Any, float, Any]:
+    """Advantages (of each response's first token), loss and gradients (summed by response), computed by verl."""
+    fields = ["uid", "response_mask", "rm_scores", "rollout_log_probs"]
+    read = transfer_queue.kv_batch_get(keys=batch.keys, partition_id="train", select_fields=fields)
+    data = DataProto(batch=read.to_padded_tensor())
+    data.batch["token_level_rewards"] = data.batch["rm_scores"]
+    data.non_tensor_batch["uid"] = np.array(data.batch.pop("uid").tolist(), dtype=object)
+    kwargs = {"adv_estimator": estimator, "num_repeat": 4, "config": config.algorithm}
+    data = compute_advantage_for_multi_trajectories(data, batch_keys=batch.keys, **kwargs)
+    old = data.batch["rollout_log_probs"]
+    new = old.clone().requires_grad_()
+    actor = ActorConfig(strategy="fsdp", rollout_n=4, ppo_micro_batch_size_per_gpu=8)
+    advantages, mask = data.batch["advantages"], data.batch["response_mask"]
+    loss, _ = get_policy_loss_fn("vanilla")(old, new, advantages, mask, config=actor)
+    loss.backward()
+    return advantages[:, 0], loss.item(), new.grad.sum(-1)
+
+
+def test_mask_failed(model: str, queue: None, broken: str, report: Report) -> None:
+    """With `reward.mask_failed` verl trains without the failed response: the others have the advantages of a group
+    without it, loss and gradients are finite, and 0 for the padding in its place. So it is for a group of which all
+    failed; a batch of which all failed ends the run."""
+    right, wrong = Sample("#### 1", "1"), Sample("#### 2", "1")
+    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
+    lines = block("docs/trainers.md", "", "reward.reward_manager").split()
+    config = configuration(model, *lines, "+reward.mask_failed=true", "actor_rollout_ref.rollout.n=4")
+    three = torch.tensor([[1.0], [0.0], [1.0]])
+    alone, _ = compute_grpo_outcome_advantage(three, torch.ones(3, 1), np.array(["a"] * 3))
+    expected = {"grpo": alone[:, 0].tolist(), "rloo": [0.5, -1.0, 0.5], "reinforce_plus_plus": None}
+    with reward_loop(config) as loop:
+        rollouts = Rollouts(config, model, loop.reward_loop_workers)
+        batch = rollouts.batch({"a": [right, wrong, lost, right], "b": [lost] * 4})
+        padding = [at for at, key in enumerate(batch.keys) if key.startswith("pad")]
+        trained = [batch.keys.index(key) for key in ("a_0_0", "a_1_0", "a_3_0")]
+        assert sorted([*padding, *trained]) == [*range(8)]
+        for estimator, values in expected.items():
+            advantages, loss, gradient = gradients(batch, estimator, config)
+            assert np.isfinite([loss, *advantages.tolist(), *gradient.tolist()]).all(), estimator
+            assert values is None or advantages[trained].tolist() == pytest.approx(values), estimator
+            assert advantages[padding].abs().sum() == gradient[padding].abs().sum() == 0, estimator
+            assert gradient[trained[0]] < 0 < gradient[trained[1]], estimator
+        with pytest.raises(RuntimeError, match="no materializable trajectories"):
+            rollouts.batch({"c": [lost] * 4})
+    report(12, "failed samples masked (GRPO, RLOO, REINFORCE++)")
 
 
 @pytest.mark.parametrize("path", [PACKAGE, drop_in.__file__])
