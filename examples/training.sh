@@ -2,6 +2,9 @@
 # What the launch scripts of trainers share, to be sourced: what a training needs, and its configuration where that is
 # missing or where SHOW=1 asks for it.
 
+# A run ends when more than a tenth of a process's last 1,000 samples failed; 1 never ends it.
+export REWARDSTACK_MAX_FAILURE_RATE="${REWARDSTACK_MAX_FAILURE_RATE:-0.1}"
+
 missing=()
 
 needs_gpus() { # as many as are said

@@ -23,6 +23,7 @@ NEEDED = {
 def main(arguments: list[str]) -> int:
     """Trains, or says what is missing and what it would train with; gives the exit status."""
     os.environ.setdefault("REWARD_TYPE", "math")
+    os.environ.setdefault("REWARDSTACK_MAX_FAILURE_RATE", "0.1")  # of a process's last 1,000 samples
     missing = [what for what, found in NEEDED.items() if found is None]
     if missing or not arguments:
         print("Nothing was trained. It needs", "; ".join([*missing, "--config FILE, such as AReaL's gsm8k_grpo.yaml"]))

@@ -7,6 +7,8 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 TREE=$(cd "$HERE/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=hyperparameters.sh
 . "$HERE/hyperparameters.sh"
+# A run ends when more than a tenth of a process's last 1,000 samples failed; 1 never ends it.
+export REWARDSTACK_MAX_FAILURE_RATE="${REWARDSTACK_MAX_FAILURE_RATE:-0.1}"
 export REWARD_MODEL REWARD_NUM_ENGINES PYTHONPATH="${SKYRL_HOME:+$SKYRL_HOME:}${PYTHONPATH:-}"
 
 RUN=("${PYTHON:-python3}")

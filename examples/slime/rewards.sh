@@ -7,6 +7,9 @@
 # By itself it prints them. REWARD is http (a reward server; the default), function (this client: the judge is asked
 # directly) or group (the same, a group of samples at once).
 
+# A run ends when more than a tenth of a process's last 1,000 samples failed; 1 never ends it.
+export REWARDSTACK_MAX_FAILURE_RATE="${REWARDSTACK_MAX_FAILURE_RATE:-0.1}"
+
 REWARD="${REWARD:-http}"
 REWARD_TYPE="${REWARD_TYPE:-math}"
 REWARD_URL="${REWARD_URL:-http://localhost:6000/get_reward}"

@@ -8,6 +8,7 @@ python examples/trl/train.py --rubric                                 # a judge 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,7 @@ RUBRICS = [
     {"name": "chatter", "criterion": "Talks about something other than the question", "points": -2},
 ]
 QUESTIONS = Path(__file__).with_name("questions.jsonl")
+os.environ.setdefault("REWARDSTACK_MAX_FAILURE_RATE", "0.1")  # of the last 1,000 samples; then the run ends
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ def test_page(needs_process: None, report: Report) -> None:
     dataset = (
         "from inspect_ai import Task\nfrom inspect_ai.dataset import Sample\ndataset = [Sample('a', target='b')]\n"
     )
-    lines = block("docs/trainers.md", "python", "from rewardstack.trainers.inspect_ai")
+    lines = block("docs/harnesses.md", "python", "from rewardstack.trainers.inspect_ai")
     subprocess.run([sys.executable, "-c", dataset + lines], check=True)
     report(0, "the page's lines")
 

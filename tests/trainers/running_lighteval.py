@@ -61,7 +61,7 @@ def mean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> float:
         "from lighteval.tasks.lighteval_task import LightevalTaskConfig\nfrom lighteval.tasks.requests import Doc\n"
     )
     tasks = folder / "rewarded_tasks.py"
-    tasks.write_text(imports + block("docs/trainers.md", "python", "import math") + TASK.format(folder=str(data)))
+    tasks.write_text(imports + block("docs/harnesses.md", "python", "import math") + TASK.format(folder=str(data)))
     monkeypatch.setattr(Registry, "_load_from_files", lambda files, package: {})
     monkeypatch.setattr(Registry, "_load_from_subdirs", lambda folders: {})
     pipeline = Pipeline(

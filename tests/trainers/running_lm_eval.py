@@ -77,11 +77,11 @@ def test_outage(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
 def test_command(needs_process: None, tmp_path: Path, report: Report) -> None:
     """The page's command runs, and what it logs is scored by the judge as the page says."""
     there = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = block("docs/trainers.md", "bash", "lm_eval").replace("hf --model_args pretrained=MODEL", "dummy")
+    command = block("docs/harnesses.md", "bash", "lm_eval").replace("hf --model_args pretrained=MODEL", "dummy")
     subprocess.run(["bash", "-ec", command.replace("OUT", str(tmp_path / "out"))], env=there, check=True)
     assert set(block("examples/lm_eval/README.md", "bash", "lm_eval").split()) < set(command.split())
     [samples] = (tmp_path / "out").rglob("samples_*.jsonl")
-    script = block("docs/trainers.md", "python", "import json").replace("SAMPLES.jsonl", str(samples))
+    script = block("docs/harnesses.md", "python", "import json").replace("SAMPLES.jsonl", str(samples))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
     scored = [sys.executable, "-m", "rewardstack_cli", "score", "to_score.jsonl", "-o", "scored.jsonl"]
     subprocess.run(scored, cwd=tmp_path, check=True)

@@ -69,6 +69,15 @@ for one in json.load(sys.stdin).values():
     validate_cfg(kind.from_dict_config(OmegaConf.create(one)))
 """
 """SkyRL's own checks of configurations."""
+THREADS = """
+import json, sys
+from skyrl.train import utils
+from skyrl.train.utils import utils as checks
+from rewardstack.trainers.skyrl import NAME, configure
+utils.initialize_ray = checks.validate_cfg = lambda config: None
+print(json.dumps([getattr(configure(one).environment.skyrl_gym, NAME).threads for one in json.load(sys.stdin)]))
+"""
+"""The number of responses that an environment expects SkyRL to score concurrently."""
 LOGGED = """
 import json, sys
 from loguru import logger
@@ -217,3 +226,10 @@ def test_logs(tmp_path: Path, variables: dict[str, str], report: Report) -> None
     assert "| 1 | 0.100 |" in printed and "| 5 | 0.500 |" in printed and "| 10 | — |" in printed
     assert "failed in 1 steps, up to 25.0% of the samples, at step 5; they count as 0" in printed
     report(0, "tables of its logs")
+
+
+def test_threads(variables: dict[str, str]) -> None:
+    """An environment knows how many responses SkyRL scores concurrently: its workers, or one."""
+    gym = "environment.skyrl_gym.max_env_workers"
+    given = [[], [f"{gym}=3"], [f"{gym}=0"], ["generator.batched=true"]]
+    assert json.loads(run([sys.executable, "-c", THREADS], {**os.environ, **variables}, given)) == [32, 3, 1, 1]

@@ -277,6 +277,7 @@ def gradients(batch: Any, estimator: str, config: Any) -> tuple[Any, float, Any]
     return advantages[:, 0], loss.item(), new.grad.sum(-1)
 
 
+@pytest.mark.timeout(900)
 def test_mask_failed(model: str, queue: None, broken: str, report: Report) -> None:
     """With `reward.mask_failed` verl trains without the failed response: the others have the advantages of a group
     without it, loss and gradients are finite, and 0 for the padding in its place. So it is for a group of which all
