@@ -97,6 +97,15 @@ def marked(response, reference=None):
     return {"score": float("marker" in sys.modules), "pid": float(os.getpid())}
 """
 
+OWN_WITH_NEIGHBOR = """
+from rewardstack_rules import reward_function
+from beside import VALUE
+
+@reward_function
+def own(response, reference=None):
+    return VALUE
+"""
+
 LIVES = """
     assert hard() == 1.0
     print("ready", flush=True)
@@ -162,6 +171,30 @@ def test_isolated_processes_are_fresh(tmp_path: Path, environment: dict[str, str
         command(text, tmp_path), env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.strip() == "done", done.stderr
+
+
+def test_files_of_the_working_folder(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Files named like modules of Python break no isolated process; own functions import the files beside them."""
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("re", "json", "random", "asyncio", "runpy", "socket"):
+        (work / f"{name}.py").write_text("raise ImportError('a file of the user')")
+    (work / "beside.py").write_text("VALUE = 0.25")
+    (work / "own.py").write_text(OWN_WITH_NEIGHBOR)
+    text = """
+        assert hard() == 1.0
+        [one] = score([Request("rule_remote_own", "a")])
+        assert (one.value, one.status) == (0.25, "ok"), one
+        sys.path.insert(0, "")  # as in `python -m` and in an interactive session
+        from rewardstack_rules.isolation import launch
+        launch.prepare(launch.IsolationConfig("rewardstack_rules.scoring.task:execute", fast=1))
+        print("done")
+    """
+    environment["REWARD_FUNCTIONS"] = str(work / "own.py")
+    done = subprocess.run(
+        command(text, tmp_path), cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 
 
 @pytest.mark.parametrize("end", ["ends", "is killed"])

@@ -50,17 +50,26 @@ class RewardServer:
     Args:
         folder: for its log.
         arguments: of the command, beside host and port.
-        command: the module that is run.
+        command: the module that is run, or a script.
+        cwd: its working folder.
         variables: of its environment.
     """
 
-    def __init__(self, folder: Path, *arguments: str, command: str = "run_reward_server", **variables: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        command: str | Path = "run_reward_server",
+        cwd: Path | None = None,
+        **variables: Any,
+    ) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         self.log = folder / f"server-{port}.log"
-        started = [sys.executable, "-m", f"rewardstack_rules.{command}", "--host", "127.0.0.1", *arguments]
+        program = [str(command)] if isinstance(command, Path) else ["-m", f"rewardstack_rules.{command}"]
+        started = [sys.executable, *program, "--host", "127.0.0.1", *arguments, "--port", str(port)]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*started, "--port", str(port)], stdout=log, stderr=log, env=clean_environment(**variables)
+                started, stdout=log, stderr=log, cwd=cwd, env=clean_environment(**variables)
             )
 
     def wait_until_ready(self) -> None:
@@ -148,8 +157,8 @@ def start(needs_process: None, tmp_path: Path) -> Iterator[Callable[..., RewardS
     """Starts a server of the test's own and waits until it is ready."""
     with_servers: list[RewardServer] = []
 
-    def make(*arguments: str, **variables: Any) -> RewardServer:
-        with_servers.append(RewardServer(tmp_path, *arguments, **variables))
+    def make(*arguments: str, **options: Any) -> RewardServer:
+        with_servers.append(RewardServer(tmp_path, *arguments, **options))
         with_servers[-1].wait_until_ready()
         return with_servers[-1]
 

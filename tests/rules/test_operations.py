@@ -104,6 +104,21 @@ def test_stop_in_flight(start: Start, tmp_path: Path) -> None:
     eventually(lambda: not any(temporary.iterdir()))
 
 
+def test_files_of_the_working_folder(start: Start, tmp_path: Path) -> None:
+    """Files named like modules of Python break neither gunicorn nor isolated processes of a server started there."""
+    (work := tmp_path / "work").mkdir()
+    for name in ("re", "json", "random", "runpy", "http", "asyncio"):
+        (work / f"{name}.py").write_text("raise ImportError('a file of the user')")
+    (script := tmp_path / "serve.py").write_text("from rewardstack_rules.run_reward_server import main\nmain()\n")
+    server = start("--workers", "1", command=script, cwd=work)
+    hard = {
+        "data_source": "math",
+        "solution_str": r"\boxed{\frac{\sin(2x)}{2\cos(x)} + y}",
+        "ground_truth": r"\sin(x) + y",
+    }
+    assert [score["value"] for score in server.score(ITEM, hard)] == [1.0, 1.0], server.log.read_text()
+
+
 def test_reload(start: Start, tmp_path: Path) -> None:
     """SIGHUP takes up changed reward functions, in the workers and in the isolated processes."""
     (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")

@@ -21,6 +21,7 @@ from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
 from rewardstack_rules.logs import LOGGING
+from rewardstack_rules.process import import_path, module_command
 from rewardstack_rules.settings import SECRETS, Settings
 
 log = logging.getLogger("rewardstack_rules")
@@ -97,8 +98,11 @@ def _is_loopback(host: str) -> bool:
 
 def run_gunicorn() -> NoReturn:
     """Replace this process with gunicorn, so that a signal to this process stops gunicorn."""
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:rewardstack_rules.http.gunicorn_conf"]
-    os.execv(sys.executable, command)
+    from gunicorn.util import getcwd  # type: ignore[import-untyped]
+
+    command = [*module_command("gunicorn"), "-c", "python:rewardstack_rules.http.gunicorn_conf"]
+    path = import_path(getcwd())  # gunicorn would put the working folder first if it were not here
+    os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
 
 
 if __name__ == "__main__":

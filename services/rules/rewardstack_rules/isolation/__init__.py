@@ -10,6 +10,6 @@ and reaps the children, so that no process id is ever used after it was freed. `
 supervisor and zygote. If one of them hangs, it is killed (module `watch`) and replaced as if it had died. The package
 `confinement` confines children.
 
-Of the server's packages, this one imports only `confinement`: the supervisor and the zygote load only what they need,
-and stay single-threaded.
+Of the server's packages, this one imports only `confinement` and `process`: the supervisor and the zygote load only
+what they need, and stay single-threaded.
 """

@@ -9,7 +9,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.supervisor import EXIT_BROKEN, SOCKET_NAME
+from rewardstack_rules.process import import_path, module_command
 
 START_SECONDS = 60
 """Timeout for the supervisor to start and load the entry, in seconds."""
@@ -93,7 +93,7 @@ class Home:
             return probe.connect_ex(str(self.socket)) == 0
 
     def _launch(self) -> None:
-        command = [sys.executable, "-m", "rewardstack_rules.isolation.supervisor"]
+        command = module_command("rewardstack_rules.isolation.supervisor")
         arguments = [str(self.directory), str(self._lifeline), self.config.to_json()]
         try:
             done = subprocess.run(
@@ -122,7 +122,7 @@ def _environment(named: Collection[str]) -> dict[str, str]:
         if name in INHERITED or name in named or name.startswith("LC_")
     }
     fixed = dict.fromkeys(ONE_THREAD, "1")
-    fixed["PYTHONPATH"] = os.pathsep.join(sys.path)
+    fixed["PYTHONPATH"] = import_path()
     fixed["PYTHONHASHSEED"] = "0"  # the same task has the same result in every child of every server
     return kept | fixed
 

@@ -8,13 +8,13 @@ import logging
 import os
 import socket
 import subprocess
-import sys
 from typing import Protocol
 
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.process import end_children
 from rewardstack_rules.isolation.watch import HUNG_TICKS, TICK, Watchdog
 from rewardstack_rules.isolation.zygote import MESSAGE_BYTES
+from rewardstack_rules.process import module_command
 
 START_TICKS = 60
 """Number of silent ticks (`watch.TICK`) that a zygote may take to load the entry."""
@@ -59,7 +59,7 @@ class ZygoteLink:
         """Start a zygote; the owner is notified when it is ready."""
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [sys.executable, "-m", "rewardstack_rules.isolation.zygote"]
+            command = module_command("rewardstack_rules.isolation.zygote")
             arguments = [str(theirs.fileno()), str(os.getpid()), self._config.to_json()]
             self._process = subprocess.Popen(
                 command + arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
