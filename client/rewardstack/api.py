@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, overload
 
 from rewardstack.core.imports import importing
+from rewardstack.errors import ConfigError, FailureRateError, ScoringError
 from rewardstack.pipeline.arguments import check_options, read_call
 from rewardstack.score import OnError, Request, Score
 
@@ -23,8 +25,12 @@ SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
 """The arguments of `compute_score` for one sample."""
 PLURAL = tuple(f"{name}s" for name in SINGULAR)
 """The arguments of `compute_score` for a batch."""
+EXPLAINED = ConfigError, ScoringError, FailureRateError
+"""Errors whose message names the cause and the remedy: they reach the caller without the frames of the event loop."""
 P = ParamSpec("P")
 R = TypeVar("R")
+
+log = logging.getLogger("rewardstack")
 
 
 class Policy(TypedDict, total=False):
@@ -269,7 +275,11 @@ def _score(requests: list[Request], on_error: OnError | None, timeout: float | N
     with importing:
         from rewardstack.client import scores
         from rewardstack.core.event_loop import run
-    return run(scores(requests, on_error, timeout))
+    try:
+        return run(scores(requests, on_error, timeout))
+    except EXPLAINED as error:
+        log.debug("where the error was raised", exc_info=True)
+        raise error.with_traceback(None) from error.__cause__
 
 
 async def _ascore(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
@@ -277,4 +287,8 @@ async def _ascore(requests: list[Request], on_error: OnError | None, timeout: fl
     with importing:
         from rewardstack.client import scores
         from rewardstack.core.event_loop import run_async
-    return await run_async(scores(requests, on_error, timeout))
+    try:
+        return await run_async(scores(requests, on_error, timeout))
+    except EXPLAINED as error:
+        log.debug("where the error was raised", exc_info=True)
+        raise error.with_traceback(None) from error.__cause__

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
+import traceback
 import warnings
 from typing import Any
 
 import pytest
 
-from rewardstack import Request, Score, compute_score, score
+from rewardstack import Request, Score, acompute_score, compute_score, score
 from rewardstack.cache.key import Key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.batching import BatchKey
 from rewardstack.errors import (
+    ConfigError,
     OverloadError,
     RejectedError,
     RequestError,
@@ -234,3 +236,28 @@ async def test_neighbours_do_not_extend_a_deadline() -> None:
     [found] = await patient
     assert ("failed", "ok") == (late.status, found.status)
     assert late.reason.startswith("no answer within 0.05 s")
+
+
+@pytest.mark.parametrize("source", ["llm_judge_remote", "gsm9k"])
+async def test_errors_of_users_are_short(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing URL or an unknown data_source ends a call with its message, after the call's own frames alone."""
+    monkeypatch.delenv("LLM_JUDGE_SERVER_URL", raising=False)
+    with pytest.raises(ConfigError) as blocking:
+        compute_score(source, "a", "b")
+    with pytest.raises(ConfigError) as waiting:
+        await acompute_score(source, "a", "b")
+    for caught in (blocking, waiting):
+        assert [frame.path.name for frame in caught.traceback][1:] == ["api.py", "api.py"]
+        assert len("".join(traceback.format_exception(caught.value)).splitlines()) < 15
+
+
+def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that no message explains has the frames down to where it was raised."""
+
+    async def faulty(*_: Any, **__: Any) -> list[Score]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Pipeline, "score", faulty)
+    with pytest.raises(ZeroDivisionError) as caught:
+        compute_score("gsm8k", "#### 1", "1")
+    assert caught.traceback[-1].name == "faulty"
