@@ -6,10 +6,11 @@ variables are read on every call; if none has changed, a call only compares them
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rewardstack.endpoints import EndpointsFile
 from rewardstack.errors import SettingsError
 from rewardstack.settings_table import TABLE
 from rewardstack_settings.kinds import Urls
-from rewardstack_settings.setting import Malformed, Setting, read_by
+from rewardstack_settings.setting import Malformed, Setting, find_misspelled, read_by
 
 MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
 MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
@@ -42,6 +43,12 @@ SERVERS = {
     "REWARD_CACHE_URL": "cache_url",
 }
 """The variables that a file of `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their `Settings` fields."""
+OTHERS = ("REWARD_SERVER_API_KEYS",)
+"""Variables of the reward server that are similar to one of the client's."""
+SPELLINGS = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in READ} | {name: name for name in READ}
+"""The variables by their names, and by wrong names that come to mind, such as `REWARDSTACK_URL`."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,8 @@ class Settings:
         Raises:
             SettingsError: a variable is malformed, or the file of servers is invalid; the error names the variable.
         """
+        if environ is os.environ:
+            _warn_of_misspelled()
         settings = _parse(tuple(environ.get(name, "") for name in READ))
         if not settings.endpoints:
             return settings  # the common case, on the path of every call
@@ -156,6 +165,14 @@ class Settings:
             return self
         found = _file(self.endpoints).servers()
         return replace(self, **{field: found[name] for name, field in SERVERS.items()})
+
+
+@cache
+def _warn_of_misspelled() -> None:
+    """Log the variables of the environment that look like misspelled settings, once per process."""
+    unset = {spelling: name for spelling, name in SPELLINGS.items() if name not in os.environ}
+    for name, meant in find_misspelled(os.environ, unset, {*READ, *OTHERS}).items():
+        log.warning("unknown variable %r: did you mean %r?", name, meant)
 
 
 @lru_cache(maxsize=16)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from rewardstack_settings.kinds import Files, Kind, Refused, Schema
 
 SERVICE_LINK = "tcp://"
 """Prefix of the variables that Kubernetes sets for services, such as REWARD_PORT=tcp://10.0.0.1:80."""
+
+NEAR = 0.9
+"""Minimum similarity, from 0 to 1, at which a variable counts as a misspelling of a setting."""
 
 
 class Malformed(ValueError):
@@ -106,3 +110,19 @@ def by_name(sections: Iterable[Section]) -> dict[str, Setting]:
 def read_by(table: Mapping[str, Setting], *readers: str) -> dict[str, Setting]:
     """Return the settings of a table that at least one of `readers` reads, by name."""
     return {name: setting for name, setting in table.items() if not {*readers}.isdisjoint(setting.readers)}
+
+
+def find_misspelled(environ: Mapping[str, str], spellings: Mapping[str, str], known: Container[str]) -> dict[str, str]:
+    """Return the probable setting for each misspelled variable: `JUDGE_REPLICAS` for `JUDGE_REPLICA`.
+
+    Args:
+        environ: the variables; service links of Kubernetes are ignored.
+        spellings: settings by the names with which variables are compared.
+        known: names that are not misspelled, nor with the suffix `_FILE`.
+    """
+    return {
+        name: spellings[close[0]]
+        for name, value in environ.items()
+        if name.removesuffix("_FILE") not in known and not value.startswith(SERVICE_LINK)
+        if (close := get_close_matches(name.upper(), spellings, n=1, cutoff=NEAR))
+    }

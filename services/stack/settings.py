@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.kinds import Files
-from rewardstack_settings.setting import SERVICE_LINK, Malformed
+from rewardstack_settings.setting import SERVICE_LINK, Malformed, find_misspelled
 from services.stack import dotenv
 from services.stack.console import say
 from services.stack.errors import StackError
@@ -60,8 +60,6 @@ OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
 """Prefixes of this project; in the environment, other former names are ignored, because other software may set them."""
 FURTHER = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
 """Variables outside of the table that `.env.local` may set."""
-NEAR = 0.9
-"""Minimum similarity, from 0 to 1, of a variable's name and a setting's name to suggest the setting."""
 
 
 class Settings(dict[str, str]):
@@ -215,16 +213,9 @@ def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) 
 
 
 def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the probable setting for each misspelled variable: `JUDGE_REPLICAS` for `JUDGE_REPLICA`.
-
-    Only unknown variables with the prefixes of this project are checked.
-    """
-    return {
-        name: close[0]
-        for name, value in environ.items()
-        if name.startswith(OURS) and name.removesuffix("_FILE") not in TABLE and not value.startswith(SERVICE_LINK)
-        if (close := difflib.get_close_matches(name, SETTINGS, n=1, cutoff=NEAR))
-    }
+    """Return the probable setting for each misspelled variable; check only those with prefixes of this project."""
+    ours = {name: value for name, value in environ.items() if name.startswith(OURS)}
+    return find_misspelled(ours, {name: name for name in SETTINGS}, TABLE)
 
 
 def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:

@@ -7,6 +7,7 @@ import gc
 import pickle
 import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -247,7 +248,7 @@ async def test_errors_of_users_are_short(source: str, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigError) as waiting:
         await acompute_score(source, "a", "b")
     for caught in (blocking, waiting):
-        assert [frame.path.name for frame in caught.traceback][1:] == ["api.py", "api.py"]
+        assert [Path(frame.path).name for frame in caught.traceback][1:] == ["api.py", "api.py"]
         assert len("".join(traceback.format_exception(caught.value)).splitlines()) < 15
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.errors import SettingsError
-from rewardstack.settings import DEFAULTS, Settings, key_in, parse_urls
+from rewardstack.settings import DEFAULTS, Settings, _warn_of_misspelled, key_in, parse_urls
+from services.stack.settings_table import TABLE
 from tests.support.endpoints import write_endpoints
+from tests.support.table import Table
 
 
 def test_empty_environment() -> None:
@@ -28,6 +30,42 @@ def test_empty_environment() -> None:
 def test_empty_variables() -> None:
     """A variable that is set to nothing counts as unset."""
     assert Settings.from_env({}) == Settings.from_env(dict.fromkeys(DEFAULTS, ""))
+
+
+def test_misspelled_variables(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table) -> None:
+    """A variable that is nearly one of the client's is named once, unless that one is set; no other variable is."""
+    meant = {
+        "LLM_JUDGE_SERVER_ULR": "LLM_JUDGE_SERVER_URL",
+        "LLM_JUGDE_SERVER_URL": "LLM_JUDGE_SERVER_URL",
+        "EMBEDING_SERVER_URL": "EMBEDDING_SERVER_URL",
+        "REWARD_SERVER_API_KYE": "REWARD_SERVER_API_KEY",
+        "REWARDSTACK_TIMOUT": "REWARD_SERVER_TIMEOUT",
+        "REWARDSTACK_URL": "REWARD_SERVER_URL",
+        "REWARDSTACK_ROUTE": "REWARDSTACK_ROUTES",
+    }
+    links = [f"{name}_SERVER_{end}" for name in ("REWARD", "LLM_JUDGE") for end in ("PORT", "HOST", "SERVICE_PORT")]
+    unrelated = ["REWARD_MODEL_PATH", "EMBEDDING_URL", "LLM_MODEL", "REWARD_CACHE_DIR", *links]
+    known = [name for one in TABLE for name in (one, f"{one}_FILE")]
+
+    def warnings(*names: str) -> list[str]:
+        with monkeypatch.context() as patch:
+            for name in (*DEFAULTS, *meant):
+                patch.delenv(name, raising=False)
+            for name in names:
+                patch.setenv(name, DEFAULTS.get(name, ""))
+            _warn_of_misspelled.cache_clear()
+            caplog.clear()
+            Settings.from_env()
+            Settings.from_env()
+        return caplog.messages
+
+    for wrong, right in meant.items():
+        with table.case(wrong):
+            assert warnings(wrong) == [f"unknown variable {wrong!r}: did you mean {right!r}?"]
+            assert warnings(wrong, right) == []
+    for name in (*unrelated, *known):
+        with table.case(name):
+            assert warnings(name) == []
 
 
 def test_every_variable_is_read(tmp_path: Path) -> None:
