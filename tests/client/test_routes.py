@@ -42,6 +42,27 @@ def test_longest_prefix(table: Table) -> None:
             assert case["route"] == routes.find(case["source"]).name
 
 
+def test_misspelled_longer_name(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    """A source that a shorter name takes because a longer one is misspelled is scored, and named in one warning."""
+    routes = with_routes(dict.fromkeys(("safety", "safety_code", "llm_judge_remote_helpful"), "gsm8k"))
+    meant = {
+        "math_verifer": ("math", "math_verifier"),
+        "math_verifierr": ("math", "math_verifier"),
+        "math_veriifer": ("math", "math_verifier"),
+        "safety_cod": ("safety", "safety_code"),
+        "llm_judge_remote_helpfull": ("llm_judge_remote", "llm_judge_remote_helpful"),
+    }
+    for source, (route, right) in meant.items():
+        with table.case(source):
+            caplog.clear()
+            assert [routes.find(source).name, routes.find(source).name] == [route, route]
+            assert caplog.messages == [f"data_source {source!r} is scored by route {route!r}: did you mean {right!r}?"]
+    caplog.clear()
+    for source in ("math", "math_verifier", "math_verifier_aime", "math_dapo", "math_train", "gsm8k_train", "aime2024"):
+        routes.find(source)
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("source", CASES["unknown"])
 def test_unknown_source(source: str) -> None:
     """A source that no route takes is an error that lists every route there is."""

@@ -49,6 +49,22 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
     return hint
 
 
+@lru_cache(maxsize=1024)
+def misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> str:
+    """Return the name of which `name` is probably a misspelling, and log it once; empty if there is none.
+
+    Args:
+        prefix: the route that scores `name`.
+        name: a `data_source` that begins with the prefix.
+        longer: names that begin with the prefix, too; only what follows the prefix is compared.
+    """
+    rests = {one[len(prefix) :].strip("_"): one for one in longer}
+    meant = rests.get(closest(name[len(prefix) :].strip("_"), rests), "")
+    if meant:
+        log.warning("data_source %r is scored by route %r: did you mean %r?", name, prefix, meant)
+    return meant
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return "did you mean 'math'? " for a message about an unknown name; empty if no known name is similar.
 

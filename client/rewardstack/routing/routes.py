@@ -114,7 +114,12 @@ class _Found:
 
 
 class RouteTable:
-    """All routes, by longest prefix."""
+    """All routes; the route with the longest matching prefix scores a source.
+
+    A route matches its name and every source that begins with its name and an underscore, so `gsm8k_train` needs no
+    route. A misspelled longer name matches a shorter one, too: `math_verifer` is scored by `math`, not by
+    `math_verifier`. A warning then names the route that is probably meant.
+    """
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._routes: dict[str, Route] = {}
@@ -224,6 +229,7 @@ class RouteTable:
         if found is None:
             route = self._search(source)
             self._check(route, ())
+            self._warn_if_misspelled(source, route)
             found = self._found_route(route, source)
             if len(self._found) < REMEMBERED:
                 self._found[source] = found
@@ -293,6 +299,14 @@ class RouteTable:
         )
         message = f"data_source {source!r} has no route; {meant}available: {', '.join(self.names())}; {remedy}"
         return UnknownSourceError(message, "data_source")
+
+    def _warn_if_misspelled(self, source: str, route: Route) -> None:
+        """Log once if what follows the name of the source's route is similar to the rest of a longer route's name."""
+        longer = [name for name in self._routes if name.startswith(route.name) and len(name) > len(route.name)]
+        if longer and source != route.name:
+            with importing:
+                from rewardstack.core.near_misses import misspelled_suffix
+            misspelled_suffix(route.name, source, tuple(longer))
 
     def _taking(self, source: str) -> Route | None:
         """Return the route that matches a source, None if there is none."""
