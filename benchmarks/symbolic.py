@@ -47,7 +47,7 @@ RATIO = 100
 """Minimum ratio to math_verify's rate."""
 TIMEOUT = 5
 """Timeout of math_verify for parsing an answer and for comparing it, in seconds."""
-_COMPARED = re.compile(r'^rewardstack_math_compared_total\{by="(\w+)"\} (\S+)$', re.MULTILINE)
+_COMPARED = re.compile(r'^rewardstack_math_comparisons_total\{result="(\w+)"\} (\S+)$', re.MULTILINE)
 
 
 def main() -> None:

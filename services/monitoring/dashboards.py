@@ -9,7 +9,7 @@ from services.monitoring.panels import Dashboard, Panel, Query, Row
 from services.stack.rundir import CHART_FILES
 
 FOLDER = CHART_FILES / "monitoring"
-ITEMS, REQUESTS, CACHED = "rewardstack_items_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
+ITEMS, REQUESTS, CACHED = "rewardstack_samples_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
 REWARD = "rewardstack_reward"
 OWN = 'endpoint!~"/health|/ready|/metrics"'
 """Prometheus selector for requests of clients, without those of probes."""
@@ -86,7 +86,7 @@ NOW = Row(
         Panel("From the cache", [Query(share(CACHED, ITEMS))], "percentunit", kind="stat", width=4),
         Panel(
             "95 % of samples within",
-            [Query(quantile(0.95, "rewardstack_item_seconds"))],
+            [Query(quantile(0.95, "rewardstack_sample_duration_seconds"))],
             "s",
             kind="stat",
             width=4,
@@ -110,13 +110,13 @@ SAMPLES = Row(
         Panel("Share from the cache", [Query(share(CACHED, ITEMS, "route"), "{{route}}")], "percentunit"),
         Panel(
             "95 % of samples within",
-            [Query(quantile(0.95, "rewardstack_item_seconds", "route"), "{{route}}")],
+            [Query(quantile(0.95, "rewardstack_sample_duration_seconds", "route"), "{{route}}")],
             "s",
             "From the call to the sample's score, the cache's included.",
         ),
         Panel(
             "Half of samples within",
-            [Query(quantile(0.5, "rewardstack_item_seconds", "route"), "{{route}}")],
+            [Query(quantile(0.5, "rewardstack_sample_duration_seconds", "route"), "{{route}}")],
             "s",
         ),
         Panel(
@@ -229,7 +229,7 @@ HTTP = Row(
     [
         Panel("Requests a second", [Query(rate(f"{REQUESTS}{{{OWN}}}", "endpoint"), "{{endpoint}}")], "reqps"),
         Panel("Status codes", [Query(rate(f"{REQUESTS}{{{OWN}}}", "code"), "{{code}}")], "reqps"),
-        Panel("Time to the answer", quantiles(f"rewardstack_request_seconds{{{OWN}}}"), "s"),
+        Panel("Time to the answer", quantiles(f"rewardstack_request_duration_seconds{{{OWN}}}"), "s"),
         Panel(
             "In progress",
             [Query("sum by (instance) (rewardstack_requests_in_progress)", "{{instance}}")],
@@ -254,12 +254,12 @@ VERIFIERS = Row(
         Panel(
             "Busy",
             [
-                Query("sum by (lane) (rewardstack_verifier_busy)", "{{lane}}"),
+                Query("sum by (pool) (rewardstack_verifier_busy)", "{{pool}}"),
                 Query("sum(rewardstack_verifier_processes)", "processes"),
             ],
-            text="Samples past 100 ms go to the slow lane and hold nobody up.",
+            text="Samples that take longer than 100 ms go to the slow pool, so they do not delay others.",
         ),
-        Panel("Waiting", [Query("sum by (lane) (rewardstack_verifier_waiting)", "{{lane}}")]),
+        Panel("Waiting", [Query("sum by (pool) (rewardstack_verifier_waiting)", "{{pool}}")]),
         Panel(
             "Killed a second",
             [Query(rate("rewardstack_verifier_killed_total", "reason"), "{{reason}}")],
@@ -288,7 +288,7 @@ JOBS = Row(
         ),
         Panel(
             "Samples a second",
-            [Query(queue_rate("rewardstack_job_items_total", "status"), "{{status}}")],
+            [Query(queue_rate("rewardstack_job_samples_total", "status"), "{{status}}")],
             "ops",
         ),
     ],

@@ -90,7 +90,7 @@ class RewardServer:
     def items(self) -> int:
         """Samples it has scored so far, by its own count."""
         metrics = requests.get(f"{self.url}/metrics", timeout=10).text
-        counts = [line for line in metrics.splitlines() if line.startswith("rewardstack_items_total{")]
+        counts = [line for line in metrics.splitlines() if line.startswith("rewardstack_samples_total{")]
         return sum(int(float(line.rpartition(" ")[2])) for line in counts)
 
 

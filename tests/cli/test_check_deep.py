@@ -168,7 +168,7 @@ class Careless(Stack):
         return [Score(sample.low, cached=True) for sample in some]
 
 
-@pytest.mark.parametrize("name", ["rules", "embedding", "embedding-directly", "ways-agree", "cache"])
+@pytest.mark.parametrize("name", ["rules", "embedding", "embedding-directly", "same-scores", "cache"])
 def test_wrong_scores(name: str) -> None:
     """Scores of 0 for everything are found wrong."""
     assert "expected" in str(checked(name, Zeroes, **ADDRESSES).trouble)

@@ -49,7 +49,7 @@ async def test_limit(make_client: MakeClient) -> None:
 
 
 async def test_cancel(client: IsolationClient) -> None:
-    """Cancelling a call ends its tasks, running or waiting, in either lane."""
+    """Cancelling a call ends its tasks, running or waiting, in either pool."""
     call = asyncio.create_task(client.run([{"do": "loop"}] * 20, timeout=60))
     await asyncio.sleep(0.5)
     call.cancel()

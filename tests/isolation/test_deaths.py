@@ -32,7 +32,7 @@ async def test_child_killed(client: IsolationClient) -> None:
 
 
 async def test_zygote_killed(client: IsolationClient) -> None:
-    """A killed zygote costs no task: what ran starts over, also in the slow lane."""
+    """A killed zygote costs no task: what ran starts over, also in the slow pool."""
     slow = asyncio.create_task(client.run([{"do": "sleep", "with": 0.5}] * 4, timeout=5))
     load = asyncio.create_task(_load(client))
     for _ in range(3):

@@ -260,7 +260,7 @@ def test_metrics(jobs: Site) -> None:
         'rewardstack_jobs_total{event="submitted"}': 1,
         'rewardstack_jobs_total{event="finished"}': 1,
         'rewardstack_job_chunks_total{event="committed"}': 3,
-        'rewardstack_job_items_total{status="ok"}': len(SAMPLES),
+        'rewardstack_job_samples_total{status="ok"}': len(SAMPLES),
     }
     eventually(lambda: (counts()["rewardstack_queue_up"], counts()["rewardstack_job_workers"]) == (1, 1))
     assert 'rewardstack_jobs_open{status="running"}' in after and "rewardstack_queue_chunks" in after

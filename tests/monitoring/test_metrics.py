@@ -108,19 +108,19 @@ def test_every_outcome_has_a_beginning(server: RewardServer) -> None:
     text = server.get("/metrics").text
 
     for status in ("fallback", "unscored", "failed"):
-        assert f'rewardstack_items_total{{route="rule:gsm8k",status="{status}"}} 0.0' in text
+        assert f'rewardstack_samples_total{{route="rule:gsm8k",status="{status}"}} 0.0' in text
     assert 'rewardstack_cache_hits_total{route="rule:gsm8k"} 0.0' in text
 
 
 def test_seconds_of_a_sample(server: RewardServer) -> None:
     """A sample's time is counted by its route: a slow one's does not hide behind a quick one's."""
-    quick = 'rewardstack_item_seconds_count{route="rule:gsm8k"}'
+    quick = 'rewardstack_sample_duration_seconds_count{route="rule:gsm8k"}'
     before = told(server, quick)
     server.score({**GSM8K, "solution_str": "#### 2"}, SLOW)
     text = server.get("/metrics").text
 
-    assert metric(text, 'rewardstack_item_seconds_bucket{le="0.25",route="rule:slow"}') == 0
-    assert metric(text, 'rewardstack_item_seconds_count{route="rule:slow"}') == 1
+    assert metric(text, 'rewardstack_sample_duration_seconds_bucket{le="0.25",route="rule:slow"}') == 0
+    assert metric(text, 'rewardstack_sample_duration_seconds_count{route="rule:slow"}') == 1
     assert metric(text, quick) == before + 1
 
 
@@ -152,11 +152,11 @@ def test_verifiers(server: RewardServer, gate: Gate) -> None:
     """Busy and waiting verifications are counted while they last."""
     assert told(server, "rewardstack_verifier_up") == 1
     thread = in_background(partial(server.score, *gate.samples(3)))
-    eventually(lambda: told(server, 'rewardstack_verifier_busy{lane="slow"}') == 1)
-    eventually(lambda: told(server, 'rewardstack_verifier_waiting{lane="slow"}') == 2)
+    eventually(lambda: told(server, 'rewardstack_verifier_busy{pool="slow"}') == 1)
+    eventually(lambda: told(server, 'rewardstack_verifier_waiting{pool="slow"}') == 2)
     gate.open()
     thread.join()
-    eventually(lambda: told(server, 'rewardstack_verifier_busy{lane="slow"}') == 0)
+    eventually(lambda: told(server, 'rewardstack_verifier_busy{pool="slow"}') == 0)
 
 
 def test_killed_verifiers(connected: RewardServer) -> None:
@@ -218,7 +218,7 @@ def test_worker(connected: RewardServer, queue: Queue, tmp_path: Path) -> None:
     try:
         connected.post("/jobs", {"items": [GSM8K] * 3})
         worker.wait_until_ready()
-        items = 'rewardstack_items_total{route="rule:gsm8k",status="ok"}'
+        items = 'rewardstack_samples_total{route="rule:gsm8k",status="ok"}'
         eventually(lambda: metric(requests.get(url, timeout=10).text, items) == 3)
         assert metric(requests.get(url, timeout=10).text, "rewardstack_verifier_up") == 1
         assert told(connected, items) == 0

@@ -123,7 +123,7 @@ def traffic(server: RewardServer) -> None:
 
 def watched_long_enough(prometheus: Prometheus) -> bool:
     """Whether counters have grown between scrapes, the rarest of them too."""
-    grown = 'sum(increase(rewardstack_items_total{status="fallback"}[20s])) > 0'
+    grown = 'sum(increase(rewardstack_samples_total{status="fallback"}[20s])) > 0'
     done = 'max(increase(rewardstack_job_chunks_total{event="committed"}[20s])) > 0'
     counted = "sum(increase(rewardstack_model_replies_counted_total[20s])) > 0"
     return all(map(prometheus.query, (grown, done, counted)))

@@ -135,7 +135,7 @@ def test_figures_are_those_of_metrics(browser: Browser, stack: Stack) -> None:
     shown = rows(browser, "routes")
     assert len(shown) >= 5
     for route, samples, _, _, _, *counts, cached, total, _ in shown:
-        told = [metric(text, f'rewardstack_items_total{{route="{route}",status="{one}"}}') for one in STATUSES]
+        told = [metric(text, f'rewardstack_samples_total{{route="{route}",status="{one}"}}') for one in STATUSES]
         assert [float(one.replace(",", "")) for one in counts] == told
         assert number(samples) == number(total) == sum(told)
         assert number(cached) == metric(text, f'rewardstack_cache_hits_total{{route="{route}"}}')

@@ -77,12 +77,12 @@ def test_metrics_over_all_workers(start: Start) -> None:
 
     text = server.get("/metrics").text
 
-    assert metric(text, 'rewardstack_items_total{route="rule:gsm8k",status="ok"}') == 40
-    assert metric(text, 'rewardstack_items_total{route="none",status="unscored"}') == 1
+    assert metric(text, 'rewardstack_samples_total{route="rule:gsm8k",status="ok"}') == 40
+    assert metric(text, 'rewardstack_samples_total{route="none",status="unscored"}') == 1
     assert 0 < metric(text, 'rewardstack_cache_hits_total{route="rule:gsm8k"}') < 40
     assert metric(text, 'rewardstack_requests_total{code="200",endpoint="/v1/score"}') == 21
     assert metric(text, 'rewardstack_requests_total{code="404",endpoint="unknown"}') == 1
-    assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 21
+    assert metric(text, 'rewardstack_request_duration_seconds_count{endpoint="/v1/score"}') == 21
 
 
 def test_stop_in_flight(start: Start, tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     text = server.get("/metrics").text
 
     assert metric(text, SCORED) == 60
-    assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 60
-    assert metric(text, 'rewardstack_items_total{route="rule:gsm8k",status="ok"}') == 60
+    assert metric(text, 'rewardstack_request_duration_seconds_count{endpoint="/v1/score"}') == 60
+    assert metric(text, 'rewardstack_samples_total{route="rule:gsm8k",status="ok"}') == 60
     eventually(lambda: len(files(counts)) <= 2 + 3 * len(workers(server)))
     assert {"counter_ended.db", "histogram_ended.db"} <= files(counts)
 
@@ -138,7 +138,7 @@ def test_fold_of_one_that_counted_nothing(counts: Path) -> None:
 
 def test_comparisons_are_counted(server: RewardServer) -> None:
     """Answers of mathematics that isolated processes compared are counted by what compared them, each question once."""
-    compared = 'rewardstack_math_compared_total{by="values"}'
+    compared = 'rewardstack_math_comparisons_total{result="values"}'
     rows = [
         {"data_source": "math", "solution_str": f"\\boxed{{{n}\\sqrt{{8}}x}}", "ground_truth": f"{2 * n}\\sqrt{{2}}x"}
         for n in (2003, 2005, 2005)

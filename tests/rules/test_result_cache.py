@@ -142,7 +142,7 @@ def test_another_server_finds_the_rest(
 
 def test_what_is_not_written_is_counted(server: RewardServer, redis: Redis) -> None:
     """Where Redis is full every sample has its score, and the values that it did not take are counted."""
-    unwritten = "rewardstack_cache_unwritten_total"
+    unwritten = "rewardstack_cache_write_errors_total"
     before = metric(server.get("/metrics").text, unwritten)
     connection = redis_client.Redis.from_url(redis.url)
     connection.config_set("maxmemory-policy", "noeviction")

@@ -45,7 +45,7 @@ def test_figures_are_those_of_metrics(server: RewardServer) -> None:
     for one in status["routes"]:
         for name in STATUSES:
             labels = f'{{route="{one["route"]}",status="{name}"}}'
-            assert one["hour"][name] == one["total"][name] == metric(text, f"rewardstack_items_total{labels}")
+            assert one["hour"][name] == one["total"][name] == metric(text, f"rewardstack_samples_total{labels}")
             assert sum(one["minutes"][name]) == one["hour"][name]
 
 

@@ -13,10 +13,10 @@ from rewardstack_cli.deep.jobs import job
 from rewardstack_cli.deep.outage import Switch, judge_down, no_outage
 from rewardstack_cli.deep.protocols import PROTOCOLS
 from rewardstack_cli.deep.scores import (
-    both_paths_agree,
     cache,
     code,
     directly,
+    same_scores,
     through_the_reward_server,
     trainer_cache,
 )
@@ -80,7 +80,7 @@ CHECKS: Mapping[str, Check] = {
     "judge-directly": Check(partial(directly, "judge")),
     "embedding-directly": Check(partial(directly, "embedding")),
     "reward-model-directly": Check(partial(directly, "reward-model")),
-    "ways-agree": Check(both_paths_agree, "the reward server uses other model servers than this machine"),
+    "same-scores": Check(same_scores, "the reward server uses other model servers than this machine"),
     "cache": Check(cache, "is the reward server's cache up (`make status`), and not full (`make logs s=rules`)?"),
     "cache-directly": Check(trainer_cache, "does REWARD_CACHE_URL name the stack's cache, and is it not full?"),
     "jobs": Check(job, "are the workers up (`make status`)? look at their log (`make logs s=worker`)"),

@@ -52,7 +52,7 @@ async def _right(stack: Stack, service: ServiceName, *, direct: bool) -> str:
     return "scores: " + ", ".join(f"{one.value:g}" for one in scores)
 
 
-async def both_paths_agree(stack: Stack) -> str:
+async def same_scores(stack: Stack) -> str:
     """Check that a sample has the same score directly and through the reward server."""
     if stack.services == ["rules"]:
         raise LeftOut("there is only one path: no URL of a model server is set")

@@ -18,8 +18,8 @@ START_SECONDS = 60.0
 """Startup timeout of a child, in seconds; starting takes longest for a child that loads the entry itself."""
 
 
-class Lane(Enum):
-    """The lane of a child: slow tasks run in the slow lane, at a lower priority."""
+class Pool(Enum):
+    """The pool of a child: slow tasks run in the slow pool, at a lower priority."""
 
     FAST = "fast"
     SLOW = "slow"
@@ -70,7 +70,7 @@ class Child(FrameConnection):
 
     Args:
         ident: the supervisor's number for the child, not its process id.
-        lane: the child's lane.
+        pool: the child's pool.
         owner: handles the frames of the child.
         limit: maximum size of a result, in bytes.
 
@@ -78,10 +78,10 @@ class Child(FrameConnection):
     started, `freed_at` the time when the last one ended.
     """
 
-    def __init__(self, ident: int, lane: Lane, owner: ChildOwner, limit: int) -> None:
+    def __init__(self, ident: int, pool: Pool, owner: ChildOwner, limit: int) -> None:
         super().__init__(limit)
         self.id = ident
-        self.lane = lane
+        self.pool = pool
         self.task: Task | None = None
         self.tenant: bytes | None = None
         self.taken_at = self.freed_at = 0.0
@@ -97,7 +97,7 @@ class Child(FrameConnection):
         """Have the zygote fork the child, and connect to it by a new socket pair."""
         ours, theirs = socket.socketpair()
         with theirs:
-            zygote.fork(self.id, theirs, niced=self.lane is Lane.SLOW)
+            zygote.fork(self.id, theirs, niced=self.pool is Pool.SLOW)
         self._connecting = loop.create_task(loop.create_unix_connection(lambda: self, sock=ours))
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 

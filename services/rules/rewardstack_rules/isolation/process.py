@@ -17,7 +17,7 @@ FAIR_SHARE = 0.5
 """Share of a core; a runnable process that got less had to wait for other processes."""
 
 NICE = 19
-"""Niceness of children in the slow lane; a fast child on the same core gets 98 % of the core."""
+"""Niceness of children in the slow pool; a fast child on the same core gets 98 % of the core."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36

@@ -1,8 +1,8 @@
-"""Schedules tasks: assigns them to children, enforces deadlines, and moves slow tasks to a lane of their own.
+"""Schedules tasks: assigns them to children, enforces deadlines, and moves slow tasks to a pool of their own.
 
 A task waits in the fast queue until a fast child is free. If the task still runs after `slow_after` seconds, although
-it got its share of a core, it moves to the slow lane together with its child: the child gets a lower priority, and a
-new child takes its place in the fast lane. At most `slow` tasks run in the slow lane. If the lane is full, the task's
+it got its share of a core, it moves to the slow pool together with its child: the child gets a lower priority, and a
+new child takes its place in the fast pool. At most `slow` tasks run in the slow pool. If the pool is full, the task's
 child is killed, and the task waits in the slow queue to start over. A task's time runs only while it has a child, so
 that other tasks cannot cause a timeout.
 
@@ -19,7 +19,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable
 
-from rewardstack_rules.isolation.child_link import Child, Lane, Task
+from rewardstack_rules.isolation.child_link import Child, Pool, Task
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
 from rewardstack_rules.isolation.tenants import TenantQueue
@@ -89,10 +89,10 @@ class Scheduler:
         self._dispatch()
 
     def drop(self, task: Task) -> None:
-        """Cancel a task: do not start it; if it already runs, stop it once it is in the slow lane."""
+        """Cancel a task: do not start it; if it already runs, stop it once it is in the slow pool."""
         task.dropped = True
         task.body = b""
-        if task.child is not None and task.child.lane is Lane.SLOW:
+        if task.child is not None and task.child.pool is Pool.SLOW:
             self._retire(task.child)
 
     def stats(self) -> dict[str, int]:
@@ -101,7 +101,7 @@ class Scheduler:
         return {
             "children": len(children),
             "busy": sum(child.task is not None for child in children),
-            "slow": sum(child.task is not None and child.lane is Lane.SLOW for child in children),
+            "slow": sum(child.task is not None and child.pool is Pool.SLOW for child in children),
             "queued": sum(1 for _ in self._queue),
             "slow_queued": sum(not task.dropped for task in self._slow_queue),
             "killed_total": self.killed,
@@ -130,7 +130,7 @@ class Scheduler:
         for child in children:
             child.close()
             if child.task is not None:
-                self._requeue(child, child.task, slow=child.lane is Lane.SLOW)
+                self._requeue(child, child.task, slow=child.pool is Pool.SLOW)
         if self._zygote_ready:
             self._zygote_ready = False
         else:
@@ -163,7 +163,7 @@ class Scheduler:
             self._kill(child, KILLED)
         else:
             self._finish(child, frame.body)
-            if frame.kind is Kind.LAST or child.lane is Lane.SLOW:
+            if frame.kind is Kind.LAST or child.pool is Pool.SLOW:
                 self.recycled += 1
                 self._retire(child)
             else:
@@ -176,11 +176,11 @@ class Scheduler:
             self._zygote.kill(child.id)
             self._after_death(child)
 
-    # lanes
+    # pools
 
     def _free(self, child: Child) -> None:
         """Give a free child its next task; retire a slow child if no task waits for it."""
-        if child.lane is Lane.FAST:
+        if child.pool is Pool.FAST:
             child.freed_at = self._loop.time()
             self._idle.append(child)
             self._dispatch()
@@ -212,12 +212,12 @@ class Scheduler:
 
     def _served(self) -> set[bytes | None]:
         """Return the tenants that have a fast child."""
-        return {child.tenant for child in self._children.values() if child.lane is Lane.FAST}
+        return {child.tenant for child in self._children.values() if child.pool is Pool.FAST}
 
     def _missing(self) -> int:
         """Return the number of waiting tenants without a fast child, minus that of children without a tenant."""
         served = self._served()
-        fresh = sum(child.lane is Lane.FAST and child.tenant is None for child in self._children.values())
+        fresh = sum(child.pool is Pool.FAST and child.tenant is None for child in self._children.values())
         return sum(tenant not in served for tenant in self._queue.waiting()) - fresh
 
     def _lacking(self) -> int:
@@ -242,13 +242,13 @@ class Scheduler:
 
     def _run(self, child: Child, task: Task) -> None:
         child.run(task)
-        timeout = min(task.seconds, self._config.slow_after) if child.lane is Lane.FAST else task.seconds
+        timeout = min(task.seconds, self._config.slow_after) if child.pool is Pool.FAST else task.seconds
         child.alarm = self._loop.call_later(timeout, self._on_timer, child, task)
 
     def _on_timer(self, child: Child, task: Task) -> None:
-        """Handle the timer of a task: move the task to the slow lane, stop it at its deadline, or wait longer."""
+        """Handle the timer of a task: move the task to the slow pool, stop it at its deadline, or wait longer."""
         left = task.seconds - child.elapsed()
-        owed = child.owed(self._config.slow_after) if child.lane is Lane.FAST else 0.0
+        owed = child.owed(self._config.slow_after) if child.pool is Pool.FAST else 0.0
         if task.dropped:
             self._retire(child)
         elif left <= SLACK or (task.brief and owed <= SLACK):
@@ -256,12 +256,12 @@ class Scheduler:
             self._kill(child, TIMEOUT)
         elif owed > SLACK:
             child.alarm = self._loop.call_later(min(owed, left), self._on_timer, child, task)
-        elif child.lane is Lane.FAST and self._count(Lane.SLOW) >= self._config.slow:
+        elif child.pool is Pool.FAST and self._count(Pool.SLOW) >= self._config.slow:
             self._requeue(child, task, slow=True)
             self._retire(child)
         else:
-            if child.lane is Lane.FAST:
-                child.lane = Lane.SLOW
+            if child.pool is Pool.FAST:
+                child.pool = Pool.SLOW
                 self._zygote.renice(child.id)
                 self._fill()
             child.alarm = self._loop.call_later(left, self._on_timer, child, task)
@@ -281,22 +281,22 @@ class Scheduler:
 
     # children
 
-    def _count(self, lane: Lane) -> int:
-        return sum(child.lane is lane for child in self._children.values())
+    def _count(self, pool: Pool) -> int:
+        return sum(child.pool is pool for child in self._children.values())
 
     def _fill(self) -> None:
-        """Start missing children: all in the fast lane, and as many as tasks wait in the slow lane."""
+        """Start missing children: all in the fast pool, and as many as tasks wait in the slow pool."""
         if not self._zygote_ready or self._pausing:
             return
-        for _ in range(self._config.fast - self._count(Lane.FAST)):
-            self._spawn(Lane.FAST)
-        starting = sum(child.lane is Lane.SLOW and child.task is None for child in self._children.values())
-        room = self._config.slow - self._count(Lane.SLOW)
+        for _ in range(self._config.fast - self._count(Pool.FAST)):
+            self._spawn(Pool.FAST)
+        starting = sum(child.pool is Pool.SLOW and child.task is None for child in self._children.values())
+        room = self._config.slow - self._count(Pool.SLOW)
         for _ in range(min(room, len(self._slow_queue) - starting)):
-            self._spawn(Lane.SLOW)
+            self._spawn(Pool.SLOW)
 
-    def _spawn(self, lane: Lane) -> None:
-        child = Child(next(self._ids), lane, self, self._config.max_frame_bytes)
+    def _spawn(self, pool: Pool) -> None:
+        child = Child(next(self._ids), pool, self, self._config.max_frame_bytes)
         self._children[child.id] = child
         child.connect(self._loop, self._zygote)
 
@@ -334,7 +334,7 @@ class Scheduler:
             self._kill(child, KILLED)
         elif child.task is not None:
             child.task.child_died = True  # the cause of the death is unknown, so the task gets one more child
-            self._requeue(child, child.task, slow=child.lane is Lane.SLOW)
+            self._requeue(child, child.task, slow=child.pool is Pool.SLOW)
         self._retire(child)
 
     def _count_failure(self, message: str) -> None:

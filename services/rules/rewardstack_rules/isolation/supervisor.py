@@ -41,7 +41,7 @@ class Client(FrameConnection):
     """The connection to one server process.
 
     Args:
-        server: the supervisor, whose scheduler (`pool`) runs the tasks.
+        server: the supervisor, whose `scheduler` runs the tasks.
     """
 
     def __init__(self, server: Supervisor) -> None:
@@ -52,7 +52,7 @@ class Client(FrameConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop all tasks of this client."""
         for task in self._tasks.values():
-            self._server.pool.drop(task)
+            self._server.scheduler.drop(task)
         self._tasks.clear()
 
     def frame_received(self, frame: Frame) -> None:
@@ -62,9 +62,9 @@ class Client(FrameConnection):
         elif frame.kind is Kind.DROP:
             task = self._tasks.pop(frame.id, None)
             if task is not None:
-                self._server.pool.drop(task)
+                self._server.scheduler.drop(task)
         elif frame.kind is Kind.STATS:
-            stats = {"pid": os.getpid()} | self._server.pool.stats()
+            stats = {"pid": os.getpid()} | self._server.scheduler.stats()
             self.send(Frame(Kind.STATS, frame.id, dump(stats)))
 
     def _submit(self, frame: Frame) -> None:
@@ -75,7 +75,7 @@ class Client(FrameConnection):
         ident, is_brief = next(self._server.task_ids), frame.kind is Kind.BRIEF
         task = Task(ident, frame.body, frame.seconds, reply, is_brief, frame.tenant)
         self._tasks[frame.id] = task
-        self._server.pool.submit(task)
+        self._server.scheduler.submit(task)
 
 
 class Supervisor:
@@ -101,7 +101,7 @@ class Supervisor:
         self._end = asyncio.Event()
         self._broken = ""
         self._deserted = False
-        self.pool = Scheduler(config, self._loop, self._ready.set, self._give_up)
+        self.scheduler = Scheduler(config, self._loop, self._ready.set, self._give_up)
 
     async def run(self) -> None:
         """Serve until every server process has ended, or the entry cannot be run."""
@@ -109,13 +109,13 @@ class Supervisor:
         self._loop.add_signal_handler(signal.SIGTERM, self._end.set)
         self._loop.add_signal_handler(signal.SIGCHLD, reap_orphans)
         self._loop.add_reader(self._lifeline, self._leave)
-        self.pool.start()
+        self.scheduler.start()
         try:
             await self._either(self._ready, self._end)
             if self._ready.is_set():
                 await self._serve()
         finally:
-            self.pool.stop()
+            self.scheduler.stop()
             if self._deserted:
                 shutil.rmtree(self._directory, ignore_errors=True)
         if self._broken:

@@ -27,7 +27,7 @@ COUNTERS = {
         "chunks_",
         ("committed", "duplicate", "retried", "dropped"),
     ),
-    "rewardstack_job_items": ("Samples of jobs, by status.", "status", "items_", STATUSES),
+    "rewardstack_job_samples": ("Samples of jobs, by status.", "status", "items_", STATUSES),
 }
 """Counters by name: help text, label, prefix of the counter's fields in `COUNTS`, and values of the label."""
 

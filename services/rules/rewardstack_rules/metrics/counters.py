@@ -27,11 +27,13 @@ from rewardstack_rules.metrics.rewards import count_rewards as count_rewards
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 REQUESTS = Counter("rewardstack_requests_total", "Requests answered.", ["endpoint", "code"])
-SECONDS = Histogram("rewardstack_request_seconds", "Time from a request to its answer.", ["endpoint"], buckets=BUCKETS)
+SECONDS = Histogram(
+    "rewardstack_request_duration_seconds", "Time from a request to its answer.", ["endpoint"], buckets=BUCKETS
+)
 IN_PROGRESS = Gauge(
     "rewardstack_requests_in_progress", "Requests that are being answered.", multiprocess_mode="livesum"
 )
-ITEMS = Counter("rewardstack_items_total", "Samples scored, by route and status.", ["route", "status"])
+ITEMS = Counter("rewardstack_samples_total", "Samples scored, by route and status.", ["route", "status"])
 CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
 SENT = Counter(
     "rewardstack_model_requests_total",
@@ -49,7 +51,7 @@ TOKENS = Counter(
     ["route", "kind"],
 )
 UNWRITTEN = Counter(
-    "rewardstack_cache_unwritten_total",
+    "rewardstack_cache_write_errors_total",
     "Values that were not written to the result cache: it refused them, or too many were pending.",
 )
 DISTRUSTED = Counter(
@@ -57,9 +59,9 @@ DISTRUSTED = Counter(
     "Values in the result cache that were rejected: malformed, out of range, or not signed with the secret.",
 )
 COMPARED = Counter(
-    "rewardstack_math_compared_total",
+    "rewardstack_math_comparisons_total",
     "Math answers compared in isolated processes: by their `values`, or left `undecided`.",
-    ["by"],
+    ["result"],
 )
 CODE_TESTS = Counter(
     "rewardstack_code_tests_total",
@@ -74,7 +76,7 @@ CAUSES = Counter(
     ["route", "status", "cause"],
 )
 ITEM_SECONDS = Histogram(
-    "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
+    "rewardstack_sample_duration_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
 )
 
 

@@ -68,13 +68,13 @@ class IsolationCollector(Collector):
 def _gauges(prefix: str, stats: Mapping[str, int]) -> Iterable[Metric]:
     text = "Isolated processes, busy or idle."
     yield GaugeMetricFamily(f"{prefix}_processes", text, stats["children"])
-    text = "Samples that isolated processes are scoring, by lane; slow samples have their own lane."
-    busy = GaugeMetricFamily(f"{prefix}_busy", text, labels=["lane"])
+    text = "Samples that isolated processes are scoring; slow samples have a pool of their own."
+    busy = GaugeMetricFamily(f"{prefix}_busy", text, labels=["pool"])
     busy.add_metric(["fast"], stats["busy"] - stats["slow"])
     busy.add_metric(["slow"], stats["slow"])
     yield busy
     text = "Samples that wait for an isolated process."
-    waiting = GaugeMetricFamily(f"{prefix}_waiting", text, labels=["lane"])
+    waiting = GaugeMetricFamily(f"{prefix}_waiting", text, labels=["pool"])
     waiting.add_metric(["fast"], stats["queued"])
     waiting.add_metric(["slow"], stats["slow_queued"])
     yield waiting

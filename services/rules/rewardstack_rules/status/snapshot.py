@@ -14,10 +14,10 @@ Key = tuple[str, ...]
 """The name of a Prometheus sample, and the values of its labels in the alphabetical order of the labels' names."""
 Snapshot = dict[Key, float]
 
-ITEMS, CACHED, CAUSES = "rewardstack_items_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
+ITEMS, CACHED, CAUSES = "rewardstack_samples_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
 SENT, COUNTED = "rewardstack_model_requests_total", "rewardstack_model_replies_counted_total"
 TOKENS, REQUESTS = "rewardstack_model_tokens_total", "rewardstack_requests_total"
-SECONDS, REQUEST_SECONDS = "rewardstack_item_seconds_bucket", "rewardstack_request_seconds_bucket"
+SECONDS, REQUEST_SECONDS = "rewardstack_sample_duration_seconds_bucket", "rewardstack_request_duration_seconds_bucket"
 REWARDS, POSITIVE, NEGATIVE = (
     "rewardstack_reward_bucket",
     "rewardstack_reward_positive_total",

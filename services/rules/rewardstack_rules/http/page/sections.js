@@ -100,7 +100,7 @@ function showJobs(status) {
     { title: "Submitted", kind: "n", show: (one) => clock(Date.parse(one.submitted_at) / 1000) },
     { title: "Ended", kind: "n", show: (one) => (one.ended_at ? clock(Date.parse(one.ended_at) / 1000) : "–") },
   ], status.own_jobs.filter((one, i) => !one.ended_at || i < own + ENDED), none);
-  const items = jobs.rewardstack_job_items_total;
+  const items = jobs.rewardstack_job_samples_total;
   if (items) {
     const all = sum(Object.values(items)), told = STATUSES.map((name) => `${whole.format(items[name])} ${name}`).join(", ");
     at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue was created: ${whole.format(all)}${all ? ` (${told})` : ""}.`));

@@ -1,4 +1,4 @@
-"""The slow lane: who goes there, how many, and that nobody else waits for them."""
+"""The slow pool: who goes there, how many, and that nobody else waits for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.isolation.processes import MakeClient, until
 
 
 async def test_ordinary_tasks_flow(make_client: MakeClient, tmp_path: Path) -> None:
-    """With five times as many slow tasks as both lanes hold, ordinary ones flow, and every slow one ends well."""
+    """With five times as many slow tasks as both pools hold, ordinary ones flow, and every slow one ends well."""
     client = make_client(fast=1, slow=1)
     path = tmp_path / "go on"
     slow = asyncio.create_task(client.run([{"do": "wait_for", "with": str(path)}] * 10, timeout=60))
@@ -29,7 +29,7 @@ async def test_ordinary_tasks_flow(make_client: MakeClient, tmp_path: Path) -> N
 
 
 async def test_cap(make_client: MakeClient) -> None:
-    """No more slow tasks run at once than the lane holds, and the others wait in its queue."""
+    """No more slow tasks run at once than the pool holds, and the others wait in its queue."""
     client = make_client(fast=2, slow=2)
     slow = asyncio.create_task(client.run([{"do": "sleep", "with": 0.5}] * 6, timeout=5))
     seen = []
@@ -51,9 +51,9 @@ async def test_deadline_over_both_lanes(make_client: MakeClient) -> None:
     assert results == [{"value": 0.6}, {"error": "timeout"}, {"value": 0.4}]
 
 
-@pytest.mark.parametrize("waits", [False, True], ids=["moved while it ran", "started in the slow lane"])
+@pytest.mark.parametrize("waits", [False, True], ids=["moved while it ran", "started in the slow pool"])
 async def test_slow_stands_back(make_client: MakeClient, tmp_path: Path, waits: bool) -> None:
-    """A slow task's child has the lowest priority, however it came to the lane; ordinary ones have the normal one."""
+    """A slow task's child has the lowest priority, however it came to the pool; ordinary ones have the normal one."""
     client = make_client(fast=1, slow=1, slow_after=0.5)
     path = tmp_path / "go on"
     first = asyncio.create_task(client.run([{"do": "wait_for", "with": str(path)}] * waits, timeout=60))
@@ -89,7 +89,7 @@ def crowded() -> Iterator[None]:
 
 
 async def test_starved_is_not_slow(one_core: None, make_client: MakeClient) -> None:
-    """A task that needs a core for 0.05 s stays in the fast lane, though others let it have that in 0.5 s at best."""
+    """A task that needs a core for 0.05 s stays in the fast pool, though others let it have that in 0.5 s at best."""
     client = make_client(fast=1, slow=1, slow_after=0.4)
     assert await client.run([{"with": 1}], timeout=30) == [{"value": 1}]  # all has started before the crowd comes
 
