@@ -83,7 +83,9 @@ def _parts(scores: Sequence[Score]) -> dict[str, float]:
 def group_of(request: Request, tenant: str = "") -> bytes | None:
     """Return the digest of a sample's group, of 16 bytes; None if nothing tells which prompt it answers.
 
-    A group is what has the same `extra_info["group_id"]`, else the same source, problem and references.
+    A group is what has the same `extra_info["group_id"]`, else the same source, problem and references. This is for
+    statistics: it accepts any sample, and compares only parts of long texts. Judges that compare a group find it with
+    `scorers.judge.groups.group_name`, which compares whole texts and raises if a sample does not name its group.
 
     Args:
         request: the sample.

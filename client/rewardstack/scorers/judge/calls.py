@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Coroutine, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -146,18 +146,14 @@ class Calls:
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         """Return the verdict in a text reply; ask once more if the reply has none."""
-        options, user, is_first = plan.options, plan.user(reference, plan.rubric), True
-        while True:
-            reply, model = await self._ask(plan, model, user, deadline, vote)
+        options, question = plan.options, (plan.user(reference, plan.rubric), ())
+
+        def read(reply: Choice, model: Model) -> Verdict:
             structured = is_json(options, model.dialect)
             scale, thinking = options.template.scale, options.enable_thinking
-            try:
-                return Verdict(read_text_verdict(reply, scale, thinking=thinking, structured=structured))
-            except UnreadableError as error:
-                if not is_first:
-                    raise
-                log.debug("asked once more: %s", error)
-                user, is_first = reminded(user, options, model.dialect), False
+            return Verdict(read_text_verdict(reply, scale, thinking=thinking, structured=structured))
+
+        return await self._ask_twice(plan, model, lambda: question, read, deadline, vote)
 
     async def _by_criteria(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         asked = [self._answers(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
@@ -171,44 +167,76 @@ class Calls:
             UnreadableError: the second reply does not have one score for each candidate, either.
             ServiceError: the judge did not answer.
         """
-        answers, user, is_first = plan.answers(), plan.user(plan.references[0]), True
-        while True:
-            reply, model = await self._ask(plan, model, user, deadline, answers=answers)
-            try:
-                text = read_text(reply, thinking=plan.options.enable_thinking)
-                return read_grades(text, len(answers), cut=is_cut(reply))
-            except UnreadableError as error:
-                if not is_first:
-                    raise
-                log.debug("asked once more: %s", error)
-                user, is_first = reminded(user, plan.options, model.dialect, answers), False
+        answers = plan.answers()
+        question = plan.user(plan.references[0]), answers
+
+        def read(reply: Choice, _: Model) -> list[float]:
+            text = read_text(reply, thinking=plan.options.enable_thinking)
+            return read_grades(text, len(answers), cut=is_cut(reply))
+
+        return await self._ask_twice(plan, model, lambda: question, read, deadline)
 
     async def _answers(
         self, plan: Plan, model: Model, reference: str, criteria: Rubric, deadline: SharedDeadline
     ) -> list[float]:
         """Return how far each criterion is met, from 0 to 1; ask once more for criteria without an answer."""
-        options, found, why = plan.options, dict[int, float](), ""
-        for is_first in (True, False):
-            missing = [at for at in range(len(criteria)) if at not in found]
-            asked = tuple(criteria[at] for at in missing)
-            user, answers = plan.user(reference, asked), plan.answers(asked)
-            if not is_first:
-                log.debug("asked once more for %d criteria: %s", len(missing), why)
-                user = reminded(user, options, model.dialect, answers)
-            reply, model = await self._ask(plan, model, user, deadline, answers=answers)
+        found: dict[int, float] = {}
+
+        def missing() -> list[int]:
+            return [at for at in range(len(criteria)) if at not in found]
+
+        def question() -> tuple[str, Answers]:
+            asked = tuple(criteria[at] for at in missing())
+            return plan.user(reference, asked), plan.answers(asked)
+
+        def read(reply: Choice, _: Model) -> list[float]:
+            asked, why = missing(), ""
+            answers = plan.answers(tuple(criteria[at] for at in asked))
             try:
-                text = read_text(reply, thinking=options.enable_thinking)
-                read = read_answers(text, answers, cut=is_cut(reply))
-                found |= {missing[at]: share for at, share in read.items()}
+                text = read_text(reply, thinking=plan.options.enable_thinking)
+                found.update((asked[at], share) for at, share in read_answers(text, answers, cut=is_cut(reply)).items())
             except UnreadableError as error:
-                why = str(error).removeprefix(f"{UNREADABLE}: ")
-            if len(found) == len(criteria):
-                return [found[at] for at in range(len(criteria))]
-        names = ", ".join(criteria[at].name for at in range(len(criteria)) if at not in found)
-        raise UnreadableError(
-            f"no answer for {len(criteria) - len(found)} of {len(criteria)} criteria: "
-            f"{names[:200]}" + (f"; {why}" if why else "")
-        )
+                why = f"; {str(error).removeprefix(f'{UNREADABLE}: ')}"
+            if left := missing():
+                names = ", ".join(criteria[at].name for at in left)[:200]
+                raise UnreadableError(f"no answer for {len(left)} of {len(criteria)} criteria: {names}{why}")
+            return [found[at] for at in range(len(criteria))]
+
+        return await self._ask_twice(plan, model, question, read, deadline)
+
+    async def _ask_twice(
+        self,
+        plan: Plan,
+        model: Model,
+        question: Callable[[], tuple[str, Answers]],
+        read: Callable[[Choice, Model], T],
+        deadline: SharedDeadline,
+        vote: int = 0,
+    ) -> T:
+        """Return what `read` finds in a reply; if it finds nothing, ask once more, with a reminder of the format.
+
+        Args:
+            plan: the plan of the sample.
+            model: the judge's model.
+            question: returns the user message and the answers that the reply should have; called for each request.
+            read: reads a reply of a model; raises UnreadableError if what it should have is missing.
+            deadline: deadline of the batch.
+            vote: number of the vote.
+
+        Raises:
+            UnreadableError: nothing can be read from the second reply, either.
+            ServiceError: the judge did not answer.
+        """
+        user, answers = question()
+        reply, model = await self._ask(plan, model, user, deadline, vote, answers)
+        try:
+            return read(reply, model)
+        except UnreadableError as error:
+            log.debug("asked once more: %s", error)
+        user, answers = question()
+        user = reminded(user, plan.options, model.dialect, answers)
+        reply, model = await self._ask(plan, model, user, deadline, vote, answers)
+        return read(reply, model)
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()

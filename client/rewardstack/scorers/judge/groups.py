@@ -45,7 +45,7 @@ LATE_GROUPS = 4096
 
 
 def group_name(source: str, extra: Any, references: Any) -> str:
-    """Return a hash that is equal for the samples of one group.
+    """Return a hash that is equal for the samples of one group; statistics use `core.reward_summary.group_of`.
 
     Args:
         source: the sample's `data_source`.
