@@ -47,21 +47,31 @@ def serve(
             process = subprocess.Popen(
                 command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        deadline = time.monotonic() + startup_timeout
-        while process.poll() is None:
-            if not healthy and not probes.http(address, "/health"):
-                healthy = True
-                announce()
-            if not healthy and time.monotonic() > deadline:
-                problem = f"judge: not healthy after {startup_timeout:g} s (MODEL_UP_TIMEOUT)"
-                raise StackError(problem, "see the lines above")
-            time.sleep(POLL_SECONDS)
-        when = "" if healthy else " during startup"
-        raise StackError(f"judge: exited{when} with status {process.returncode}", "see the lines above")
+        _await_health(process, address, startup_timeout)
+        healthy = True
+        announce()
+        raise StackError(f"judge: exited with status {process.wait()}", "see the lines above")
     finally:
         if process:
             with defer_signals():
                 _end(process, stop_grace if healthy else ABANDON_SECONDS)
+
+
+def _await_health(process: subprocess.Popen[bytes], address: str, startup_timeout: float) -> None:
+    """Return when the server is healthy.
+
+    Raises:
+        StackError: the server exited, or was not healthy in time.
+    """
+    deadline = time.monotonic() + startup_timeout
+    while process.poll() is None:
+        if not probes.http(address, "/health"):
+            return
+        if time.monotonic() > deadline:
+            problem = f"judge: not healthy after {startup_timeout:g} s (MODEL_UP_TIMEOUT)"
+            raise StackError(problem, "see the lines above")
+        time.sleep(POLL_SECONDS)
+    raise StackError(f"judge: exited during startup with status {process.returncode}", "see the lines above")
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:

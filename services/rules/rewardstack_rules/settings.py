@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -165,13 +165,7 @@ class Settings(RuleSettings):
         dataset = _files("DATASET_PATH", environ)
         rules = RuleSettings.from_env(environ)
         return Settings(
-            rules.function_files,
-            rules.function_variables,
-            rules.function_data,
-            rules.function_allow,
-            rules.verify_timeout,
-            rules.verify_processes,
-            rules.code,
+            *(getattr(rules, field.name) for field in fields(rules)),
             api_keys=value["REWARD_SERVER_API_KEYS"],
             allowed_hosts=value["ALLOWED_HOSTS"],
             key_rate=value["REWARD_KEY_RATE"],

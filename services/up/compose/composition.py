@@ -104,10 +104,8 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     environment = {
         **_environment(settings, chosen),
         **values,
+        **_gpu_variables(settings, gpus, judge_gpus),
         "RUN_DIR": str(run.path),
-        "JUDGE_MODEL": judge_model(settings, gpus),
-        "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
-        "REWARD_MODEL_GPU": judge_gpus.get(REWARD_MODEL.name, settings["REWARD_MODEL_GPU"]),
     }
     files = [ROOT / name for name, needed in _files(settings, bool(gpus)).items() if needed]
     model = project.config(files, environment)
@@ -139,6 +137,15 @@ def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
         **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
         **{f"{name.upper()}_MEMORY": str(limit.bytes(settings)) for name, limit in memory.items() if limit},
         **dict.fromkeys(SECRETS, ""),  # containers read them from files
+    }
+
+
+def _gpu_variables(settings: Settings, gpus: list[Gpu], judge_gpus: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the compose files that depend on the GPUs, and on those that each judge gets."""
+    return {
+        "JUDGE_MODEL": judge_model(settings, gpus),
+        "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
+        "REWARD_MODEL_GPU": judge_gpus.get(REWARD_MODEL.name, settings["REWARD_MODEL_GPU"]),
     }
 
 

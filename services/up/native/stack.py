@@ -123,22 +123,20 @@ def describe(
     Raises:
         StackError: there are too few GPUs, or a model server's program is not available.
     """
-    secrets, urls = Secrets(run), model_servers.urls(settings, chosen)
-    scores = settings["RULES"] == "on"
+    secrets, urls, scores = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
     redises = [redis(service, settings, run, secrets) for service in ("cache", "queue") if scores]
     inputs = _inputs(settings, run, secrets, urls, redises)
-    # A running embedding server keeps its port.
-    backend_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
+    backend_port = _backend_port(running)
     behind = [programs.rules(settings, run, inputs)] if scores else []
     behind += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
     stores = [programs.redis(one, settings, runtime.programs, run) for one in redises]
     workers = programs.workers(settings, inputs) if scores else []
-    nginx = programs.gateway(runtime.programs["nginx"], settings, run)
+    gateway = programs.gateway(runtime.programs["nginx"], settings, run)
     files = _gateway_files(settings, _tls(settings, secrets), model_servers.paths(chosen))
     servers = servers_of(behind, settings)
     discovery = json.dumps(_discovery(settings, servers, files), indent=1)
     return Stack(
-        [runtime.wrap(program) for program in (*stores, *behind, *workers, nginx)],
+        [runtime.wrap(program) for program in (*stores, *behind, *workers, gateway)],
         programs.watch(settings, run, discovery),
         {**{f"{one.service}.conf": one.configuration for one in redises}, DISCOVERY: discovery},
         files(servers),
@@ -149,6 +147,11 @@ def describe(
         next(iter(redises), None),
         runtime.backend,
     )
+
+
+def _backend_port(running: Running | None) -> int:
+    """Return the port of the embedding server behind the gateway; a running one keeps its port."""
+    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
 
 
 def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
