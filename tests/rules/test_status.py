@@ -152,6 +152,12 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
         ),
         ("no answer in time; last: no request is in flight", "a server did not answer in time"),
         ("slow: the sample took longer than 5 s", "the reward function took too long"),
+        (
+            "http://j:1 returned 400: context too long; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens",
+            "the judge's context is too short",
+        ),
+        ("no verdict in the judge's reply: no line begins with REWARD:", "the judge's reply has no verdict"),
+        ("no verdict in the judge's reply: it is empty", "the judge's reply has no verdict"),
         (f"something of {SCRIPT}", OTHER),
     ],
 )

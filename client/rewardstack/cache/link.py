@@ -1,7 +1,7 @@
 """The connection to Redis, which is optional.
 
-An error of Redis never fails a score. Each read and each write takes at most `WAIT` seconds. After an error, the same
-kind of access is skipped for `REST` seconds, so a hanging server costs one wait, not one per sample.
+An error of Redis never fails a score. Each access takes at most `WAIT` seconds. After an error, the same kind of access
+(`Use`) is skipped for `REST` seconds, so a hanging server costs one wait, not one per sample.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from rewardstack.errors import SettingsError
 WAIT = 1.0
 """Timeout of one read or write of a group of values, in seconds."""
 REST = 10.0
-"""Seconds for which reads, or writes, are skipped after one of them failed."""
+"""Seconds for which an access is skipped after one of its kind failed."""
 CONNECTIONS = 8
 """Maximum number of connections in the pool."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Use = Literal["read", "written"]
+Use = Literal["read", "written", "counted"]
+SUBJECTS: dict[Use, str] = {"read": "the result cache", "written": "the result cache", "counted": "the usage of a run"}
+"""What cannot be read, written or counted after an error, for log lines."""
 Count = Callable[[int], None]
 """Callback that receives a number of values."""
 
@@ -49,7 +51,7 @@ class RedisLink:
         self.dropped = dropped
         self._refused = refused
         self._redis = _connect(url) if url else None
-        self._rest_until = {"read": 0.0, "written": 0.0}
+        self._rest_until = dict.fromkeys(SUBJECTS, 0.0)
         self._logged: set[str] = set()
 
     @property
@@ -61,8 +63,8 @@ class RedisLink:
         """Return the result of `use(redis)`; None if Redis is not configured, fails, times out, or failed recently.
 
         Args:
-            what: the kind of access; a failed read does not stop writes, and vice versa.
-            use: reads or writes with the Redis client that it receives.
+            what: the kind of access; one that fails does not stop the other kinds.
+            use: reads, writes or counts with the Redis client that it receives.
         """
         if self._redis is None or time.monotonic() < self._rest_until[what]:
             return None
@@ -75,14 +77,14 @@ class RedisLink:
             return None
         if what in self._logged:
             self._logged.remove(what)
-            log.warning("the result cache can be %s again", what)
+            log.warning("%s can be %s again", SUBJECTS[what], what)
         return result
 
     def _rest(self, what: Use, reason: str) -> None:
         self._rest_until[what] = time.monotonic() + REST
         if what not in self._logged:
             self._logged.add(what)
-            log.warning("the result cache cannot be %s: %s; scoring continues without it", what, reason)
+            log.warning("%s cannot be %s: %s; scoring continues without it", SUBJECTS[what], what, reason)
 
     def refuse(self, count: int) -> None:
         """Report that `count` invalid values were read; log a warning the first time."""

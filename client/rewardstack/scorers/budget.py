@@ -158,7 +158,7 @@ class Budget:
         def take(redis: Any) -> Any:
             return redis.eval(TAKE, 1, self._key, *arguments)
 
-        found = await self._link.guarded("written", take)
+        found = await self._link.guarded("counted", take)
         if found is None:
             self._log_once("away", "Redis is unavailable: this process counts the run's requests and tokens alone")
             granted = self._grant(wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rewardstack.scorers.embedding.options import read_options
 from rewardstack.scorers.embedding.penalties import PENALTIES, length_penalty
+from rewardstack.scorers.embedding.sample import NOWHERE, Sample, vector_scores
 from rewardstack.scorers.embedding.similarity import SLICE, Vector, rounded, similarities
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "embedding_penalties.json").read_text())
@@ -72,3 +75,23 @@ def test_length_one_in_float16() -> None:
     kept = rounded(np.array([[3e9, 4e9], [0.0, 0.0]]))
     assert np.float16 == kept.dtype
     assert [1.0, 0.0] == pytest.approx([math.hypot(*map(float, one)) for one in kept], abs=1e-3)
+
+
+async def test_large_batches_yield() -> None:
+    """While the vectors of a large batch are compared, other work of the event loop has its turns."""
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    [vector] = vectors(1)
+    samples = [Sample("a", ("b",), read_options({}), NOWHERE)] * (10 * SLICE)
+    found = {text: vector for one in samples[:1] for text in (one.candidate, *one.targets)}
+    others = asyncio.create_task(work())
+    scores = await vector_scores(samples, found)
+    others.cancel()
+    assert len(scores) == len(samples) and {round(one.value or 0.0, 6) for one in scores} == {1.0}
+    assert turns >= 10

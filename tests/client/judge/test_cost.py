@@ -186,6 +186,24 @@ def test_redis_goes_and_comes(
     assert "this process counts the run's requests and tokens alone" in caplog.text
 
 
+async def test_failed_cache_writes_do_not_stop_the_count(redis: Redis) -> None:
+    """Where Redis refuses values of the cache, the processes of a run still count together."""
+    settings = Settings.from_env()
+    link = ResultCache(settings).link
+
+    async def refused(_: Any) -> None:
+        raise OSError("refused")
+
+    assert await link.guarded("written", refused) is None
+    first, second = Budget(link, "shared", 60), Budget(link, "shared", 60)
+    for one in (first, second):
+        one.cap(1, 0)
+    await first.admit()
+    with pytest.raises(errors.BudgetError):
+        await second.admit()
+    await link.close()
+
+
 def test_what_is_told_again_counts_once(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a reply of Redis is lost, what it had taken in does not count a second time."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from rewardstack.scorers.embedding.lexical import lexical_similarity
 from rewardstack.scorers.embedding.options import Options, read_options
 from rewardstack.scorers.embedding.penalties import length_penalty
 from rewardstack.scorers.embedding.server import TOO_MUCH, Found
-from rewardstack.scorers.embedding.similarity import Vector, similarities
+from rewardstack.scorers.embedding.similarity import SLICE, Vector, similarities
 
 SOURCE = "embedding"
 NOWHERE = Destination((), "")
@@ -61,10 +62,18 @@ def lexical_score(item: Item) -> Score:
     return replace(_best(sample, alike), status="fallback")
 
 
-def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list[Score]:
-    """Return the scores of samples, given the vector or the error of each text in `found`."""
+async def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list[Score]:
+    """Return the scores of samples, given the vector or the error of each text in `found`.
+
+    Yield to the event loop after `SLICE` comparisons.
+    """
     pairs = [_pairs(sample, found) for sample in samples]
-    alike = iter(similarities([pair for one in pairs if isinstance(one, dict) for pair in one.values()]))
+    compared = [pair for one in pairs if isinstance(one, dict) for pair in one.values()]
+    values: list[float] = []
+    for start in range(0, len(compared), SLICE):
+        values += similarities(compared[start : start + SLICE])
+        await asyncio.sleep(0)
+    alike = iter(values)
     scores = []
     for sample, one in zip(samples, pairs, strict=True):
         if isinstance(one, dict):

@@ -152,7 +152,7 @@ class Embedding(Relayable[Sample]):
             cut = "the server truncates texts that are too long for its model, and does not report it"
             note = {"note": cut} if part.asked.truncate else {}
             context.trace.note("vectors", {"compared": comparisons(samples[0], found), **note})
-        scores = vector_scores(samples, found)
+        scores = await vector_scores(samples, found)
         scores[0].usage = self._meter.take()
         return scores
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float16]
 """The vector of a text: shape (dimensions,); its norm is 1, or it is all zeros."""
 
-SLICE = 512
-"""Maximum number of pairs to compare at a time, which bounds the memory for the stacked vectors."""
+SLICE = 256
+"""Number of pairs to compare at a time: it bounds the memory, and keeps the event loop waiting for some 10 ms."""
 
 
 def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
@@ -35,17 +35,15 @@ def similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
     """Return the cosine of each pair, mapped from [-1, 1] to [0, 1]; 0 if a vector of the pair is all zeros.
 
     Args:
-        pairs: pairs of vectors; the two vectors of a pair have the same number of dimensions.
+        pairs: pairs of vectors, `SLICE` at most; the two vectors of a pair have the same number of dimensions.
     """
     found = [0.0] * len(pairs)
     alike: dict[int, list[int]] = {}
     for at, (one, _) in enumerate(pairs):
         alike.setdefault(len(one), []).append(at)
     for members in alike.values():
-        for start in range(0, len(members), SLICE):
-            part = members[start : start + SLICE]
-            for at, value in zip(part, _compared([pairs[at] for at in part]), strict=True):
-                found[at] = value
+        for at, value in zip(members, _compared([pairs[at] for at in members]), strict=True):
+            found[at] = value
     return found
 
 

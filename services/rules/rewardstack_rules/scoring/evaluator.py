@@ -118,9 +118,13 @@ class Evaluator:
         return scores
 
     def _count(self, requests: Sequence[Request], scores: Sequence[Score], tenant: str) -> None:
+        is_counted = self._counters is not UNCOUNTED
+        if not (is_counted or self.sample_log):
+            return
         labels = self._rewards.labels(requests, scores)
-        self._counters.count_scores(scores, labels)
-        self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
+        if is_counted:
+            self._counters.count_scores(scores, labels)
+            self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
         if self.sample_log:
             written = sample_log(self.sample_log, self._client_settings.sample_log_share)
             written.write(requests, scores, labels, tenant)
