@@ -165,7 +165,7 @@ class Settings(RuleSettings):
         dataset = _files("DATASET_PATH", environ)
         rules = RuleSettings.from_env(environ)
         return Settings(
-            *(getattr(rules, field.name) for field in fields(rules)),
+            **{field.name: getattr(rules, field.name) for field in fields(rules)},
             api_keys=value["REWARD_SERVER_API_KEYS"],
             allowed_hosts=value["ALLOWED_HOSTS"],
             key_rate=value["REWARD_KEY_RATE"],

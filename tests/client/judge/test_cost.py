@@ -191,7 +191,7 @@ async def test_failed_cache_writes_do_not_stop_the_count(redis: Redis) -> None:
     settings = Settings.from_env()
     link = ResultCache(settings).link
 
-    async def refused(_: Any) -> None:
+    async def refused(_: Any) -> bool:
         raise OSError("refused")
 
     assert await link.guarded("written", refused) is None
