@@ -136,7 +136,7 @@ async def _run(
     failed = _has_trouble(findings)
     if not args.json:
         _table_of_services(findings).show()
-        _print_troubles((f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found)
+        _print_problems((f"{service.name} {one.address}", one.problem) for service, found in findings for one in found)
     if failed and checks:
         say("not all services work; skipping the deep checks")
     rows = [] if failed else await _run_checks(args, settings, checks)
@@ -144,8 +144,8 @@ async def _run(
         print_json({"services": _services(findings), "checks": [_check(row) for row in rows]})
     elif rows:
         _table_of_checks(rows).show()
-        _print_troubles((row.check, row.trouble) for row in rows)
-    return 1 if failed or any(row.trouble for row in rows) else 0
+        _print_problems((row.check, row.problem) for row in rows)
+    return 1 if failed or any(row.problem for row in rows) else 0
 
 
 async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> list[CheckResult]:
@@ -163,19 +163,21 @@ def _services(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, An
     records = []
     for service, found in findings:
         for one in found or [Finding("")]:
-            state = "unset" if not found else "FAILED" if one.trouble else "ok"
+            state = "unset" if not found else "FAILED" if one.problem else "ok"
             about = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
-            records.append({"service": service.name, "variable": service.variable, **about, **_trouble(one.trouble)})
+            records.append(
+                {"service": service.name, "variable": service.variable, **about, **_problem_record(one.problem)}
+            )
     return records
 
 
 def _check(row: CheckResult) -> dict[str, Any]:
     about = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
-    return {**about, **_trouble(row.trouble)}
+    return {**about, **_problem_record(row.problem)}
 
 
-def _trouble(trouble: ProbeError | None) -> dict[str, str | None]:
-    return {"problem": str(trouble) if trouble else None, "remedy": trouble.remedy if trouble else None}
+def _problem_record(problem: ProbeError | None) -> dict[str, str | None]:
+    return {"problem": str(problem) if problem else None, "remedy": problem.remedy if problem else None}
 
 
 def _settings() -> Settings:
@@ -214,7 +216,7 @@ async def _probe_until(
 
 
 def _has_trouble(findings: list[tuple[Target, list[Finding]]]) -> bool:
-    return any(one.trouble for _, found in findings for one in found)
+    return any(one.problem for _, found in findings for one in found)
 
 
 async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tuple[Target, list[Finding]]]:
@@ -229,7 +231,7 @@ def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Grid:
     table = Grid("service", "address", "state", "version", "sample")
     for service, found in findings:
         for finding in found:
-            state = _state("FAILED" if finding.trouble else "ok")
+            state = _state("FAILED" if finding.problem else "ok")
             address, version = plain_text(finding.address), plain_text(finding.version)
             table.add_row(service.name, address, state, version, finding.sample)
         if not found:
@@ -248,9 +250,9 @@ def _state(word: str) -> Text:
     return Text(word, STATES[word])
 
 
-def _print_troubles(troubled: Iterable[tuple[str, ProbeError | None]]) -> None:
+def _print_problems(rows: Iterable[tuple[str, ProbeError | None]]) -> None:
     """Print each problem and its remedy."""
-    troubles = [(name, trouble) for name, trouble in troubled if trouble]
-    for name, trouble in troubles:
-        put(plain_text(f"{name}: {trouble}", "red"))
-        put(Text("    ").append_text(plain_text(trouble.remedy)))
+    problems = [(name, problem) for name, problem in rows if problem]
+    for name, problem in problems:
+        put(plain_text(f"{name}: {problem}", "red"))
+        put(Text("    ").append_text(plain_text(problem.remedy)))

@@ -61,7 +61,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the report as a page with plots")
     parser.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`; nothing is scored again")
-    parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
+    parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     parser.set_defaults(run=run)
@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     """Score FILE, compare the scores with its labels and write the report.
 
     Returns:
-        The exit status: 0 if every row has a score, also with each injection, or, with `--dry-run`, is valid; 3 if a
-        score is missing; 130 or 143 after an interruption.
+        The exit status: 0 if every row has a score, with `--injections` for each injection; 3 if a score is missing;
+        130 or 143 after an interruption. With `--dry-run`, 0 if every row is valid.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
@@ -110,7 +110,7 @@ def _show(record: Mapping[str, Any], args: argparse.Namespace) -> None:
 
 
 def _show_sample_log(path: Path) -> bool:
-    """Print what goes with high rewards if `path` is a sample log; return whether it is one."""
+    """If `path` is a sample log, print which features correlate with high rewards; return whether it is one."""
     if path.suffix == PARQUET or not is_sample_log(next((row.fields for row in Source(path).rows()), {})):
         return False
     for line in describe(row.fields for row in Source(path).rows()):
@@ -124,10 +124,10 @@ def _check(args: argparse.Namespace) -> None:
     Raises:
         RequestError: an argument is invalid, or contradicts another one.
     """
-    asking = {"--set": args.options, "--against": args.against, "--injections": args.injections}
-    asking["--dry-run"] = args.dry_run
-    if args.scored and any(asking.values()):
-        names = ", ".join(name for name, is_set in asking.items() if is_set)
+    scoring_options = {"--set": args.options, "--against": args.against, "--injections": args.injections}
+    scoring_options["--dry-run"] = args.dry_run
+    if args.scored and any(scoring_options.values()):
+        names = ", ".join(name for name, is_set in scoring_options.items() if is_set)
         raise RequestError(f"--scored: FILE already has scores, so {names} has no effect; drop one of them", "--scored")
     if not -float("inf") < args.threshold < float("inf"):
         raise RequestError("--threshold: expected a number", "--threshold")
@@ -164,7 +164,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Setting]:
 
 
 def _score(read: Read, terms: Terms, settings: Mapping[str, Setting]) -> Report:
-    """Return the report on a file that is scored with these settings; all of it is checked first."""
+    """Check all rows, score them with these settings, and return the report."""
     rows = right = 0
     [first, *_] = settings.values()
     for row in read():

@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
         "--ground-truth", metavar="TEXT", action="append", help="its reference; repeat for several references"
     )
     parser.add_argument("--extra", metavar="JSON", help="its extra_info, an object")
-    parser.add_argument("--data-source", metavar="NAME", help="of the sample, or for a row that has no data_source")
+    parser.add_argument("--data-source", metavar="NAME", help="data_source of the sample, or of a row that has none")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if there is no score")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit")
     parser.add_argument("--no-cache", dest="cached", action="store_false",

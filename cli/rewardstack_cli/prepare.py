@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
         one.description = recipe.__doc__
         one.add_argument(
             "input", metavar="INPUT", nargs="?", default=recipe.HUB,
-            help="a file (.jsonl, .json, .parquet), a folder of them, or a name on the hub (%(default)s)",
+            help="a file (.jsonl, .json, .parquet), a folder of them, or a name on the Hugging Face Hub (%(default)s)",
         )  # fmt: skip
         one.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="where to write parquet")
         one.add_argument(

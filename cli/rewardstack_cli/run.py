@@ -115,7 +115,7 @@ class Run:
 
     def _unpack(self) -> None:
         """Write the lines of a complete parquet OUT to the work file, so that some rows can be scored again."""
-        _, provenance = parquet.made_from(self._output)
+        _, provenance = parquet.stored_origin(self._output)
         if provenance is not None:
             self._provenance.write(provenance)
         with self._work.open("wb") as work:
@@ -169,7 +169,7 @@ class Run:
             self._provenance.write(merged(before, await self._options.provenance(summary.sources)))
 
     def _already_scored(self) -> Tally:
-        digest, provenance = parquet.made_from(self._output)
+        digest, provenance = parquet.stored_origin(self._output)
         summary = self._check(None)
         if digest != summary.digest:
             raise RequestError(

@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
     )
     result.add_argument("--table", action="store_true", help=f"print a table instead (at most {TABLE_ROWS} rows)")
     result.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
-    parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
+    parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if a row has no score, for every route")
     parser.add_argument("--chunk-size", metavar="ROWS", type=positive(int), default=CHUNK_SIZE,
                         help="rows in flight, which a killed run must score again (%(default)s)")  # fmt: skip

@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
     )
-    parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
+    parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     parser.add_argument("--force", action="store_true", help="submit a new job and overwrite OUT")
     parser.set_defaults(run=run)

@@ -16,7 +16,7 @@ import redis as redis_client
 
 from rewardstack import __version__
 from rewardstack.cache.key import PREFIX
-from rewardstack.cache.seal import Seal
+from rewardstack.cache.signature import Signer
 from rewardstack.endpoints import VARIABLE
 from rewardstack_cli.probes import cache
 from tests.support.endpoints import write_endpoints
@@ -131,10 +131,10 @@ SERVER_TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", SERVER_TROUBLES)
-def test_reward_servers_troubles_have_a_remedy(cli: Cli, trouble: str) -> None:
+@pytest.mark.parametrize("problem", SERVER_TROUBLES)
+def test_reward_servers_troubles_have_a_remedy(cli: Cli, problem: str) -> None:
     """What is wrong with a reward server is said with what to do about it."""
-    answers, remedy = SERVER_TROUBLES[trouble]
+    answers, remedy = SERVER_TROUBLES[problem]
     with scripted_server(**{"health": HEALTHY, "ready": READY, "score": RIGHT, **answers}) as server:
         cli.variables["REWARD_SERVER_URL"] = server.url
         result = cli("check")
@@ -224,15 +224,15 @@ CACHE_TROUBLES = {
     "no rights": (
         ("--user", "reader", "on", "nopass", "~*", "+@all", "-set"),
         "redis://reader:any@127.0.0.1:{port}/0",
-        "its user may not do this",
+        "the Redis user lacks a permission",
     ),
 }
 
 
-@pytest.mark.parametrize("trouble", CACHE_TROUBLES)
-def test_caches_troubles_have_a_remedy(cli: Cli, start_redis: Callable[..., Redis], trouble: str) -> None:
+@pytest.mark.parametrize("problem", CACHE_TROUBLES)
+def test_caches_troubles_have_a_remedy(cli: Cli, start_redis: Callable[..., Redis], problem: str) -> None:
     """What is wrong with Redis is said with what to do about it, and without its password."""
-    options, url, remedy = CACHE_TROUBLES[trouble]
+    options, url, remedy = CACHE_TROUBLES[problem]
     cli.variables["REWARD_CACHE_URL"] = url.format(port=start_redis(*options).port)
     result = cli("check")
     assert result.status == 1
@@ -257,12 +257,12 @@ def test_caches_troubles_have_a_remedy(cli: Cli, start_redis: Callable[..., Redi
 def test_seals(
     cli: Cli, start_redis: Callable[..., Redis], secret: str, writers: list[str], status: int, said: str
 ) -> None:
-    """Values that are sealed with another secret, or none, are said; that all of them are is a fault."""
+    """Values that are signed with another secret, or none, are said; that all of them are is a fault."""
     redis = start_redis()
     link = redis_client.Redis.from_url(redis.url)
     for at, writer in enumerate(writers):
         key, value = f"{PREFIX}{at:040}", f'["{at:08}",1.0,"s"]'.encode()
-        link.set(key, Seal(writer).sign(key, value) if writer else value)
+        link.set(key, Signer(writer).sign(key, value) if writer else value)
     cli.variables |= {"REWARD_CACHE_URL": redis.url, "REWARD_CACHE_SECRET": secret}
     result = cli("check")
     shown = " ".join(result.out.split())
@@ -274,7 +274,7 @@ def test_a_silent_cache_has_a_remedy(
     cli: Cli, start_redis: Callable[..., Redis], monkeypatch: pytest.MonkeyPatch, hangs: bool, scheme: str
 ) -> None:
     """A Redis that accepts and does not answer is given up; it may be one without TLS."""
-    monkeypatch.setattr(cache, "PATIENCE", 0.5)
+    monkeypatch.setattr(cache, "TIMEOUT", 0.5)
     redis = start_redis()
     if hangs:
         redis.freeze()

@@ -108,13 +108,13 @@ SERVED = {**dict.fromkeys([*PROTOCOLS, "rules"], "ok"), **dict.fromkeys(["paths"
 def test_a_reward_server_alone(reward_server: RewardServer, name: str) -> None:
     """A real one speaks every protocol and scores by rules; what it is without is left out."""
     row = checked(name, REWARD_SERVER_URL=reward_server.url)
-    assert (row.result, row.trouble) == (SERVED[name], None)
+    assert (row.result, row.problem) == (SERVED[name], None)
 
 
 def test_what_must_not_be_left_out(reward_server: RewardServer) -> None:
     """What is required and not there is at fault."""
     row = checked("jobs", require=["jobs"], REWARD_SERVER_URL=reward_server.url)
-    assert (row.result, str(row.trouble)) == ("FAILED", "it is left out: the reward server has no queue")
+    assert (row.result, str(row.problem)) == ("FAILED", "it is left out: the reward server has no queue")
 
 
 FAULTS: dict[str, tuple[dict[str, Answer], str]] = {
@@ -137,8 +137,8 @@ def test_faulty_servers(name: str) -> None:
     with scripted_server(**{**WELL, **answers}) as server:
         row = checked(name, REWARD_SERVER_URL=server.url, REWARD_SERVER_API_KEY="key")
     assert row.result == "FAILED"
-    assert row.trouble is not None
-    assert fault in str(row.trouble) and row.trouble.remedy
+    assert row.problem is not None
+    assert fault in str(row.problem) and row.problem.remedy
 
 
 class Zeroes(Stack):
@@ -171,15 +171,15 @@ class Careless(Stack):
 @pytest.mark.parametrize("name", ["rules", "embedding", "embedding-directly", "same-scores", "cache"])
 def test_wrong_scores(name: str) -> None:
     """Scores of 0 for everything are found wrong."""
-    assert "expected" in str(checked(name, Zeroes, **ADDRESSES).trouble)
+    assert "expected" in str(checked(name, Zeroes, **ADDRESSES).problem)
 
 
 def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Right scores that never come from the cache are found wrong."""
     monkeypatch.setattr(scores, "CACHE_SECONDS", 0.0)
     row = checked("cache", Forgetful, **ADDRESSES)
-    assert "rule_remote_regex_format" in str(row.trouble)
-    assert row.trouble is not None and "is the reward server's cache up" in row.trouble.remedy
+    assert "rule_remote_regex_format" in str(row.problem)
+    assert row.problem is not None and "is the reward server's cache up" in row.problem.remedy
 
 
 def test_zero_for_a_failure() -> None:

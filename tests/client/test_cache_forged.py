@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis as redis_client
 
-from rewardstack.cache.seal import Seal
+from rewardstack.cache.signature import Signer
 from rewardstack.cache.store import ResultCache
 from rewardstack.cache.value import MOST_BYTES
 from rewardstack.score import Score
@@ -41,10 +41,10 @@ async def test_too_large(redis: Redis, secret: str) -> None:
     await writer.flush()
     connection: Any = redis_client.Redis.from_url(redis.url)
     many = json.dumps(["parts", 0.5, "one", "", None, {str(at): 1.0 for at in range(50_000)}]).encode()
-    seal = Seal(secret)
+    signer = Signer(secret)
     forged = {"reason": json.dumps(["reason", 0.5, "one", "a" * 2_000_000]).encode(), "parts": many}
     for key, value in forged.items():
-        connection.set(key, seal.sign(key, value) if secret else value)
+        connection.set(key, signer.sign(key, value) if secret else value)
     connection.delete("list")
     connection.rpush("list", "a")
     before = connection.info("stats")["total_net_output_bytes"]

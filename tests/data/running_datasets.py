@@ -65,4 +65,8 @@ def test_out_of_reach(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
     assert main(["prepare", "gsm8k", "-o", str(out)]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "openai/gsm8k could not be loaded from the hub" in said and "hf download" in said and not out.exists()
+    assert (
+        "openai/gsm8k could not be loaded from the Hugging Face Hub" in said
+        and "hf download" in said
+        and not out.exists()
+    )

@@ -120,8 +120,8 @@ def test_dropped(prepare: Prepare, tmp_path: Path) -> None:
     assert report["splits"]["train"]["rows"] == 2 and "test" not in report["splits"]
     dropped = {why: (about["rows"], about["first"].rpartition(" ")[2]) for why, about in report["dropped"].items()}
     assert {
-        "the same response to the same problem was read before": (1, "3"),
-        "a non_member's response without its counterpart on the same problem": (1, "5"),
+        "an earlier row has the same problem and response": (1, "3"),
+        "a non_member response without a counterpart to the same problem": (1, "5"),
         "the response is empty": (1, "6"),
         "the problem is empty": (1, "7"),
     }.items() <= dropped.items()
@@ -146,7 +146,7 @@ MALFORMED = [
     ([row("A", "x", 1), {"problem": "A", "label": 0}], "in.jsonl, line 2: response is missing (and so is solution)"),
     ([{"problem": 7, "response": "x", "label": 0}], "in.jsonl, line 1: problem must be a string, not int"),
     ([row("A", "x", 1), row("A", "x", 0)], "line 2: label is non_member, but the same response is member in"),
-    ([row("A", "\ud800", 1)], "in.jsonl, line 1: response contains half of a surrogate pair"),
+    ([row("A", "\ud800", 1)], "in.jsonl, line 1: response contains an unpaired surrogate"),
     ([row("A", "x", 1), row("B", "y", 0)], "no problem of"),
 ]
 

@@ -14,7 +14,7 @@ import redis as redis_client
 
 from rewardstack import Request, score
 from rewardstack.cache.key import PREFIX
-from rewardstack.cache.seal import Seal
+from rewardstack.cache.signature import Signer
 from services.stack.rundir import ROOT
 from tests.rules.conftest import RewardServer, running
 from tests.rules.test_operations import metric
@@ -74,21 +74,21 @@ FORGED: dict[str, Forge] = {
     "of no source": record(2, ""),
     "cut short": lambda key, honest: honest[:-1],
     "another key's": lambda key, honest: record(0, "00000000")(key, honest),
-    "sealed": lambda key, honest: Seal(SECRET).sign(key, honest),
+    "signed": lambda key, honest: Signer(SECRET).sign(key, honest),
     "nested": lambda key, honest: b"[" * 100_000,
 }
 """Without a secret; the value is that of an honest reader without one."""
-UNSEALED: dict[str, Forge] = {"within its range": within_its_range, "above its range": record(1, 2.5)}
-FORGED_SEALS: dict[str, Forge] = {
-    "another's seal": lambda key, bare: Seal("another-secret").sign(key, bare),
-    "another key's value": lambda key, bare: Seal(SECRET).sign(key[:-1] + "x", bare),
-    "cut short": lambda key, bare: Seal(SECRET).sign(key, bare)[:-1],
-    "longer": lambda key, bare: Seal(SECRET).sign(key, bare) + b" ",
-    "another value under its seal": lambda key, bare: (
-        Seal(SECRET).sign(key, bare)[: -len(bare)] + within_its_range(key, bare)
+UNSIGNED: dict[str, Forge] = {"within its range": within_its_range, "above its range": record(1, 2.5)}
+FORGED_SIGNATURES: dict[str, Forge] = {
+    "another's signature": lambda key, bare: Signer("another-secret").sign(key, bare),
+    "another key's value": lambda key, bare: Signer(SECRET).sign(key[:-1] + "x", bare),
+    "cut short": lambda key, bare: Signer(SECRET).sign(key, bare)[:-1],
+    "longer": lambda key, bare: Signer(SECRET).sign(key, bare) + b" ",
+    "another value under its signature": lambda key, bare: (
+        Signer(SECRET).sign(key, bare)[: -len(bare)] + within_its_range(key, bare)
     ),
-    "a seal and nothing more": lambda key, bare: Seal(SECRET).sign(key, bare)[: -len(bare)],
-    "half a seal": lambda key, bare: Seal(SECRET).sign(key, bare)[:9],
+    "a signature and nothing more": lambda key, bare: Signer(SECRET).sign(key, bare)[: -len(bare)],
+    "half a signature": lambda key, bare: Signer(SECRET).sign(key, bare)[:9],
 }
 VECTORS: dict[str, Forge] = {
     "not a number": lambda key, honest: honest[:-2] + b"\x00\x7e",
@@ -187,13 +187,13 @@ def check(site: Site, ask: Ask, secret: str, source: str, forge: Forge, which: C
         ask: who reads.
         secret: of the reader.
         source: of the sample.
-        forge: makes a forgery of a key and the honest value, seal aside.
+        forge: makes a forgery of a key and the honest value, signature aside.
         which: of the values are forged; the others are deleted.
     """
     sample = site.sample(source)
     honest = site.kept(lambda: ask(secret, sample))
     value, _ = ask(secret, sample)
-    bare = {name: Seal(secret).verify(name, data) or b"" if secret else data for name, data in honest.items()}
+    bare = {name: Signer(secret).verify(name, data) or b"" if secret else data for name, data in honest.items()}
     forged = {name: forge(name, data) for name, data in bare.items() if which(data)}
     assert forged
     site.cache.flushall()
@@ -207,7 +207,7 @@ def check(site: Site, ask: Ask, secret: str, source: str, forge: Forge, which: C
 
 
 def is_score(data: bytes) -> bool:
-    """Whether a value, seal aside, is a score; else it is a vector."""
+    """Whether a value, signature aside, is a score; else it is a vector."""
     return data.startswith(b"[")
 
 
@@ -226,16 +226,16 @@ def test_scores(site: Site, ask: Ask, source: str, table: Table) -> None:
 
 
 def test_scores_without_a_seal(site: Site, ask: Ask, table: Table) -> None:
-    """With a secret no value without a seal is believed, whatever it says."""
-    for source, (name, forge) in itertools.product(SOURCES, UNSEALED.items()):
+    """With a secret no value without a signature is believed, whatever it says."""
+    for source, (name, forge) in itertools.product(SOURCES, UNSIGNED.items()):
         with table.case(f"{source}, {name}"):
             check(site, ask, SECRET, source, forge, is_score)
 
 
-@pytest.mark.parametrize("forgery", FORGED_SEALS)
-def test_scores_with_another_seal(site: Site, ask: Ask, forgery: str) -> None:
-    """With a secret no value is believed whose seal is another's, another key's or another value's, or is cut off."""
-    check(site, ask, SECRET, "rule_remote_regex_format", FORGED_SEALS[forgery], is_score)
+@pytest.mark.parametrize("forgery", FORGED_SIGNATURES)
+def test_scores_with_another_signature(site: Site, ask: Ask, forgery: str) -> None:
+    """With a secret no value is believed whose signature is another's, another key's or value's, or is cut off."""
+    check(site, ask, SECRET, "rule_remote_regex_format", FORGED_SIGNATURES[forgery], is_score)
 
 
 @pytest.mark.parametrize("forgery", VECTORS)
@@ -245,7 +245,7 @@ def test_vectors(site: Site, ask: Ask, forgery: str) -> None:
 
 
 def test_vectors_without_a_seal(site: Site, ask: Ask) -> None:
-    """With a secret no vector without a seal is believed, be it well formed."""
+    """With a secret no vector without a signature is believed, be it well formed."""
     check(site, ask, SECRET, "embedding_remote", lambda key, honest: honest[:12] + honest[:11:-1], is_vector)
 
 

@@ -83,7 +83,7 @@ def test_what_a_trainer_may_do(urls: tuple[str, str]) -> None:
         await cache.flush()
         found = await cache.read_redis([KEY, KEY + "0"])
         await cache.close()
-        assert (await probe_cache(url, settings)).trouble is None
+        assert (await probe_cache(url, settings)).problem is None
         return found
 
     assert [score.value for score in asyncio.run(use()).values()] == [0.5]

@@ -28,7 +28,7 @@ BATCH_BYTES = 16 << 20
 MAX_ROW_BYTES = 64 << 20
 """Maximum bytes of one row. A small file can hold many large rows, because dictionaries store equal values once."""
 MAX_DEPTH = 100
-"""Maximum nesting of a column, the same as of a sample's fields; not every release of pyarrow has a limit."""
+"""Maximum nesting depth of a column, as of a sample's fields; some releases of pyarrow have no limit of their own."""
 VALUE_BYTES = 64
 """Approximate bytes that Python needs for one value in addition to its data."""
 INPUT_DIGEST = b"rewardstack.input"
@@ -66,7 +66,7 @@ def read_added(path: Path) -> Iterator[dict[str, Any]]:
             yield {**row, "parts": None if row["parts"] is None else dict(row["parts"])}  # a map is a list of pairs
 
 
-def made_from(path: Path) -> tuple[str, Provenance | None]:
+def stored_origin(path: Path) -> tuple[str, Provenance | None]:
     """Return the input digest and the provenance that `write` stored in a parquet file.
 
     If the file was not written by `write`, the digest is empty and the provenance None.
@@ -128,14 +128,14 @@ def write(
 
     types = _added_types()
     metadata = {**(schema.metadata or {}), INPUT_DIGEST: digest.encode(), PROVENANCE: json.dumps(provenance).encode()}
-    whole = pa.schema([*schema, *types], metadata=metadata)
+    out_schema = pa.schema([*schema, *types], metadata=metadata)
     added = iter(added)
-    hidden = path.with_name(path.name + ".tmp")
-    with pq.ParquetWriter(hidden, whole) as writer:
+    temporary = path.with_name(path.name + ".tmp")
+    with pq.ParquetWriter(temporary, out_schema) as writer:
         for own in _tables(rows, schema):
             scores = pa.Table.from_pylist(list(islice(added, len(own))), schema=types)
-            writer.write_table(pa.Table.from_arrays([*own.columns, *scores.columns], schema=whole))
-    hidden.replace(path)
+            writer.write_table(pa.Table.from_arrays([*own.columns, *scores.columns], schema=out_schema))
+    temporary.replace(path)
 
 
 def _added_types() -> pa.Schema:
@@ -175,7 +175,7 @@ def _without_added(schema: pa.Schema) -> pa.Schema:
 
 
 def _batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from number `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES`, or one row."""
+    """Yield the rows from number `start` on, in batches of `BATCH` rows and `BATCH_BYTES` at most, or one row."""
     import pyarrow.parquet as pq
 
     with _readable(path):
@@ -208,7 +208,7 @@ def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     for at in range(metadata.num_columns):
         parts = metadata.schema.column(at).path.split(".")
         if sum(part not in ("list", "key_value") for part in parts) > MAX_DEPTH + 1:
-            raise RequestError(f"{path}: {parts[0]} is too deeply nested: more than {MAX_DEPTH} deep", parts[0])
+            raise RequestError(f"{path}: {parts[0]} is nested more than {MAX_DEPTH} levels deep", parts[0])
     schema = metadata.schema.to_arrow_schema()
     twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
     if twice is not None:
@@ -282,7 +282,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _too_large(path: Path, what: str) -> RequestError:
-    return RequestError(f"{path}: {what}; at most {MAX_ROW_BYTES:,} can be read: drop columns that are not needed")
+    return RequestError(f"{path}: {what}; a row may take {MAX_ROW_BYTES:,}: drop columns that are not needed")
 
 
 def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -49,14 +49,14 @@ class CheckResult(NamedTuple):
         result: `ok`, `left out` or `FAILED`.
         seconds: duration of the check in seconds.
         found: what the check found.
-        trouble: what is wrong; None if nothing is.
+        problem: what is wrong; None if nothing is.
     """
 
     check: str
     result: str
     seconds: float
     found: str
-    trouble: ProbeError | None = None
+    problem: ProbeError | None = None
 
 
 CHECKS: Mapping[str, Check] = {
@@ -103,17 +103,17 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
         required: names of checks that must not be left out.
     """
     started = time.monotonic()
-    result, found, trouble = "ok", "", None
+    result, found, problem = "ok", "", None
     try:
         found = await check.run(stack)
     except LeftOut as reason:
         result, found = "left out", str(reason)
         if name in required:
-            trouble = ProbeError(f"it is left out: {reason}", "add it to the stack, or remove it from --require")
+            problem = ProbeError(f"it is left out: {reason}", "add it to the stack, or remove it from --require")
     except ProbeError as error:
-        trouble = error
+        problem = error
     except (Unmet, RewardstackError) as error:
-        trouble = ProbeError(str(error), check.remedy)
+        problem = ProbeError(str(error), check.remedy)
     except (LookupError, TypeError, ValueError) as error:
-        trouble = ProbeError(f"an unreadable answer: {error!r}", f"another service answers, or it is broken; {LOGS}")
-    return CheckResult(name, "FAILED" if trouble else result, time.monotonic() - started, found, trouble)
+        problem = ProbeError(f"an unreadable answer: {error!r}", f"another service answers, or it is broken; {LOGS}")
+    return CheckResult(name, "FAILED" if problem else result, time.monotonic() - started, found, problem)

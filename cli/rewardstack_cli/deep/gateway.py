@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rewardstack_cli.deep.samples import ServiceName
-from rewardstack_cli.deep.stack import NAMES, PATIENCE, LeftOut, Stack, require
+from rewardstack_cli.deep.stack import NAMES, REQUEST_TIMEOUT, LeftOut, Stack, require
 from rewardstack_cli.probes.http import Probed
 
 HIDDEN: dict[ServiceName, str] = {
@@ -34,14 +34,14 @@ async def paths(stack: Stack) -> str:
     if not guarded:
         raise LeftOut("the servers are reached without a gateway")
     for service, server in guarded:
-        reply = await server.reply(HIDDEN[service], patience=PATIENCE)
+        reply = await server.reply(HIDDEN[service], timeout=REQUEST_TIMEOUT)
         fault = f"{service}: {HIDDEN[service]} answers {reply.status}, expected the gateway's own 404"
         require(reply.status == 404 and BY_GATEWAY in reply.data, fault)
     return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in guarded))
 
 
 async def _is_gateway(server: Probed) -> bool:
-    return (await server.reply("/gateway/health", patience=PATIENCE)).status == 200
+    return (await server.reply("/gateway/health", timeout=REQUEST_TIMEOUT)).status == 200
 
 
 async def keys(stack: Stack) -> str:
@@ -52,6 +52,8 @@ async def keys(stack: Stack) -> str:
     for service in guarded:
         path, body = GUARDED[service]
         for server in stack.servers(service):
-            reply = await server.reply(path, json.dumps(body).encode(), PATIENCE, Authorization="Bearer not-the-key")
+            reply = await server.reply(
+                path, json.dumps(body).encode(), REQUEST_TIMEOUT, Authorization="Bearer not-the-key"
+            )
             require(reply.status == 401, f"{service}: {path} answers {reply.status} to a wrong key, expected 401")
     return "401 to a wrong key: " + ", ".join(guarded)

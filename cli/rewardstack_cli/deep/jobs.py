@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from rewardstack_cli.deep.samples import Sample, samples
-from rewardstack_cli.deep.stack import PATIENCE, LeftOut, Stack, require, wait_until
+from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, LeftOut, Stack, require, wait_until
 from rewardstack_cli.probes.http import Probed
 
 JOB_SECONDS = 600.0
@@ -34,7 +34,7 @@ async def job(stack: Stack) -> str:
     await wait_until(has_ended, JOB_SECONDS, f"{path} ends")
     state = await _state(server, path)
     require(state["status"] == "finished" and state["done"] == len(some), f"the job ended as {state}")
-    _require_right(some, await server.ask(f"{path}/results", patience=PATIENCE))
+    _require_right(some, await server.ask(f"{path}/results", timeout=REQUEST_TIMEOUT))
     return f"{len(some)} samples in {time.monotonic() - started:.1f} s"
 
 
@@ -51,7 +51,7 @@ async def _submit(server: Probed, some: list[Sample]) -> str:
     """Submit a job twice with the same key, as a client that lost the first answer would, and return its id."""
     body = json.dumps({"items": [_item(sample) for sample in some]}).encode()
     key = uuid.uuid4().hex
-    replies = [await server.reply("/jobs", body, PATIENCE, Idempotency_Key=key) for _ in range(2)]
+    replies = [await server.reply("/jobs", body, REQUEST_TIMEOUT, Idempotency_Key=key) for _ in range(2)]
     if replies[0].status == NO_QUEUE and "Retry-After" not in replies[0].headers:
         raise LeftOut("the reward server has no queue")
     for reply in replies:
@@ -73,5 +73,5 @@ def _item(sample: Sample) -> dict[str, Any]:
 
 
 async def _state(server: Probed, path: str) -> dict[str, Any]:
-    state: dict[str, Any] = await server.ask_json(path, patience=PATIENCE)
+    state: dict[str, Any] = await server.ask_json(path, timeout=REQUEST_TIMEOUT)
     return state

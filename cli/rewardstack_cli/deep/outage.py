@@ -13,7 +13,7 @@ from typing import Any
 from rewardstack.score import Score
 from rewardstack_cli.deep.samples import PROBLEM, TIMEOUT, Sample, samples
 from rewardstack_cli.deep.scores import wait_until_cached
-from rewardstack_cli.deep.stack import PATIENCE, LeftOut, Stack, require, require_right, wait_until
+from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, LeftOut, Stack, require, require_right, wait_until
 from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import Probed
 
@@ -100,7 +100,7 @@ async def _require_refused(stack: Stack, response: str) -> None:
     body = {"prompts": [PROBLEM], "responses": [response], "golden_responses": ["90"]}
     path, deadline = "/get_reward?reward_type=llm_judge_remote", str(int(GIVEN_UP * 1000))
     for server in stack.servers("rules"):
-        reply = await server.reply(path, json.dumps(body).encode(), PATIENCE, X_Request_Deadline_Ms=deadline)
+        reply = await server.reply(path, json.dumps(body).encode(), REQUEST_TIMEOUT, X_Request_Deadline_Ms=deadline)
         require(reply.status == 503, f"{path} answers {reply.status} ({reply.data[:200]!r}) without a judge")
         require("Retry-After" in reply.headers, f"{path} answers 503 without Retry-After")
 

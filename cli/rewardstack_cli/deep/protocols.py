@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from rewardstack_cli.deep.stack import PATIENCE, Stack, require
+from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, Stack, require
 from rewardstack_cli.probes.http import Probed
 
 PROMPT, RIGHT, WRONG, REFERENCE = "What is 6 * 7?", "It is $42$.", "It is $41$.", "42"
@@ -26,7 +26,7 @@ async def speaks(ask: Ask, stack: Stack) -> str:
 
 
 async def _post(server: Probed, path: str, body: dict[str, Any]) -> Any:
-    return await server.ask_json(path, body, PATIENCE)
+    return await server.ask_json(path, body, REQUEST_TIMEOUT)
 
 
 async def _score(server: Probed, response: str) -> Any:

@@ -19,7 +19,7 @@ from rewardstack_cli.deep.samples import Sample, ServiceName
 from rewardstack_cli.probes import embedding, judge, reward_model, reward_server
 from rewardstack_cli.probes.http import Probed
 
-PATIENCE = 60.0
+REQUEST_TIMEOUT = 60.0
 """Timeout in seconds of an HTTP request: a busy machine is slow."""
 PAUSE = 0.5
 """Seconds between two tests of a condition in `wait_until`."""

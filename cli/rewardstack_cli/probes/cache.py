@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import PREFIX
-from rewardstack.cache.seal import fits
+from rewardstack.cache.signature import has_valid_signature
 from rewardstack.core.addresses import shown_url
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, ProbeError
@@ -18,9 +18,9 @@ from rewardstack_cli.probes.finding import Finding, ProbeError
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Timeout in seconds of each request."""
-KEPT = 60
+EXPIRY = 60
 """Expiry in seconds of the probe's entry, in case it cannot be deleted."""
 MAX_CHECKED = 100
 """Maximum number of values whose signatures are checked."""
@@ -34,7 +34,7 @@ SIGNATURES = (
     "set REWARD_CACHE_SECRET to the same value as the other users of the cache, including the reward server; unset it "
     "if they have none. If it was just changed for all of them, the old values are replaced over time"
 )
-START = "connection refused; start it with `make up`, or correct REWARD_CACHE_URL"
+REFUSED = "connection refused; start it with `make up`, or correct REWARD_CACHE_URL"
 
 
 async def probe_cache(url: str, settings: Settings) -> Finding:
@@ -49,8 +49,8 @@ async def probe_cache(url: str, settings: Settings) -> Finding:
         if find_spec("redis") is None:
             raise ProbeError("the package redis is not installed", 'pip install "redis[hiredis]"')
         await _probe(url, finding, settings.cache_secret)
-    except ProbeError as trouble:
-        finding.trouble = trouble
+    except ProbeError as problem:
+        finding.problem = problem
     return finding
 
 
@@ -59,7 +59,7 @@ async def _probe(url: str, finding: Finding, secret: str) -> None:
     from redis.exceptions import RedisError
 
     try:
-        redis = Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+        redis = Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)
     except ValueError as error:
         raise ProbeError(str(error), "correct REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/DATABASE") from error
     try:
@@ -75,7 +75,7 @@ async def _use(redis: Redis, finding: Finding) -> None:
     finding.version = str((await redis.info("server")).get("redis_version", ""))
     key, value = f"rewardstack:check:{secrets.token_hex(8)}", secrets.token_bytes(8)
     started = time.monotonic()
-    await redis.set(key, value, ex=KEPT)
+    await redis.set(key, value, ex=EXPIRY)
     if await redis.get(key) != value:
         raise ProbeError("a value that was written cannot be read back", FULL)
     finding.sample = f"written and read in {(time.monotonic() - started) * 1000:.1f} ms"
@@ -83,7 +83,7 @@ async def _use(redis: Redis, finding: Finding) -> None:
 
 
 async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None:
-    """Verify the signatures of some stored values; raise `ProbeError` if there are values and none fits the secret."""
+    """Verify the signatures of some stored values; raise `ProbeError` if none of them is valid."""
     from redis.exceptions import NoPermissionError
 
     try:
@@ -92,13 +92,13 @@ async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None
         return
     keys = found[:MAX_CHECKED]
     values: list[Any] = await redis.mget(keys) if keys else []
-    there = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
-    foreign = sum(not fits(secret, key, one) for key, one in there)
-    if not foreign:
+    present = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
+    invalid = sum(not has_valid_signature(secret, key, one) for key, one in present)
+    if not invalid:
         return
     what = "not signed with this REWARD_CACHE_SECRET" if secret else "signed, and REWARD_CACHE_SECRET is not set"
-    what = f"{foreign} of {len(there)} values are {what}, so they are computed again"
-    if foreign == len(there):
+    what = f"{invalid} of {len(present)} values are {what}, so they are computed again"
+    if invalid == len(present):
         raise ProbeError(what, SIGNATURES)
     finding.sample += f"; {what}"
 
@@ -111,7 +111,7 @@ def _remedy(error: Exception) -> str:
         (exceptions.AuthenticationError, "put its password into REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/0"),
         (
             exceptions.NoPermissionError,
-            "its user may not do this; grant it +@read +@write +@scripting +info on the keys rewardstack:*",
+            "the Redis user lacks a permission; grant it +@read +@write +@scripting +info on the keys rewardstack:*",
         ),
         (exceptions.OutOfMemoryError, FULL),
         (exceptions.ReadOnlyError, "this is a replica; put the primary's address into REWARD_CACHE_URL"),
@@ -138,4 +138,4 @@ def _connection_remedy(error: Exception, text: str) -> str:
         return "host not found; correct REWARD_CACHE_URL, or check DNS"
     if "losed" in text or "reset" in text:
         return f"it ends the connection: does it speak TLS (rediss://)? Or {ANOTHER}"
-    return START
+    return REFUSED

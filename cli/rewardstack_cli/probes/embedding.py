@@ -56,7 +56,7 @@ async def _probe(server: Probed, finding: Finding) -> None:
 async def _identify(server: Probed) -> tuple[Path, About]:
     """Return the path for vectors, and what the server reports about its model."""
     for path, source, read in ((EMBED, INFO, read_info), (OPENAI, "/v1/models", read_models)):
-        about = read(await _there(server, source) or b"")
+        about = read(await _ask_if_served(server, source) or b"")
         if about is not None:
             return path, about
     return EMBED, UNKNOWN
@@ -64,7 +64,7 @@ async def _identify(server: Probed) -> tuple[Path, About]:
 
 async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
     body = write_request(path, TEXTS, Asked(), about.model)
-    reply = await _there(server, path, body) if path == EMBED else await server.ask(path, body)
+    reply = await _ask_if_served(server, path, body) if path == EMBED else await server.ask(path, body)
     if reply is None:
         return await _vectors(server, OPENAI, about)
     try:
@@ -77,12 +77,12 @@ async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
     return vectors
 
 
-async def _there(server: Probed, path: Path, body: bytes | None = None) -> bytes | None:
-    """Return the body of the server's reply; None if the server does not have the path."""
+async def _ask_if_served(server: Probed, path: Path, body: bytes | None = None) -> bytes | None:
+    """Return the body of the server's reply; None if the server does not serve the path."""
     try:
         return await server.ask(path, body)
-    except ProbeError as trouble:
-        cause = trouble.__cause__
+    except ProbeError as problem:
+        cause = problem.__cause__
         if isinstance(cause, RejectedError) and cause.status in (404, 405):
             return None
         raise

@@ -26,10 +26,10 @@ class Finding:
         address: the service's URL without secrets, for display.
         version: version of the service, or the name of its model.
         sample: result of a test request, for display.
-        trouble: what is wrong; None if nothing is.
+        problem: what is wrong; None if nothing is.
     """
 
     address: str
     version: str = ""
     sample: str = ""
-    trouble: ProbeError | None = None
+    problem: ProbeError | None = None

@@ -19,7 +19,7 @@ from rewardstack.transport.reply import Reply, body_of
 from rewardstack_cli.console import wait_with_notice
 from rewardstack_cli.probes.finding import Finding, ProbeError
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Timeout in seconds of each request."""
 LOGS = "look at its log (`make logs`)"
 
@@ -73,13 +73,13 @@ class Probed:
         self._headers = {**authorization(api_key), **headers}
         self._session = session
 
-    async def reply(self, path: str, body: bytes | None = None, patience: float = PATIENCE, **headers: str) -> Reply:
+    async def reply(self, path: str, body: bytes | None = None, timeout: float = TIMEOUT, **headers: str) -> Reply:
         """Send a request and return the reply, whatever its status.
 
         Args:
             path: path below the base URL.
             body: JSON to post; None for a GET.
-            patience: timeout in seconds.
+            timeout: timeout in seconds.
             headers: additional headers, with `_` for `-`; `Authorization` replaces the key.
 
         Raises:
@@ -89,35 +89,35 @@ class Probed:
         method = "GET" if body is None else "POST"
         sent = send(self._session, method, self._url + path + self._query, body, {**self._headers, **added})
         try:
-            return await wait_with_notice(sent, patience, f"{shown_url(self._url)}{path}")
+            return await wait_with_notice(sent, timeout, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:
-            what = f"{path}: it accepts the connection, but sends no answer within {patience:g} s"
+            what = f"{path}: it accepts the connection, but sends no answer within {timeout:g} s"
             raise ProbeError(what, f"it is overloaded or hangs; {LOGS}") from None
         except SettingsError as error:
             raise ProbeError(f"{path}: {error}", f"correct {error.field}") from error
         except ServiceError as error:
-            raise self.trouble(error) from error
+            raise self.probe_error(error) from error
 
-    async def ask(self, path: str, body: bytes | None = None, patience: float = PATIENCE) -> bytes:
+    async def ask(self, path: str, body: bytes | None = None, timeout: float = TIMEOUT) -> bytes:
         """Send a request and return the body of a successful reply.
 
         Raises:
             ProbeError: there is no reply, or the reply is an error.
         """
-        reply = await self.reply(path, body, patience)
+        reply = await self.reply(path, body, timeout)
         try:
             return body_of(reply)
         except ServiceError as error:
-            raise self.trouble(error) from error
+            raise self.probe_error(error) from error
 
-    async def ask_json(self, path: str, body: Mapping[str, Any] | None = None, patience: float = PATIENCE) -> Any:
+    async def ask_json(self, path: str, body: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> Any:
         """Return the JSON of a successful reply; raise as `ask` does, and if the body is not JSON."""
         try:
-            return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode(), patience))
+            return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode(), timeout))
         except ValueError:
             raise ProbeError(f"{path}: the answer is not JSON", self.names.another) from None
 
-    def trouble(self, error: ServiceError) -> ProbeError:
+    def probe_error(self, error: ServiceError) -> ProbeError:
         """Return an error with the problem and the remedy, without secrets of the URL."""
         what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
         remedy = self._remedy(error)
@@ -183,6 +183,6 @@ async def probe(
     try:
         async with open_session() as session:
             await look(Probed(url, api_key, session, names, headers, query), finding)
-    except ProbeError as trouble:
-        finding.trouble = trouble
+    except ProbeError as problem:
+        finding.problem = problem
     return finding

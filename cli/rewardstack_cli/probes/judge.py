@@ -29,7 +29,7 @@ from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import Names, Probed, probe
 
 NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Timeout in seconds of a verdict: the first verdict after a start is slow, especially on a CPU."""
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
@@ -68,8 +68,8 @@ async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
     try:
         own = named.settings(settings)
     except SettingsError as error:
-        trouble = ProbeError(str(error), f"set {named.key} to the judge's key")
-        return Finding(shown_url(url), trouble=trouble)
+        problem = ProbeError(str(error), f"set {named.key} to the judge's key")
+        return Finding(shown_url(url), problem=problem)
     return await _probe_as(url, own, _names(named), named)
 
 
@@ -131,7 +131,7 @@ async def _served(server: Probed, url: str) -> Served:
     try:
         data = body_of(reply)
     except ServiceError as error:
-        raise server.trouble(error) from error
+        raise server.probe_error(error) from error
     roots = read_models(data)
     if roots is None:
         raise ProbeError(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
@@ -158,16 +158,16 @@ async def _reply(
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
         request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
-        reply = await server.reply(asked.path, request.body(user), PATIENCE)
+        reply = await server.reply(asked.path, request.body(user), TIMEOUT)
         try:
             return body_of(reply), asked
         except RejectedError as error:
             better = corrected(asked.dialect, refused_fields(error, request.fields))
             if better == asked.dialect:
-                raise server.trouble(error) from error
+                raise server.probe_error(error) from error
             asked = asked._replace(dialect=better)
         except ServiceError as error:
-            raise server.trouble(error) from error
+            raise server.probe_error(error) from error
 
 
 def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:

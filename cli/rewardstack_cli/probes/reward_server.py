@@ -58,9 +58,9 @@ async def _probe_here() -> Finding:
                 what = f"expected {SCORE}, got {score.status} with {score.value} ({score.reason})"
                 raise ProbeError(f"{one.data_source}: {what}", INSTALL)
     except ConfigError as error:
-        finding.trouble = ProbeError(str(error), INSTALL)
-    except ProbeError as trouble:
-        finding.trouble = trouble
+        finding.problem = ProbeError(str(error), INSTALL)
+    except ProbeError as problem:
+        finding.problem = problem
     else:
         finding.sample = f"{SAMPLE['data_source']}: {SCORE} in {elapsed:.0f} ms"
     return finding

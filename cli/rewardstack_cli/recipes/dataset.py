@@ -1,4 +1,4 @@
-"""The data set that a recipe reads: a name on the hub, or a local copy (a file, or a folder of files)."""
+"""The data set that a recipe reads: a name on the Hugging Face Hub, or a local file or folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Dataset(NamedTuple):
 
     Args:
         name: name or path of the data set, as the user wrote it.
-        digests: SHA-256 of each file, by path; for the hub, of the rows of each split as JSON lines.
+        digests: SHA-256 of each file, by path; for a data set of the Hub, of the rows of each split as JSON lines.
         rows: the rows, in order.
     """
 
@@ -46,16 +46,16 @@ class Dataset(NamedTuple):
 
 
 def read_dataset(name: str, config: str | None = None) -> Dataset:
-    """Read a data set from a path or from the hub.
+    """Read a data set from a path or from the Hugging Face Hub.
 
     Args:
-        name: a path; if there is no such path, `ORGANIZATION/NAME` on the hub.
-        config: configuration to load from the hub; None if the data set has only one.
+        name: a path; if there is no such path, `ORGANIZATION/NAME` on the Hub.
+        config: configuration to load from the Hub; None if the data set has only one.
 
     Raises:
         RequestError: there is no such data set, or a row is malformed; the message names file and row.
         SettingsError: a package is missing; the message names the package.
-        UnreachableError: the hub did not answer; the message has the remedy.
+        UnreachableError: the Hub did not answer; the message has the remedy.
     """
     path = Path(name)
     if path.is_file():
@@ -85,7 +85,7 @@ def text_of(row: Row, *names: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise malformed(row, name, "contains half of a surrogate pair, which is not a character") from error
+        raise malformed(row, name, "contains an unpaired surrogate, which is not a valid character") from error
     return value
 
 
@@ -103,7 +103,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _split_of(file: Path) -> str | None:
-    """Return the split with which a file's name begins, as on the hub: `train-00000-of-00001.parquet`."""
+    """Return the split at the start of a file's name, as in `train-00000-of-00001.parquet`; None if there is none."""
     word = file.stem.lower().replace("_", "-").replace(".", "-").partition("-")[0]
     return word if word in SPLITS else None
 
@@ -131,22 +131,26 @@ def _elements(file: Path) -> Iterator[Row]:
 
 
 def _from_hub(name: str, config: str | None) -> Dataset:
-    remedy = f"download it where the hub is reachable (hf download --repo-type dataset {name} --local-dir FOLDER)"
+    remedy = (
+        f"download it on a machine that reaches the Hub (hf download --repo-type dataset {name} --local-dir FOLDER)"
+    )
     if find_spec("datasets") is None:
         raise SettingsError(
-            f"INPUT: there is no file or folder {name}, and loading it from the hub needs the package datasets: "
-            f"pip install datasets; or {remedy}, and use FOLDER instead",
+            f"INPUT: there is no file or folder {name}, and loading it from the Hugging Face Hub needs the package "
+            f"datasets: pip install datasets; or {remedy}, and use FOLDER instead",
             "INPUT",
         )
     import datasets
 
-    logging.getLogger("huggingface_hub").propagate = False  # it logs to stderr itself
+    logging.getLogger("huggingface_hub").propagate = False  # it has a handler for stderr itself
     try:
         loaded = datasets.load_dataset(name, config)
     except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:
-        raise RequestError(f"INPUT: the hub cannot load the data set {name}: {error}", "INPUT") from error
+        raise RequestError(f"INPUT: {name} cannot be loaded from the Hugging Face Hub: {error}", "INPUT") from error
     except OSError as error:
-        raise UnreachableError(f"{name} could not be loaded from the hub: {error}; {remedy}, and use FOLDER") from error
+        raise UnreachableError(
+            f"{name} could not be loaded from the Hugging Face Hub: {error}; {remedy}, and use FOLDER"
+        ) from error
     digests: dict[str, str] = {}
     rows: list[SplitRow] = []
     for split, table in loaded.items():

@@ -21,14 +21,24 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
     """Add the judge's options to the arguments of a recipe."""
     group = parser.add_argument_group("judge", "written into each row's extra_info")
     group.add_argument(
-        "--model", metavar="NAME", default=MODEL, help="'' leaves it to the trainer's settings (%(default)s)"
+        "--model",
+        metavar="NAME",
+        default=MODEL,
+        help="the judge's model; '' for the one in the trainer's settings (%(default)s)",
     )
     group.add_argument(
-        "--template", metavar="NAME|FILE", default="default", help="of a file, the text is written (%(default)s)"
+        "--template",
+        metavar="NAME|FILE",
+        default="default",
+        help="a built-in template, or a file, whose text is written into the rows (%(default)s)",
     )
-    group.add_argument("--temperature", metavar="NUMBER", type=float, default=0.7, help="for sampling (%(default)s)")
-    group.add_argument("--top-p", metavar="NUMBER", type=float, default=0.8, help="for sampling (%(default)s)")
-    group.add_argument("--max-new-tokens", metavar="N", type=int, default=512, help="of the reply (%(default)s)")
+    group.add_argument(
+        "--temperature", metavar="NUMBER", type=float, default=0.7, help="sampling temperature (%(default)s)"
+    )
+    group.add_argument("--top-p", metavar="NUMBER", type=float, default=0.8, help="top-p of sampling (%(default)s)")
+    group.add_argument(
+        "--max-new-tokens", metavar="N", type=int, default=512, help="maximum tokens of the reply (%(default)s)"
+    )
     group.add_argument("--thinking", action="store_true", help="let the judge reason before it replies")
     group.add_argument("--extra", metavar="JSON", default="{}", help="more options of the judge, as a JSON object")
 

@@ -66,8 +66,10 @@ class Pair(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this recipe."""
-    parser.add_argument("--non-members", metavar="INPUT", help="another data set, of which all rows are non-members")
-    parser.add_argument("--data-source", metavar="NAME", default=DATA_SOURCE, help="of each row (%(default)s)")
+    parser.add_argument("--non-members", metavar="INPUT", help="another data set whose rows are all non-members")
+    parser.add_argument(
+        "--data-source", metavar="NAME", default=DATA_SOURCE, help="data_source of each row (%(default)s)"
+    )
     add_judge_options(parser)
 
 
@@ -89,7 +91,7 @@ def prepare(args: argparse.Namespace) -> Prepared:
     if not paired:
         raise RequestError(
             f"INPUT: no problem of {args.input} has both a member's and a non-member's response; "
-            "name the responses of the other side with --non-members",
+            "name a data set with the missing responses: --non-members",
             "INPUT",
         )
     parts = split_by_share(paired, args.test_share, random)
@@ -110,7 +112,7 @@ def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
                 dropped.add(f"the {'response' if text else 'problem'} is empty", row)
             elif (key, response) in seen:
                 _check_same(label, row, *seen[key, response])
-                dropped.add("the same response to the same problem was read before", row)
+                dropped.add("an earlier row has the same problem and response", row)
             else:
                 seen[key, response] = label, row
                 problems.setdefault(key, Problem(text, {MEMBER: [], NON_MEMBER: []}))
@@ -119,6 +121,7 @@ def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
 
 
 def _check_same(label: str, row: Row, earlier: str, first: Row) -> None:
+    """Raise `RequestError` if a row repeats the response of an earlier row (`first`) with another label."""
     if label != earlier:
         raise malformed(row, "label", f"is {label}, but the same response is {earlier} in {first.place}; keep one")
 
@@ -128,8 +131,8 @@ def _label(row: Row, *, others: bool, is_other: bool) -> str:
 
     Args:
         row: row of one of the inputs.
-        others: whether there is an input of non-members, so that rows of the first input need no label.
-        is_other: whether the row is in the input of non-members.
+        others: whether --non-members names a second input; rows of the first one then need no label.
+        is_other: whether the row is in that second input.
     """
     value = row.fields.get("label")
     if value is None:
@@ -152,7 +155,7 @@ def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
     count = min(len(members), len(others))
     for name, left in ((MEMBER, members[count:]), (NON_MEMBER, others[count:])):
         for response in left:
-            dropped.add(f"a {name}'s response without its counterpart on the same problem", response.row)
+            dropped.add(f"a {name} response without a counterpart to the same problem", response.row)
     return [Pair(problem.text, *(one.text for one in pair)) for pair in zip(members, others, strict=False)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.link import Count, RedisLink, ignore
-from rewardstack.cache.seal import OVERHEAD, Seal
+from rewardstack.cache.signature import OVERHEAD, Signer
 from rewardstack.cache.value import MOST_BYTES, decode, encode
 from rewardstack.cache.writer import Writer
 from rewardstack.core.lru import LruCache
@@ -53,17 +53,17 @@ class Codec(Generic[T]):
     slice: int
     most: int
 
-    def sealed(self, secret: str) -> Codec[T]:
-        """Return a codec that signs and verifies values (`rewardstack.cache.seal`); `self` if `secret` is empty."""
+    def signed(self, secret: str) -> Codec[T]:
+        """Return a codec that signs and verifies values (`cache.signature`); `self` if `secret` is empty."""
         if not secret:
             return self
-        seal = Seal(secret)
+        signer = Signer(secret)
 
         def encode(key: str, value: T) -> bytes:
-            return seal.sign(key, self.encode(key, value))
+            return signer.sign(key, self.encode(key, value))
 
         def decode(key: str, data: bytes) -> T | None:
-            bare = seal.verify(key, data)
+            bare = signer.verify(key, data)
             return None if bare is None else self.decode(key, bare)
 
         return replace(self, encode=encode, decode=decode, most=self.most + OVERHEAD)
@@ -84,7 +84,7 @@ class Store(Generic[T]):
         self.link = link
         self.memory: LruCache[str, T] = LruCache(size)
         self._ttl = ttl
-        self._codec = codec.sealed(secret)
+        self._codec = codec.signed(secret)
         self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)
 
     def recall(self, keys: Iterable[str]) -> list[T | None]:

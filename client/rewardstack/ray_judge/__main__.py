@@ -106,9 +106,13 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument(
         "--max-model-len", type=int, metavar="TOKENS", help="context length (default: what fits into memory)"
     )
-    start.add_argument("--dtype", default="auto", help="of weights and activations (default: the model's)")
+    start.add_argument("--dtype", default="auto", help="type of weights and activations (default: the model's)")
     start.add_argument(
-        "--gpu-memory-utilization", type=float, default=0.9, metavar="PART", help="of each GPU (default: 0.9)"
+        "--gpu-memory-utilization",
+        type=float,
+        default=0.9,
+        metavar="PART",
+        help="share of each GPU's memory to use (default: 0.9)",
     )
     start.add_argument("--vllm-args", default="", metavar="FLAGS", help="more flags of `vllm serve`, in one argument")
     start.add_argument("--name", default=NAME, help=f"name of the actor (default: {NAME})")
@@ -116,14 +120,14 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument(
         "--address",
         default=os.environ.get("RAY_ADDRESS", ""),
-        help="of an existing Ray cluster (default: RAY_ADDRESS; else start a new cluster)",
+        help="address of an existing Ray cluster (default: RAY_ADDRESS; else start a new cluster)",
     )
     start.add_argument(
         "--timeout",
         type=float,
         default=START_SECONDS,
         metavar="SECONDS",
-        help="for all engines to load (default: %(default)g)",
+        help="seconds until all engines must have loaded (default: %(default)g)",
     )
     return parser
 

@@ -30,7 +30,7 @@ _BEFORE_NUMBER = re.compile(
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b)[^\W\d_]{2,}[^\d]*\d"
 )
-"""Words before a number that make it part of prose."""
+"""A word before a number, other than a function, a unit or a date: it shows that the text is prose."""
 _PUNCTUATION = " \n.!\u3002"
 
 
@@ -61,8 +61,8 @@ def bare_answer(text: str) -> str | None:
 def last_formula(text: str) -> str | None:
     """Return the last line if it is a formula without delimiters and without words around it; else None."""
     line = text.rpartition("\n")[2].strip(". ")
-    worded = not line.startswith("\\text") and _WORD.search(line)
-    return None if worded or line.startswith(("\\]", "\\)", "$$", "```")) else bare_answer(line)
+    has_words = not line.startswith("\\text") and _WORD.search(line)
+    return None if has_words or line.startswith(("\\]", "\\)", "$$", "```")) else bare_answer(line)
 
 
 def _is_bare(text: str) -> bool:

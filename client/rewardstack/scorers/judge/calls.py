@@ -65,23 +65,23 @@ class Calls:
         self._api = api
         self._models = models
         self._trials_meter = trials_meter
-        self._given: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
+        self._gave_probabilities: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
         self._labels = LabelTokens(api)
         self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
         self._next_trial: LruCache[Hashable, float] = LruCache(SERVERS)
 
-    def is_taken(self, plan: Plan, model: Model) -> bool:
+    def is_accepted(self, plan: Plan, model: Model) -> bool:
         """Return whether the judge is known to accept the plan's fields, from its identity or an earlier request."""
         return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == NO_TRIAL
 
-    async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
-        """Test with one request whether a judge accepts the plan's fields, before many samples are sent and cached.
+    async def send_trial(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
+        """Send one trial request to find out whether a judge accepts the plan's fields, before many samples are sent.
 
         Without an answer, the samples are sent anyway, and the next trial is `RENEWAL` seconds later. The usage of the
         trial is not charged to a sample.
 
         Args:
-            plan: the plan of a sample for which `is_taken` is false.
+            plan: the plan of a sample for which `is_accepted` is false.
             model: the judge's model.
             deadline: the caller's deadline.
         """
@@ -133,10 +133,10 @@ class Calls:
             return self._by_votes(plan, model, reference, deadline)
         if plan.options.verdict == "rubric":
             return self._by_criteria(plan, model, reference, deadline)
-        return self._in_words(plan, model, reference, 0, deadline)
+        return self._by_text(plan, model, reference, 0, deadline)
 
     async def _by_votes(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
-        ask = [self._in_words(plan, model, reference, vote, deadline) for vote in range(plan.options.num_samples)]
+        ask = [self._by_text(plan, model, reference, vote, deadline) for vote in range(plan.options.num_samples)]
         outcomes = await asyncio.gather(*ask, return_exceptions=True)
         values = [one.value for one in outcomes if isinstance(one, Verdict)]
         if 2 * len(values) <= len(outcomes):
@@ -144,7 +144,7 @@ class Calls:
         note = "" if len(values) == len(outcomes) else f"{len(values)} of {len(outcomes)} votes"
         return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
-    async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
+    async def _by_text(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         """Return the verdict in a text reply; ask once more if the reply has none."""
         options, question = plan.options, (plan.user(reference, plan.rubric), ())
 
@@ -157,7 +157,7 @@ class Calls:
 
     async def _by_criteria(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         asked = [self._answers(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
-        shares = [share for found in await together(asked) for share in found]
+        shares = [share for found in await gather_all(asked) for share in found]
         return verdict_of(plan.rubric, shares, clip=plan.options.clip_negative)
 
     async def grades(self, plan: Plan, model: Model, deadline: SharedDeadline) -> list[float]:
@@ -295,12 +295,12 @@ class Calls:
         try:
             if model.dialect.labels == "top":
                 value, mass = read_top_verdict(reply, names, values, options.label_mass_floor)
-                self._given.put((plan.destination, model.name), True)
+                self._gave_probabilities.put((plan.destination, model.name), True)
             else:
                 ids = await self._label_ids(plan, model, deadline)
                 value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
         except NoProbabilitiesError as error:
-            if self._given.get((plan.destination, model.name)):
+            if self._gave_probabilities.get((plan.destination, model.name)):
                 raise
             raise NoLogprobsError(model.name) from error
         return Verdict(value, label_mass=mass)
@@ -309,7 +309,7 @@ class Calls:
 def _kind(plan: Plan, model: Model) -> Hashable:
     """Return a key that is equal for requests with the same fields, because a server accepts all of them or none.
 
-    Some servers only accept temperature 1 or `top_p` 1, so the key has whether the values are 1.
+    Some servers only accept temperature 1 or `top_p` 1, so the key tells whether each of the two is 1.
     """
     options, answers = plan.options, plan.answers(plan.chunks[0])
     fields = frame(options, model.name, dialect=model.dialect, answers=answers).fields
@@ -329,7 +329,7 @@ class NoLogprobsError(RequestError):
         super().__init__(f"extra_info.verdict: {why}", "extra_info.verdict")
 
 
-async def together(work: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
     """Wait until all of `work` has ended; return the results in order, or raise the first error in this order."""
     outcomes = await asyncio.gather(*work, return_exceptions=True)
     for one in outcomes:

@@ -25,7 +25,7 @@ from rewardstack.pipeline.items import GROUP_SIZE
 from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination
-from rewardstack.scorers.judge.calls import NoLogprobsError, together
+from rewardstack.scorers.judge.calls import NoLogprobsError, gather_all
 from rewardstack.scorers.judge.comparison import TIE, block, of_lists, of_pairs, orders_of, shown_order
 from rewardstack.scorers.judge.conversation import read_task
 from rewardstack.scorers.judge.fences import Fenced, fence
@@ -210,7 +210,7 @@ class GroupJudge(Relayable[Member]):
         """Return the verdict on each text."""
         calls, orders = self._judge.calls, orders_of(len(texts), self._how)
         if self._how.mode == "listwise":
-            lists = await together(calls.grades(plan, model, deadline) for plan in asked)
+            lists = await gather_all(calls.grades(plan, model, deadline) for plan in asked)
             outcome = of_lists(len(texts), orders, lists)
         else:
             outcome = of_pairs(len(texts), orders, await self._chances(asked, model, deadline))
@@ -221,7 +221,7 @@ class GroupJudge(Relayable[Member]):
         """Return the probability, for each request, that the candidate shown first is better."""
         try:
             work = (self._judge.calls.verdict(plan, model, plan.references[0], deadline) for plan in asked)
-            return [verdict.value for verdict in await together(work)]
+            return [verdict.value for verdict in await gather_all(work)]
         except NoLogprobsError as error:
             field = f"{self._name}.compare"
             why = f"the judge returns no token probabilities for {model.name}, which 'pairwise' needs"

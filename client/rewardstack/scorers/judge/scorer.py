@@ -22,7 +22,7 @@ from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import NewMeter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
-from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
+from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, gather_all
 from rewardstack.scorers.judge.cost import counted, estimate
 from rewardstack.scorers.judge.explanation import explained, options_that_hold
 from rewardstack.scorers.judge.models import Model, Models
@@ -170,8 +170,8 @@ class Judge(Relayable[Plan]):
         """
         await self._models.meet(plan.destination, deadline, wait)
         model = self._model(plan)
-        if not self.calls.is_taken(plan, model):
-            await self.calls.try_out(plan, model, deadline)
+        if not self.calls.is_accepted(plan, model):
+            await self.calls.send_trial(plan, model, deadline)
             model = self._model(plan)
         return model
 
@@ -267,7 +267,7 @@ class Judge(Relayable[Plan]):
 
     def _key(self, plan: Plan) -> Key | None:
         model = self._model(plan)
-        if not self.calls.is_taken(plan, model):
+        if not self.calls.is_accepted(plan, model):
             return None
         name = self._named.name if self._named is not None else ""
         return key_of(plan, model, self._settings.judge_revision, self._settings.run_id, name)
@@ -323,7 +323,7 @@ class Judge(Relayable[Plan]):
         """Return the best of the verdicts with each reference."""
         [plan] = asked
         found = [self.calls.verdict(plan, model, reference, deadline) for reference in plan.references]
-        return [max(await together(found), key=lambda one: one.value) if len(found) > 1 else await found[0]]
+        return [max(await gather_all(found), key=lambda one: one.value) if len(found) > 1 else await found[0]]
 
     def _failure(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):

@@ -18,7 +18,7 @@ OVERHEAD = len(MARK) + SIZE
 """Number of bytes that signing adds to a value."""
 
 
-class Seal:
+class Signer:
     """Signs and verifies cached values.
 
     Args:
@@ -45,7 +45,7 @@ class Seal:
         return blake2b(len(name).to_bytes(8, "little") + name + data, key=self._key, digest_size=SIZE).digest()
 
 
-def fits(secret: str, key: str, data: bytes) -> bool:
+def has_valid_signature(secret: str, key: str, data: bytes) -> bool:
     """Return whether `data` is signed as a reader with this secret expects for `key`.
 
     Args:
@@ -53,4 +53,4 @@ def fits(secret: str, key: str, data: bytes) -> bool:
         key: the cache key.
         data: the bytes in Redis.
     """
-    return Seal(secret).verify(key, data) is not None if secret else not data.startswith(MARK)
+    return Signer(secret).verify(key, data) is not None if secret else not data.startswith(MARK)
