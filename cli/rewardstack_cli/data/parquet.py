@@ -208,7 +208,7 @@ def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     for at in range(metadata.num_columns):
         parts = metadata.schema.column(at).path.split(".")
         if sum(part not in ("list", "key_value") for part in parts) > MAX_DEPTH + 1:
-            raise RequestError(f"{path}: {parts[0]} is nested more than {MAX_DEPTH} levels deep", parts[0])
+            raise RequestError(f"{path}: {parts[0]} is too deeply nested (more than {MAX_DEPTH} levels)", parts[0])
     schema = metadata.schema.to_arrow_schema()
     twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
     if twice is not None:
