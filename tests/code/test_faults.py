@@ -93,6 +93,31 @@ def test_killed_parts(code_server: RewardServer) -> None:
     assert zombies == []
 
 
+UNPRIVILEGED = "from rewardstack_rules.confinement.libc import give_up_privileges; give_up_privileges()\n"
+
+
+def test_memory_is_hidden(needs_process: None) -> None:
+    """Other processes of the same user cannot read a server that runs programs."""
+    server = UNPRIVILEGED + (
+        "from rewardstack_rules.scoring.isolated import prepare_isolated\n"
+        "from rewardstack_rules.settings import RuleSettings\n"
+        "prepare_isolated(RuleSettings.from_env()); print('ready', flush=True); input()"
+    )
+    for code, refused in (("off", False), ("on", True)):
+        process = subprocess.Popen(
+            [sys.executable, "-c", server],
+            env=clean_environment(CODE=code, CODE_TIMEOUT=TIMEOUT, CODE_PROCESSES=1),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        reader = f"{UNPRIVILEGED}open('/proc/{process.pid}/environ').read(1)"
+        said = subprocess.run([sys.executable, "-c", reader], capture_output=True, text=True, cwd=ROOT, check=False)
+        process.communicate(b"\n", 60)
+        assert ("PermissionError" in said.stderr) == refused, (code, said.stderr)
+
+
 @pytest.mark.nightly
 def test_sandbox(start: Callable[..., RewardServer]) -> None:
     """A server with CODE_SANDBOX_URL has its programs run by those servers, and loses none where one is killed."""

@@ -7,7 +7,6 @@ outputs. Programs run in confined processes that its launcher (`launcher`) forks
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -36,13 +35,13 @@ from rewardstack_rules.code.launcher import (
     memory_file,
 )
 from rewardstack_rules.code.options import Options
+from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
 
 SLACK_BYTES = 64 << 20
 """Bytes of memory for the interpreter itself, in addition to the program's limit."""
 TESTER_SHARE = 3
 """CPU limit of a tester, as a multiple of the program's."""
-PR_SET_DUMPABLE = 4
 EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
 PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
 LIMITS = ("time limit", "memory limit", "output limit")
@@ -101,7 +100,7 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _runner() -> Runner:
     """Return the runner of this process; the first call creates it."""
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    hide_memory()
     return Runner(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
 
 

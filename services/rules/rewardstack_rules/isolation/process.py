@@ -20,6 +20,7 @@ NICE = 19
 """Niceness of children in the slow pool; a fast child on the same core gets 98 % of the core."""
 
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -36,6 +37,14 @@ def die_with_parent(parent: int) -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def hide_memory() -> None:
+    """Keep other processes of the same user from reading or tracing this one (prctl(2), PR_SET_DUMPABLE).
+
+    Forked processes inherit this; a process that executes another program does not keep it.
+    """
+    _prctl(PR_SET_DUMPABLE, 0)
 
 
 def adopt_orphans() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rewardstack_rules.code import VARIABLES
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
 from rewardstack_rules.isolation.launch import home_of, prepare
+from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings import RuleSettings
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
 def prepare_isolated(settings: RuleSettings) -> None:
     """Start the pools; call this in the process that forks the others (`launch.prepare`).
 
+    Where programs run, other processes can no longer read the memory of this process and of those that it forks.
+
     The pool for unconfined custom functions starts now only if REWARD_FUNCTIONS names files. Otherwise it starts with
     the first sample that needs it, and so does the pool for confined custom functions.
 
@@ -103,6 +106,8 @@ def prepare_isolated(settings: RuleSettings) -> None:
         ConfigError: a file of reward functions cannot be loaded, or programs cannot be run here.
         UnreachableError: a pool did not start.
     """
+    if settings.code is not None:
+        hide_memory()
     configs = {pool: isolation_config(settings, pool) for pool in pools(settings)}
     for config in configs.values():
         home_of(config)

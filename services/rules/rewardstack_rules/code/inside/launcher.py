@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import fcntl
 import gc
 import json
@@ -34,7 +33,6 @@ OPEN_FILES = 64
 STACK_BYTES = 128 << 20
 ADDRESS_SPACE = 1 << 30
 """Bytes of address space in addition to a program's memory limit: libraries reserve some that they never touch."""
-PR_SET_DUMPABLE = 4
 NICE = 5
 READABLE = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
@@ -208,7 +206,7 @@ def main() -> None:
             raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
         from rewardstack_rules.code.inside.programs import replace_files
         from rewardstack_rules.confinement.confinement import Confinement
-        from rewardstack_rules.isolation.process import die_with_parent
+        from rewardstack_rules.isolation.process import die_with_parent, hide_memory
 
         read = dict.fromkeys((*READABLE, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix))
         confinement = Confinement(only=[*read])
@@ -224,7 +222,7 @@ def main() -> None:
         os.environ.update(PATH="/usr/bin:/bin", HOME="/", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
         _give_up_root()
         die_with_parent(parent)
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        hide_memory()
         confinement.limit_files()
         confinement.check()
     except Exception as error:  # the runner reports it
