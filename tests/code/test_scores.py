@@ -116,7 +116,9 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
 UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     "no tests": (sample(ADD, {"inputs": [], "outputs": []}), "there are no tests"),
     "no reference": (sample(ADD, None), "missing"),
-    "a checker": (sample(ADD, {**SUM, "checker": "x"}), "checker"),
+    "an interactive problem": (sample(ADD, {**SUM, "interactor": "x"}), "interactive"),
+    "a flag in place of a checker": (sample(ADD, {**SUM, "special_judge": True}), "special_judge"),
+    "a checker of calls": (sample(ADD, {**ONE, "fn_name": "f", "checker": "print(1)"}), "standard input"),
     "an unknown option": (sample(ADD, SUM, score="best"), "extra_info.score"),
     "another language": (sample(ADD, SUM, language="cpp"), "extra_info.language"),
     "tests that are no Python": (sample("def f(x): return x", ["assert f(1 == 1"]), "no Python"),

@@ -6,12 +6,13 @@ The candidate is the process that runs the policy's program. The runner is an is
 a launcher and passes it the program, its input and a place for its output as descriptors of memory files, but never a
 test's expected output. The launcher forks one confined process for each test (package `confinement`). Tests that are
 programs themselves run in a second confined process, the tester (`inside.tester`), which calls the candidate's
-functions over a socket that carries only plain values.
+functions over a socket that carries only plain values. A row's checker (`checking`) runs as a candidate does: it gets
+the output to check as a file.
 
 The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.
 """
 
-RUNNER_VERSION = "2"
+RUNNER_VERSION = "3"
 """Version of the execution environment, a part of cache keys. Raise it when a change can alter a verdict."""
 VARIABLES = ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_TIMEOUT")
 """Environment variables that runners read."""

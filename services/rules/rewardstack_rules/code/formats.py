@@ -12,8 +12,8 @@ import pickletools
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 MOST_BYTES = 16 << 20
 """Maximum size of a problem's tests, in characters, and in bytes after decompression."""
@@ -22,7 +22,14 @@ STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UN
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
 """Fields in which to look for the tests of an object that no reader recognizes by its own fields."""
-CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "interactor")
+CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
+KIT = "test_cases_kit"
+CALL_JUDGE = """
+import sys as _sys
+_input, _expected, _output = (open(path, newline="").read() for path in _sys.argv[1:])
+print(int(bool(output_judging_function(_input, _output, _expected))))
+"""
+"""Follows the source of a judging function (HardTests), to make it a checker program."""
 EMPTY: tuple[Any, ...] = (None, "", [])
 PYTHON = ("python", "python3", "py", "")
 
@@ -46,6 +53,22 @@ class Case:
     expected: Any
 
 
+class Checker(NamedTuple):
+    """A program of the row that decides whether an output is right, where several are.
+
+    It gets the paths of three files: the input, the expected output and the program's output. A checker for testlib
+    gets the program's output before the expected one (`codeforces.com/testlib`).
+
+    Args:
+        source: its source.
+        is_testlib: whether its exit status is the verdict (`checking.by_status`); otherwise it prints 1 or 0, as
+            open-r1's `generated_checker` does (`checking.by_number`).
+    """
+
+    source: str
+    is_testlib: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """The tests of one sample: either test cases or test programs.
@@ -57,6 +80,7 @@ class Problem:
         setup: code that runs before the test programs.
         tests: sources of the test programs.
         entry: name of the function that the test programs test; empty if they name it themselves.
+        checker: decides whether the output of a case is right; None if it is compared with the expected output.
     """
 
     cases: list[Case] = field(default_factory=list)
@@ -65,6 +89,7 @@ class Problem:
     setup: str = ""
     tests: list[str] = field(default_factory=list)
     entry: str = ""
+    checker: Checker | None = None
 
     @property
     def kind(self) -> str:
@@ -79,7 +104,7 @@ class Problem:
         if count >= len(self.cases):
             return self
         longest = sorted(range(len(self.cases)), key=lambda at: -len(self.cases[at].given))[:count]
-        return Problem([self.cases[at] for at in sorted(longest)], self.function, self.is_wrapped)
+        return replace(self, cases=[self.cases[at] for at in sorted(longest)])
 
 
 def read_tests(text: str) -> Problem:
@@ -149,9 +174,14 @@ def _read(value: Any) -> Problem:
         return _of_list(value)
     if not isinstance(value, dict):
         raise TestsError(f"the tests are in no known format: a {type(value).__name__}")
-    for name in CHECKERS:
-        if value.get(name):
-            raise TestsError(f"the problem needs a checker ({name}), which is not supported")
+    checker = _checker_of(value)
+    if checker is not None:
+        problem = _read({name: part for name, part in value.items() if name not in (*CHECKERS, KIT)})
+        if problem.kind != "stdin":
+            raise TestsError("the problem has a checker, which needs tests on standard input")
+        return replace(problem, checker=checker)
+    if value.get("interactor"):
+        raise TestsError("the problem is interactive (interactor), which is not supported")
     if value.get("input_mode") not in (None, "", "stdio", "stdin"):
         raise TestsError(f"the problem reads from {value['input_mode']!r}; only standard input is supported")
     if str(value.get("language") or "").lower() not in PYTHON:
@@ -168,6 +198,22 @@ def _read(value: Any) -> Problem:
         raise TestsError("there are no tests")
     known = ", ".join(map(repr, [*value][:5])) or "nothing"
     raise TestsError(f"the tests are in no known format: an object with {known}")
+
+
+def _checker_of(value: Mapping[str, Any]) -> Checker | None:
+    kit = value.get(KIT)
+    found = {**kit, **value} if isinstance(kit, dict) else value
+    name = next((name for name in CHECKERS if found.get(name)), "")
+    if not name:
+        return None
+    source = found[name]
+    if isinstance(source, dict):
+        source = next((source[part] for part in ("code", "source", "content") if source.get(part)), None)
+    if not isinstance(source, str):
+        raise TestsError(f"the problem needs a checker, and `{name}` is not the source of one")
+    if name == "output_judging_function":
+        return Checker(source + CALL_JUDGE)
+    return Checker(source)
 
 
 def _of_program(text: str) -> Problem:

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 from rewardstack.errors import RequestError
 from rewardstack.score import NO_REFERENCE
+from rewardstack_rules.code import checking
 from rewardstack_rules.code.alone import Turns
 from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
 from rewardstack_rules.code.extraction import extract_code
-from rewardstack_rules.code.formats import Case, Problem, TestsError, read_tests
+from rewardstack_rules.code.formats import Case, Checker, Problem, TestsError, read_tests
 from rewardstack_rules.code.launcher import (
     KILLED,
     OUTPUT_BYTES,
@@ -44,6 +45,7 @@ TESTER_SHARE = 3
 """CPU limit of a tester, as a multiple of the program's."""
 EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
 PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
+COMPILE_ERROR = "compile error"
 LIMITS = ("time limit", "memory limit", "output limit")
 """Verdicts that may differ in another run; a result with one of them is not cached."""
 
@@ -122,19 +124,23 @@ class Runner:
     def __init__(self, python: str, boundary: str) -> None:
         self._launcher = Launcher(python, boundary)
         self._budget: float = TABLE["CODE_TIMEOUT"].read(os.environ.get("CODE_TIMEOUT", ""))
+        self._checking = self._budget
+        """CPU seconds that the checker of the current sample may still take."""
         self.turns = Turns()
         self.counts: Counter[str] = Counter()
 
     def run(self, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
         """Run the tests of a program, and return the result in the format of `execute`."""
         passed, first, left, volatile = 0, "", self._budget, False
+        self._checking = self._budget
         for at, verdict in enumerate(self._verdicts(code, problem, options), 1):
             self.counts[verdict.name if verdict.name in (PASSED, WRONG, FAULT, *LIMITS) else "error"] += 1
             self.counts["cpu_ms"] += round(verdict.seconds * 1000)
             if verdict.name == FAULT:
                 return {"error": "sandbox", "message": f"test {at}: {verdict.detail}"}
             if verdict.name == UNSCORED:
-                return {"reason": verdict.detail, "field": "ground_truth"}
+                where = f"test {at} of {len(problem)}: " if problem.checker else ""
+                return {"reason": where + verdict.detail, "field": "ground_truth"}
             passed += verdict.name == PASSED
             volatile = volatile or verdict.name in LIMITS
             left -= verdict.seconds
@@ -180,20 +186,47 @@ class Runner:
 
     def _case(self, source: int, problem: Problem, case: Case, options: Options) -> Verdict:
         program, words = ("call", {"function": problem.function}) if problem.function else ("script", {})
-        given = case.given.encode("utf-8", "surrogatepass")
-        with _closing(memory_file(given)) as stdin, _closing(empty_file()) as stdout:
+        with _closing(_text_file(case.given)) as stdin, _closing(empty_file()) as stdout:
             process = Process(program, [source, stdin, stdout], options.time_limit, options.memory, words)
             self._launcher.run([process], _wall(options))
             verdict = _ended(process, os.fstat(stdout).st_size)
             if verdict.name != PASSED:
                 return verdict
             written = content(stdout)
+        if problem.checker is not None:
+            return self._checked(problem.checker, case, written, verdict)
         if problem.function:
             right = _returned(written, case.expected, problem, options)
         else:
             text = written.decode("utf-8", "replace")
             right = same_output(text, case.expected, options.compare, options.tolerance)
         return verdict if right else verdict._replace(name=WRONG)
+
+    def _checked(self, checker: Checker, case: Case, written: bytes, verdict: Verdict) -> Verdict:
+        """Return the verdict of the row's checker on an output; it runs in a process of its own, as confined."""
+        if self._checking <= 0:
+            return Verdict(UNSCORED, detail=f"the checker takes more than {self._budget:g} s for all outputs")
+        outputs = (case.expected, written.decode("utf-8", "replace"))
+        texts = (case.given, *(reversed(outputs) if checker.is_testlib else outputs))
+        with contextlib.ExitStack() as files:
+            source, stdin, *rest = (
+                files.enter_context(_closing(_text_file(text))) for text in (checker.source, "", *texts)
+            )
+            stdout = files.enter_context(_closing(empty_file()))
+            process = Process("script", [source, stdin, stdout, *rest], checking.SECONDS, checking.MEMORY)
+            self._launcher.run([process], 2 * checking.SECONDS + 1)
+            ended, printed = _ended(process, os.fstat(stdout).st_size), content(stdout)
+        self._checking -= ended.seconds
+        if ended.name == AGAIN:
+            return ended._replace(detail=f"the checker: {ended.detail}")
+        accepted = None
+        if ended.name not in (*LIMITS, COMPILE_ERROR):
+            read = checking.by_status if checker.is_testlib else checking.by_number
+            accepted = read(process.status or 0, printed)
+        if accepted is None:
+            why = "it printed no verdict" if ended.name == PASSED else ended.name
+            return Verdict(UNSCORED, detail=f"the checker failed: {why}")
+        return verdict if accepted else verdict._replace(name=WRONG)
 
     def _suite(self, source: int, problem: Problem, options: Options) -> Iterator[Verdict]:
         """Yield a verdict for each test program; they run in one process, and the candidate in another."""
@@ -267,7 +300,7 @@ def _ended(process: Process, written: int) -> Verdict:
             return Verdict("memory limit", seconds)
         return Verdict(AGAIN, seconds, "the program's process was killed from outside")
     if process.status == EXIT_COMPILE:
-        return Verdict("compile error", seconds)
+        return Verdict(COMPILE_ERROR, seconds)
     if process.status == EXIT_NO_FUNCTION:
         return Verdict("the program has no such function", seconds)
     if process.status:
@@ -286,6 +319,10 @@ def _returned(written: bytes, expected: Any, problem: Problem, options: Options)
         return is_wrapped and same_value(value, expected[0], options.tolerance)
     except (ValueError, RecursionError):
         return False
+
+
+def _text_file(text: str) -> int:
+    return memory_file(text.encode("utf-8", "surrogatepass"))
 
 
 @contextlib.contextmanager

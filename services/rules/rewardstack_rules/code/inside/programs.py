@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -74,7 +75,7 @@ def read(fd: int) -> bytes:
     return data
 
 
-def load(source: bytes, name: str) -> Names:
+def load(source: bytes, name: str, arguments: Sequence[str] = ()) -> Names:
     """Run a program's source as a module and return its names; end the process if it does not compile."""
     try:
         text = source.decode("utf-8", "surrogatepass")
@@ -85,7 +86,7 @@ def load(source: bytes, name: str) -> Names:
     module.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
     sys.modules[name] = module
     linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
-    sys.argv = [FILE]
+    sys.argv = [FILE, *arguments]
     sys.setrecursionlimit(RECURSION_LIMIT)
     exec(code, module.__dict__)
     return module.__dict__
@@ -108,23 +109,33 @@ def _status(ending: SystemExit) -> int:
     return ending.code if isinstance(ending.code, int) else EXIT_ERROR
 
 
+def connect(fds: list[int]) -> list[str]:
+    """Make a program's input and output its standard streams; return the paths of its other files.
+
+    Args:
+        fds: descriptors of the program, its input, its output and the other files.
+    """
+    os.dup2(fds[1], 0)
+    os.dup2(fds[2], 1)
+    for fd in fds[1:3]:
+        os.close(fd)
+    return [f"/proc/self/fd/{fd}" for fd in fds[3:]]
+
+
 def script(fds: list[int], options: Names) -> NoReturn:
     """Run a program.
 
     Args:
-        fds: descriptors of the program's source, input and output.
+        fds: descriptors of the program's source, input and output, and of files whose paths are its arguments.
         options: unused.
     """
     source = read(fds[0])
-    os.dup2(fds[1], 0)
-    os.dup2(fds[2], 1)
-    for fd in fds[1:]:
-        os.close(fd)
+    arguments = connect(fds)
     status = 0
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
     try:
-        load(source, "__main__")
+        load(source, "__main__", arguments)
     except SystemExit as ending:
         status = _status(ending)
     except BaseException:  # of the program
