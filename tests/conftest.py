@@ -19,6 +19,7 @@ from services.stack.dotenv import LOCAL
 from services.stack.rundir import ROOT
 from tests.support.needs import MARKERS, NIGHTLY, is_fast, no_programs
 from tests.support.needs import needs_browser as needs_browser
+from tests.support.needs import needs_compiler as needs_compiler
 from tests.support.needs import needs_compose as needs_compose
 from tests.support.needs import needs_curl as needs_curl
 from tests.support.needs import needs_engine as needs_engine

@@ -31,6 +31,7 @@ def test_formats(table: Table) -> None:
             assert [one.expected for one in problem.cases] == case.get("expected", [])
             assert len(problem.tests) == case.get("programs", 0)
             assert (problem.function, problem.entry) == (case.get("function", ""), case.get("entry", ""))
+            assert problem.language == case.get("language", "python")
             assert (problem.checker.source if problem.checker else None) == case.get("checker")
             if "setup" in case:
                 assert problem.setup.strip() == case["setup"].strip()

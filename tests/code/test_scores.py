@@ -120,7 +120,7 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     "a flag in place of a checker": (sample(ADD, {**SUM, "special_judge": True}), "special_judge"),
     "a checker of calls": (sample(ADD, {**ONE, "fn_name": "f", "checker": "print(1)"}), "standard input"),
     "an unknown option": (sample(ADD, SUM, score="best"), "extra_info.score"),
-    "another language": (sample(ADD, SUM, language="cpp"), "extra_info.language"),
+    "another language": (sample(ADD, SUM, language="cobol"), "extra_info.language"),
     "tests that are no Python": (sample("def f(x): return x", ["assert f(1 == 1"]), "no Python"),
     "a library that tests lack": (
         sample("def f(x): return x", ["import no_such_module\nassert f(1)"]),

@@ -66,6 +66,12 @@ def needs_redis(needs_process: None) -> None:
 
 
 @pytest.fixture(scope="session")
+def needs_compiler(needs_process: None) -> None:
+    """The compiler `g++`, with which programs of the policy are built."""
+    _program("g++")
+
+
+@pytest.fixture(scope="session")
 def needs_openssl(needs_process: None) -> None:
     """The command `openssl`, which makes certificates."""
     _program("openssl")

@@ -34,7 +34,7 @@
 {{/* The settings of the sandbox as JSON: those of reward servers that concern programs and requests, and no others. */}}
 {{- define "rewardstack.sandbox-variables" -}}
 {{- $settings := include "rewardstack.settings" . | fromJson }}
-{{- $own := pick $settings "REWARD_HOST" "REWARD_PORT" "ALLOWED_HOSTS" "DRAIN_TIMEOUT" "MAX_BODY_BYTES" "CODE_PROCESSES" "CODE_TIMEOUT" "CODE_BOUNDARY" "CODE_PYTHON" }}
+{{- $own := pick $settings "REWARD_HOST" "REWARD_PORT" "ALLOWED_HOSTS" "DRAIN_TIMEOUT" "MAX_BODY_BYTES" "CODE_PROCESSES" "CODE_TIMEOUT" "CODE_BOUNDARY" "CODE_PYTHON" "CODE_CXX" }}
 {{- $own | toJson }}
 {{- end }}
 

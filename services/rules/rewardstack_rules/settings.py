@@ -27,7 +27,7 @@ SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
 FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
 OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
-OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON")
+OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON", "CODE_CXX")
 RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, "CODE_SANDBOX_URL")
 HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
 """Matches a URL or an address that has user information (`user:password@`), or a password in its query."""
@@ -41,11 +41,13 @@ class CodeSettings:
         processes: number of samples whose programs run at the same time.
         timeout: CPU seconds that all tests of one sample may take together.
         python: path of the interpreter for the programs; empty for the server's own.
+        compiler: path or name of the compiler for programs in C++ and C; empty for the one on PATH.
     """
 
     processes: int
     timeout: float
     python: str
+    compiler: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,8 @@ def _code(value: Mapping[str, Any]) -> CodeSettings | None:
     """Return the settings for running programs; None if they are off, or if programs run in an external sandbox."""
     if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
         return None
-    return CodeSettings(value["CODE_PROCESSES"] or usable_cores(), value["CODE_TIMEOUT"], value["CODE_PYTHON"])
+    processes = value["CODE_PROCESSES"] or usable_cores()
+    return CodeSettings(processes, value["CODE_TIMEOUT"], value["CODE_PYTHON"], value["CODE_CXX"])
 
 
 def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:

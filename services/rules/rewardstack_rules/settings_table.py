@@ -97,6 +97,8 @@ RULES = Section("Reward server", [
             "`container`: run programs without Landlock, because the container is the boundary"),
     Setting("CODE_PYTHON", "", Text(), RULES_RUN,
             "interpreter of the programs (3.10 or later), with the packages that they may import; empty: the server's"),
+    Setting("CODE_CXX", "", Text(), RULES_RUN,
+            "compiler of programs in C++ and C, with static libraries; empty: `g++`, `c++` or `clang++` on PATH"),
     Setting("DATASET_PATH", "", Files(), SCORING,
             "file of questions and golden answers, for requests without a reference"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,

@@ -9,10 +9,13 @@ programs themselves run in a second confined process, the tester (`inside.tester
 functions over a socket that carries only plain values. A row's checker (`checking`) runs as a candidate does: it gets
 the output to check as a file.
 
+Programs in compiled languages (`languages`) are built once (`building`): a launcher of its own runs the compiler,
+confined to a folder, and the executable then takes the place of the source.
+
 The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.
 """
 
 RUNNER_VERSION = "3"
 """Version of the execution environment, a part of cache keys. Raise it when a change can alter a verdict."""
-VARIABLES = ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_TIMEOUT")
+VARIABLES = ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_TIMEOUT", "CODE_CXX")
 """Environment variables that runners read."""

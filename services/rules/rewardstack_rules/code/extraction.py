@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 
+from rewardstack_rules.code.languages import find_language
 from rewardstack_verifier.transcript import split_reasoning
 
-TAGS = {"python": frozenset({"python", "python3", "py", "py3", "pypy", "pypy3"})}
-"""Tags that mark a fence (a fenced code block) as a program, by language."""
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)[^`]*\Z")
 
 
@@ -17,14 +16,14 @@ def extract_code(response: str, language: str, how: str) -> str:
 
     Args:
         response: the policy's text; reasoning before the answer is ignored.
-        language: a key of `TAGS`.
+        language: a key of `languages.LANGUAGES`.
         how: `fence` for the program in a fence, or `response` if the whole answer is the program.
     """
     answer = split_reasoning(response)[1]
     if how == "response":
         return answer
     blocks = _blocks(answer)
-    tagged = [code for tag, code in blocks if tag in TAGS[language]]
+    tagged = [code for tag, code in blocks if tag and find_language(tag) == language]
     untagged = [code for tag, code in blocks if not tag]
     return next((code for code in (*tagged[-1:], *untagged[-1:]) if code.strip()), "")
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from rewardstack_rules.code.languages import DEFAULT, LANGUAGES, find_language
+
 MOST_BYTES = 16 << 20
 """Maximum size of a problem's tests, in characters, and in bytes after decompression."""
 MOST_TESTS = 10_000
@@ -23,6 +25,7 @@ OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_B
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
 """Fields in which to look for the tests of an object that no reader recognizes by its own fields."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
+INCLUDE = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
 KIT = "test_cases_kit"
 CALL_JUDGE = """
 import sys as _sys
@@ -31,7 +34,6 @@ print(int(bool(output_judging_function(_input, _output, _expected))))
 """
 """Follows the source of a judging function (HardTests), to make it a checker program."""
 EMPTY: tuple[Any, ...] = (None, "", [])
-PYTHON = ("python", "python3", "py", "")
 
 
 class TestsError(Exception):
@@ -56,16 +58,18 @@ class Case:
 class Checker(NamedTuple):
     """A program of the row that decides whether an output is right, where several are.
 
-    It gets the paths of three files: the input, the expected output and the program's output. A checker for testlib
-    gets the program's output before the expected one (`codeforces.com/testlib`).
+    It gets the paths of three files: the input, the expected output and the program's output. A checker that keeps to
+    testlib gets the program's output before the expected one (codeforces.com/testlib).
 
     Args:
         source: its source.
+        language: a key of `languages.LANGUAGES`.
         is_testlib: whether its exit status is the verdict (`checking.by_status`); otherwise it prints 1 or 0, as
             open-r1's `generated_checker` does (`checking.by_number`).
     """
 
     source: str
+    language: str = DEFAULT
     is_testlib: bool = False
 
 
@@ -81,6 +85,7 @@ class Problem:
         tests: sources of the test programs.
         entry: name of the function that the test programs test; empty if they name it themselves.
         checker: decides whether the output of a case is right; None if it is compared with the expected output.
+        language: language of the programs, a key of `languages.LANGUAGES`.
     """
 
     cases: list[Case] = field(default_factory=list)
@@ -90,6 +95,7 @@ class Problem:
     tests: list[str] = field(default_factory=list)
     entry: str = ""
     checker: Checker | None = None
+    language: str = DEFAULT
 
     @property
     def kind(self) -> str:
@@ -184,8 +190,11 @@ def _read(value: Any) -> Problem:
         raise TestsError("the problem is interactive (interactor), which is not supported")
     if value.get("input_mode") not in (None, "", "stdio", "stdin"):
         raise TestsError(f"the problem reads from {value['input_mode']!r}; only standard input is supported")
-    if str(value.get("language") or "").lower() not in PYTHON:
-        raise TestsError(f"the tests are for {value['language']!r:.40}; only Python is supported")
+    if name := value.get("language"):
+        language = find_language(str(name))
+        if language is None:
+            raise TestsError(f"the tests are for {name!r:.40}; available: {', '.join(LANGUAGES)}")
+        return replace(_read({**value, "language": None}), language=language)
     for names, reader in READERS:
         if any(value.get(name) not in EMPTY for name in names):
             return reader(value)
@@ -206,14 +215,18 @@ def _checker_of(value: Mapping[str, Any]) -> Checker | None:
     name = next((name for name in CHECKERS if found.get(name)), "")
     if not name:
         return None
-    source = found[name]
+    source, called = found[name], found.get("checker_language")
     if isinstance(source, dict):
+        called = source.get("language")
         source = next((source[part] for part in ("code", "source", "content") if source.get(part)), None)
     if not isinstance(source, str):
         raise TestsError(f"the problem needs a checker, and `{name}` is not the source of one")
     if name == "output_judging_function":
         return Checker(source + CALL_JUDGE)
-    return Checker(source)
+    language = find_language(str(called)) if called else "cpp" if INCLUDE.search(source) else DEFAULT
+    if language is None:
+        raise TestsError(f"the checker is in {called!r:.40}; available: {', '.join(LANGUAGES)}")
+    return Checker(source, language, language != DEFAULT and (name != "generated_checker" or "testlib" in source))
 
 
 def _of_program(text: str) -> Problem:

@@ -7,12 +7,14 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ STARVED = 10.0
 """A program that gets too little CPU time is killed after this many times (its CPU limit + `START`) seconds."""
 START = 1.0
 """Seconds that a program may take to start."""
-INHERITED = ("LD_LIBRARY_PATH",)
+INHERITED = ("LD_LIBRARY_PATH", "TMPDIR")
 FIXED = {
     "PYTHONHASHSEED": "0",
     "PYTHONUTF8": "1",
@@ -39,6 +41,7 @@ FIXED = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
+MFD_EXEC = 0x10
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
@@ -55,11 +58,12 @@ class Process:
     """A program to run, and its result.
 
     Args:
-        program: what the launcher runs: `script`, `call`, `serve` or `test`.
+        program: what the launcher runs: `script`, `call`, `serve`, `test`, `binary` or `build`.
         fds: descriptors of the program's memory files; the caller closes them.
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.
         options: options of the program, such as the name of the function to call.
+        output: limit of each file that it writes, in bytes.
         ends: sockets that are passed after `fds`; this process then closes them, so that the peer notices the exit.
         status: exit status; negative for a signal, None while it runs.
         used: CPU seconds that were used.
@@ -74,6 +78,7 @@ class Process:
     memory: int
     options: Mapping[str, Any] = field(default_factory=dict)
     ends: Sequence[socket.socket] = ()
+    output: int = OUTPUT_BYTES
     status: int | None = None
     used: float = 0.0
     peak: int = 0
@@ -86,11 +91,14 @@ class Launcher:
     Args:
         python: the interpreter of candidates.
         boundary: `container` if the operator relies on the container for isolation, else empty.
+        compiler: path of a compiler, for a launcher that compiles and does nothing else; else empty.
     """
 
-    def __init__(self, python: str, boundary: str) -> None:
+    def __init__(self, python: str, boundary: str, compiler: str = "") -> None:
         self._command = [python, "-s", str(SCRIPT)]
-        self._boundary = boundary
+        self._words = [boundary, compiler]
+        self._folder = ""
+        """The compiler's folder."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._last = 0
@@ -109,7 +117,7 @@ class Launcher:
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [*self._command, str(theirs.fileno()), str(os.getpid()), self._boundary],
+                    [*self._command, str(theirs.fileno()), str(os.getpid()), *self._words],
                     env=inherited | FIXED,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -127,6 +135,7 @@ class Launcher:
         if words[0] != "ready":
             self.stop()
             raise ConfigError(f"CODE: programs cannot be run here: {words[1]}", "CODE")
+        self._folder = words[2]
 
     @staticmethod
     def _first_words(control: socket.socket) -> list[Any]:
@@ -146,6 +155,8 @@ class Launcher:
             self._process.kill()
             self._process.wait()
             self._process = None
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
         """Run processes together until all have ended, and set the result of each.
@@ -200,7 +211,7 @@ class _Watch:
             limits = {
                 "cpu": process.cpu,
                 "memory": process.memory,
-                "output": OUTPUT_BYTES,
+                "output": process.output,
                 "tasks": _tasks() + MORE_TASKS,
             }
             words = [ident, process.program, limits, process.options]
@@ -275,7 +286,7 @@ def _is_runnable(pid: int) -> bool:
 
 def memory_file(data: bytes) -> int:
     """Return the descriptor of a memory file with this content; it is sealed, so no process can change it."""
-    fd = os.memfd_create("rewardstack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fd = os.memfd_create("rewardstack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _executable())
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
@@ -284,14 +295,32 @@ def memory_file(data: bytes) -> int:
     return fd
 
 
+@lru_cache
+def _executable() -> int:
+    """Return MFD_EXEC, with which memory files can be executed if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
+    with contextlib.suppress(OSError):
+        os.close(os.memfd_create("rewardstack", MFD_EXEC))
+        return MFD_EXEC
+    return 0
+
+
 def empty_file() -> int:
     """Return the descriptor of an empty memory file, for the output of a process."""
     return os.memfd_create("rewardstack", os.MFD_CLOEXEC)
 
 
-def content(fd: int) -> bytes:
-    """Return what a process wrote, up to `OUTPUT_BYTES`."""
-    return os.pread(fd, OUTPUT_BYTES, 0) if os.fstat(fd).st_size else b""
+def content(fd: int, most: int = OUTPUT_BYTES) -> bytes:
+    """Return what a process wrote, up to `most` bytes."""
+    return os.pread(fd, most, 0) if os.fstat(fd).st_size else b""
+
+
+@contextlib.contextmanager
+def closing(fd: int) -> Iterator[int]:
+    """Close a descriptor at the end."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 KILLED = -signal.SIGKILL

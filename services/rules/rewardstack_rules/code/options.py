@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rewardstack.core.fields import Fields
+from rewardstack.core.fields import Fields, unfit
 from rewardstack_rules.code.comparison import WAYS
-from rewardstack_rules.code.extraction import TAGS
 from rewardstack_rules.code.formats import MOST_TESTS
+from rewardstack_rules.code.languages import LANGUAGES, find_language
 
 SCORES = ("all", "share", "weighted")
 FIELDS = ("score", "time_limit", "memory_mb", "compare", "tolerance", "max_tests", "language", "extract")
@@ -25,7 +25,7 @@ class Options(NamedTuple):
         compare: how printed text is compared, one of `comparison.WAYS`.
         tolerance: maximum difference of numbers (see `comparison.same_output`); None if values must be equal.
         max_tests: maximum number of test cases to run.
-        language: language of the program, a key of `extraction.TAGS`.
+        language: language of the program, a key of `languages.LANGUAGES`; empty if the tests decide (`Problem`).
         extract: where the program is: `fence` or `response` (see `extraction.extract_code`).
     """
 
@@ -49,7 +49,7 @@ class Options(NamedTuple):
             given.choice("compare", WAYS),
             given.number("tolerance", None, 0, 1, above=True),
             given.whole("max_tests", MOST_TESTS, 1, MOST_TESTS),
-            given.choice("language", (*TAGS,)),
+            _language(given.get("language")),
             given.choice("extract", ("fence", "response")),
         )
 
@@ -57,3 +57,12 @@ class Options(NamedTuple):
         """Return the reward of a program that passes some of its tests."""
         everything, share = float(passed == total), passed / total
         return {"all": everything, "share": share, "weighted": 0.9 * everything + 0.1 * share}[self.score]
+
+
+def _language(value: Any) -> str:
+    if value is None or value == "":
+        return ""
+    found = find_language(value) if isinstance(value, str) else None
+    if found is None:
+        raise unfit("language", f"one of {', '.join(LANGUAGES)}", value)
+    return found

@@ -9,60 +9,52 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from rewardstack.errors import RequestError
+from rewardstack.core.lru import LruCache
+from rewardstack.errors import ConfigError, RequestError
 from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.code import checking
 from rewardstack_rules.code.alone import Turns
+from rewardstack_rules.code.building import Builder, Program
 from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.code.formats import Case, Checker, Problem, TestsError, read_tests
+from rewardstack_rules.code.languages import DEFAULT
 from rewardstack_rules.code.launcher import (
-    KILLED,
-    OUTPUT_BYTES,
     Launcher,
     LauncherDiedError,
     Process,
     SandboxError,
+    closing,
     content,
     empty_file,
     memory_file,
 )
 from rewardstack_rules.code.options import Options
+from rewardstack_rules.code.verdict import (
+    AGAIN,
+    COMPILE_ERROR,
+    FAULT,
+    LIMITS,
+    PASSED,
+    UNSCORED,
+    WRONG,
+    Verdict,
+    judge,
+)
 from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
 
-SLACK_BYTES = 64 << 20
-"""Bytes of memory for the interpreter itself, in addition to the program's limit."""
 TESTER_SHARE = 3
 """CPU limit of a tester, as a multiple of the program's."""
-EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
-PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
-COMPILE_ERROR = "compile error"
-LIMITS = ("time limit", "memory limit", "output limit")
-"""Verdicts that may differ in another run; a result with one of them is not cached."""
-
-
-class Verdict(NamedTuple):
-    """The outcome of a test.
-
-    Args:
-        name: `PASSED`, `WRONG`, one of `LIMITS`, or another failure in words; `FAULT` if the program is not the cause,
-            `AGAIN` if a second run may succeed, or `UNSCORED` if the tests are invalid.
-        seconds: CPU time, or at least the allowed time if the program was asleep too long.
-        detail: the cause in words, for `FAULT`, `AGAIN` and `UNSCORED`.
-    """
-
-    name: str
-    seconds: float = 0.0
-    detail: str = ""
+KEPT_CHECKERS = 8
+"""Number of checkers that a runner keeps built: the samples of a prompt share one."""
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,19 +83,31 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
         return {"reason": str(error), "field": error.field or ""}
     except TestsError as error:
         return {"reason": str(error), "field": "ground_truth"}
+    language = options.language or problem.language
+    if language != DEFAULT and problem.kind != "stdin":
+        why = f"tests that call functions can only test Python, and the language is {language}"
+        return {"reason": why, "field": "extra_info.language" if options.language else "ground_truth"}
     parts = {"passed": 0.0, "total": float(len(problem))}
-    code = extract_code(task["solution"], options.language, options.extract)
+    code = extract_code(task["solution"], language, options.extract)
     if not code.strip():
-        return {"value": 0.0, "reason": "no code: the response has no closed fenced block", "parts": parts}
-    with runner.turns.together():
-        return runner.run(code.encode("utf-8", "surrogatepass"), problem, options)
+        return {
+            "value": 0.0,
+            "reason": f"no code: the response has no closed fenced block in {language}",
+            "parts": parts,
+        }
+    try:
+        with runner.turns.together():
+            return runner.run(language, code.encode("utf-8", "surrogatepass"), problem, options)
+    except ConfigError as error:
+        return {"error": "sandbox", "message": str(error)}
 
 
 @lru_cache(maxsize=1)
 def _runner() -> Runner:
     """Return the runner of this process; the first call creates it."""
     hide_memory()
-    return Runner(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
+    python, boundary, compiler = (os.environ.get(name, "") for name in ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_CXX"))
+    return Runner(python or sys.executable, boundary, compiler)
 
 
 def check() -> None:
@@ -119,21 +123,27 @@ class Runner:
     Args:
         python: the interpreter of candidates.
         boundary: `container` if the operator relies on the container for isolation, else empty.
+        compiler: the value of CODE_CXX.
     """
 
-    def __init__(self, python: str, boundary: str) -> None:
+    def __init__(self, python: str, boundary: str, compiler: str) -> None:
         self._launcher = Launcher(python, boundary)
+        self._builder = Builder(python, boundary, compiler)
+        self._checkers: LruCache[Checker, Program] = LruCache(KEPT_CHECKERS)
         self._budget: float = TABLE["CODE_TIMEOUT"].read(os.environ.get("CODE_TIMEOUT", ""))
         self._checking = self._budget
         """CPU seconds that the checker of the current sample may still take."""
         self.turns = Turns()
         self.counts: Counter[str] = Counter()
 
-    def run(self, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
-        """Run the tests of a program, and return the result in the format of `execute`."""
+    def run(self, language: str, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
+        """Build a program and run its tests, and return the result in the format of `execute`."""
+        program = self._settled(lambda: self._builder.build(language, code, self._launcher))
+        if isinstance(program, Verdict):
+            return self._not_built(program, problem)
         passed, first, left, volatile = 0, "", self._budget, False
         self._checking = self._budget
-        for at, verdict in enumerate(self._verdicts(code, problem, options), 1):
+        for at, verdict in enumerate(self._verdicts(program, problem, options), 1):
             self.counts[verdict.name if verdict.name in (PASSED, WRONG, FAULT, *LIMITS) else "error"] += 1
             self.counts["cpu_ms"] += round(verdict.seconds * 1000)
             if verdict.name == FAULT:
@@ -156,14 +166,24 @@ class Runner:
         value = options.value(passed, len(problem))
         return {"status": "ok", "value": value, "reason": first, "parts": parts, "volatile": volatile}
 
-    def _verdicts(self, code: bytes, problem: Problem, options: Options) -> Iterator[Verdict]:
+    def _not_built(self, verdict: Verdict, problem: Problem) -> dict[str, Any]:
+        self.counts["cpu_ms"] += round(verdict.seconds * 1000)
+        if verdict.name == FAULT:
+            return {"error": "sandbox", "message": verdict.detail}
+        is_limit = verdict.name in LIMITS
+        reason = f"compile error: the compiler exceeded its {verdict.name}" if is_limit else COMPILE_ERROR
+        reason = f"{reason}: {verdict.detail}" if verdict.detail else reason
+        parts = {"passed": 0.0, "total": float(len(problem))}
+        return {"status": "ok", "value": 0.0, "reason": reason, "parts": parts, "volatile": is_limit}
+
+    def _verdicts(self, program: Program, problem: Problem, options: Options) -> Iterator[Verdict]:
         """Yield a verdict for each test, in order. Each case runs in its own process, all test programs in one."""
-        with _closing(memory_file(code)) as source:
+        with closing(memory_file(program.data)) as source:
             if problem.kind == "programs":
                 yield from self._suite(source, problem, options)
                 return
             for case in problem.cases:
-                yield self._settled(lambda case=case: self._case(source, problem, case, options))
+                yield self._settled(lambda case=case: self._case(program.kind, source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
         """Run a test. If its verdict is `AGAIN`, run it once more while no other runner runs a test."""
@@ -184,12 +204,12 @@ class Runner:
                 return found
         return found._replace(name=FAULT)
 
-    def _case(self, source: int, problem: Problem, case: Case, options: Options) -> Verdict:
-        program, words = ("call", {"function": problem.function}) if problem.function else ("script", {})
-        with _closing(_text_file(case.given)) as stdin, _closing(empty_file()) as stdout:
+    def _case(self, kind: str, source: int, problem: Problem, case: Case, options: Options) -> Verdict:
+        program, words = ("call", {"function": problem.function}) if problem.function else (kind, {})
+        with closing(_text_file(case.given)) as stdin, closing(empty_file()) as stdout:
             process = Process(program, [source, stdin, stdout], options.time_limit, options.memory, words)
             self._launcher.run([process], _wall(options))
-            verdict = _ended(process, os.fstat(stdout).st_size)
+            verdict = judge(process, os.fstat(stdout).st_size)
             if verdict.name != PASSED:
                 return verdict
             written = content(stdout)
@@ -206,16 +226,23 @@ class Runner:
         """Return the verdict of the row's checker on an output; it runs in a process of its own, as confined."""
         if self._checking <= 0:
             return Verdict(UNSCORED, detail=f"the checker takes more than {self._budget:g} s for all outputs")
+        program = self._checkers.get(checker) or self._builder.build(
+            checker.language, checker.source.encode("utf-8", "surrogatepass"), self._launcher
+        )
+        if isinstance(program, Verdict):
+            if program.name == AGAIN:
+                return program
+            return Verdict(UNSCORED, detail=f"the checker failed: {program.name}: {program.detail}".rstrip(": "))
+        self._checkers.put(checker, program)
         outputs = (case.expected, written.decode("utf-8", "replace"))
         texts = (case.given, *(reversed(outputs) if checker.is_testlib else outputs))
         with contextlib.ExitStack() as files:
-            source, stdin, *rest = (
-                files.enter_context(_closing(_text_file(text))) for text in (checker.source, "", *texts)
-            )
-            stdout = files.enter_context(_closing(empty_file()))
-            process = Process("script", [source, stdin, stdout, *rest], checking.SECONDS, checking.MEMORY)
+            stdin, *rest = (files.enter_context(closing(_text_file(text))) for text in ("", *texts))
+            stdout = files.enter_context(closing(empty_file()))
+            source = files.enter_context(closing(memory_file(program.data)))
+            process = Process(program.kind, [source, stdin, stdout, *rest], checking.SECONDS, checking.MEMORY)
             self._launcher.run([process], 2 * checking.SECONDS + 1)
-            ended, printed = _ended(process, os.fstat(stdout).st_size), content(stdout)
+            ended, printed = judge(process, os.fstat(stdout).st_size), content(stdout)
         self._checking -= ended.seconds
         if ended.name == AGAIN:
             return ended._replace(detail=f"the checker: {ended.detail}")
@@ -251,13 +278,13 @@ class Runner:
             The result of each test as a byte, and the verdict on how the processes ended; or one verdict for all tests.
         """
         ours, theirs = socket.socketpair()
-        with ours, theirs, _closing(memory_file(suite)) as tests, _closing(empty_file()) as report:
+        with ours, theirs, closing(memory_file(suite)) as tests, closing(empty_file()) as report:
             candidate = Process("serve", [source], options.time_limit, options.memory, ends=[ours])
             seconds, memory = TESTER_SHARE * options.time_limit, 2 * options.memory
             tester = Process("test", [tests, report], seconds, memory, ends=[theirs])
             self._launcher.run([candidate, tester], _wall(options))
             output = content(report)
-        ended = _ended(candidate, 0)
+        ended = judge(candidate, 0)
         if ended.name == AGAIN:
             return ended
         results, is_unscored, reason = output.partition(b"U")
@@ -265,7 +292,7 @@ class Runner:
         if is_unscored:
             return Verdict(UNSCORED, detail=reason.decode("ascii", "replace"))
         if tester.status != 0 and ended.name == PASSED:
-            ended = _ended(tester, 0)
+            ended = judge(tester, 0)
             if ended.name in LIMITS and not has_called:
                 return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
             if ended.name == AGAIN:
@@ -278,34 +305,6 @@ class Runner:
 def _wall(options: Options) -> float:
     """Return the total seconds during which the processes of a test may be asleep."""
     return 2 * options.time_limit + 1
-
-
-def _ended(process: Process, written: int) -> Verdict:
-    """Return the verdict on how a process ended; `PASSED` if normally. `written` is the size of its output."""
-    seconds, limit = process.used, process.cpu
-    if process.killed == "asleep":
-        return Verdict("time limit", max(seconds, 2 * limit + 1))
-    if seconds > limit or process.status == -signal.SIGXCPU:
-        return Verdict("time limit", seconds)
-    if process.killed == "starved":
-        return Verdict(AGAIN, seconds, "the machine gave the program too little CPU time")
-    if written >= OUTPUT_BYTES or process.status == -signal.SIGXFSZ:
-        return Verdict("output limit", seconds)
-    if process.peak > process.memory + SLACK_BYTES:
-        return Verdict("memory limit", seconds)
-    if process.killed == "ended":
-        return Verdict(PASSED, seconds)  # killed because the tester ended, whose verdict counts
-    if process.status == KILLED:
-        if process.peak > process.memory / 2:
-            return Verdict("memory limit", seconds)
-        return Verdict(AGAIN, seconds, "the program's process was killed from outside")
-    if process.status == EXIT_COMPILE:
-        return Verdict(COMPILE_ERROR, seconds)
-    if process.status == EXIT_NO_FUNCTION:
-        return Verdict("the program has no such function", seconds)
-    if process.status:
-        return Verdict("runtime error", seconds)
-    return Verdict(PASSED, seconds)
 
 
 def _returned(written: bytes, expected: Any, problem: Problem, options: Options) -> bool:
@@ -323,11 +322,3 @@ def _returned(written: bytes, expected: Any, problem: Problem, options: Options)
 
 def _text_file(text: str) -> int:
     return memory_file(text.encode("utf-8", "surrogatepass"))
-
-
-@contextlib.contextmanager
-def _closing(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -7,7 +7,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from rewardstack_rules.confinement import landlock, seccomp
@@ -38,26 +38,33 @@ class Confinement:
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
         files: additional files and folders that the process can read, and write if `write` is allowed.
-        only: the only files and folders that the process can read: those of the system, of installed code and of
-            `files` are then excluded. This also allows pairs of stream sockets, which asyncio needs.
+        only: the only files and folders that the process can read (and execute if `programs` is allowed), besides
+            `files`: those of the system and of installed code are then excluded. This also allows pairs of stream
+            sockets, which asyncio needs.
+        without: names of system calls to refuse although a group in `allow` has them.
 
     Raises:
         OSError: there is no table of system calls for this machine.
     """
 
     def __init__(
-        self, allow: Sequence[str] = (), files: Sequence[str] = (), *, only: Sequence[str] | None = None
+        self,
+        allow: Sequence[str] = (),
+        files: Sequence[str] = (),
+        *,
+        only: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> None:
         groups = [name for name in allow if name in GROUPS]
-        calls = added(tuple(allow))
+        calls = added(tuple(allow)) - frozenset(without)
         if only is not None:
             groups, calls = [*groups, "stream_pairs"], calls | {"socketpair"}
         self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, calls))
         self._has_network = "network" in groups
-        if only is None:
-            self._rules = [*_rules(files, has_programs="programs" in groups, can_write="write" in groups)]
-        else:
-            self._rules = [(path, landlock.READ) for path in only]
+        code = landlock.READ | (landlock.EXECUTE if "programs" in groups else 0)
+        data = landlock.READ | (WRITE if "write" in groups else 0)
+        readable = _system(code) if only is None else ((path, code) for path in only)
+        self._rules = [*readable, *((path, data) for path in files)]
         self.has_landlock = landlock.version() > 0
 
     def enter(self) -> None:
@@ -122,8 +129,8 @@ def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement
     return confinement
 
 
-def _rules(files: Sequence[str], *, has_programs: bool, can_write: bool) -> Iterator[tuple[str, int]]:
-    code = landlock.READ | (landlock.EXECUTE if has_programs else 0)
+def _system(code: int) -> Iterator[tuple[str, int]]:
+    """Yield the rules for files of the system and for installed code; `code` are the rights to the former."""
     trees = dict.fromkeys([*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
     yield from ((path, code) for path in trees)
     yield from ((path, landlock.READ) for path in (*DEVICES, OWN))
@@ -131,8 +138,6 @@ def _rules(files: Sequence[str], *, has_programs: bool, can_write: bool) -> Iter
         if not any(Path(folder).is_relative_to(tree) for tree in trees):
             yield folder, landlock.READ_FOLDER
             yield from ((path, landlock.READ) for path in _code_in(Path(folder)))
-    for path in files:
-        yield path, landlock.READ | (WRITE if can_write else 0)
 
 
 def _code_in(folder: Path) -> Iterator[str]:

@@ -43,6 +43,9 @@ TERMINAL = (0x5401, 0x802C542A, 0x5413)
 OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
 """ioctl(2) requests on open files: FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
+PROGRAM_FD, AT_EMPTY_PATH = 3, 0x1000
+"""The descriptor of the only file that `execveat` may run, and the flag by which it takes no path."""
+
 AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
 
 
@@ -65,6 +68,7 @@ ARGUMENTS: dict[str, Argument | tuple[Argument, ...] | None] = {
     "ioctl": Argument(1, (*TERMINAL, *OPEN_FILE)),
     "prctl": Argument(0, (*PR_NAMES, *PR_READING, PR_SET_VMA)),
     "prlimit64": Argument(0, (0,)),
+    "execveat": (Argument(0, (PROGRAM_FD,)), Argument(4, (AT_EMPTY_PATH,))),
 }
 WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
     "stream_pairs": {"socketpair": (Argument(0, (AF_UNIX,)), Argument(1, (SOCK_STREAM,), SOCK_TYPES))},

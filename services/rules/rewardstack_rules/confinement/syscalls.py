@@ -82,11 +82,20 @@ SINGLE = _numbers("""
 """Calls that a setting can add only by their own name. Those that change modes and times of files are in no group,
 because Landlock cannot limit them to folders."""
 
+EXECUTE_OPEN = _numbers("execveat:322:281")
+"""The call that runs an open file; `seccomp.ARGUMENTS` restricts it to one descriptor. No setting can add it."""
+
 NEWEST = 470
 """The highest call number that these tables cover (Linux 6.17); calls with higher numbers, and x32's, fail with
 ENOSYS."""
 
-NUMBERS = {**NEEDED, **ABSENT, **SINGLE, **{name: one for group in GROUPS.values() for name, one in group.items()}}
+NUMBERS = {
+    **NEEDED,
+    **ABSENT,
+    **SINGLE,
+    **EXECUTE_OPEN,
+    **{name: one for group in GROUPS.values() for name, one in group.items()},
+}
 
 ADDABLE = frozenset(GROUPS) | {name for group in (SINGLE, *GROUPS.values()) for name in group}
 """Names that `REWARD_FUNCTIONS_ALLOW` accepts."""

@@ -1,8 +1,11 @@
-"""Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY`, started by the runner.
+"""Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
+
+The runner starts it. COMPILER is the path of a compiler for a launcher that compiles and runs no program, else empty.
 
 The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
 socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
-to kill it, and `["pid", id]` to ask for its process id. The launcher sends `["ready", version]` or `["broken", why]` at
+to kill it, and `["pid", id]` to ask for its process id. The launcher sends `["ready", version, folder]` (the
+compiler's folder, which the runner removes) or `["broken", why]` at
 its start, and then `[id, "exit", status, CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]`.
 """
 
@@ -16,9 +19,12 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
+import time
 import types
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,6 +44,18 @@ READABLE = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
     *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
 )
+TOOLS = (
+    "/usr/bin",
+    "/usr/include",
+    "/usr/libexec",
+    *(f"/usr/local/{name}" for name in ("bin", "include", "lib64", "libexec")),
+)
+"""Folders of compilers, in addition to `READABLE`."""
+NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
+EXECUTING = ("binary", "build")
+"""Programs of the launcher that execute a file, and need none of Python's any more."""
+PREFIX, STALE_SECONDS = "rewardstack-build-", 3600
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_LANDLOCK = (
     "the kernel has no Landlock, so programs could read every file of the server's user; use a kernel of 5.13 or later "
     "that has it enabled, or set CODE_BOUNDARY=container where the container is the boundary"
@@ -58,18 +76,21 @@ class Launcher:
     Args:
         control: the socket to the runner.
         confinement: the `Confinement` that each forked process enters.
+        executing: that of a process which executes a compiled program.
     """
 
-    def __init__(self, control: socket.socket, confinement: Any) -> None:
+    def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:
         from rewardstack_rules.code.inside import programs, tester
 
         self._control = control
-        self._confinement = confinement
+        self._confinement, self._executing = confinement, executing
         self._programs = {
             "script": programs.script,
             "call": programs.call,
             "serve": programs.serve,
             "test": tester.test,
+            "binary": programs.binary,
+            "build": programs.build,
         }
         self._born = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         self._pids: dict[int, int] = {}
@@ -97,7 +118,7 @@ class Launcher:
         words = json.loads(message)
         if words[0] == "kill":
             if words[1] in self._pids:
-                os.kill(self._pids[words[1]], signal.SIGKILL)
+                _kill(self._pids[words[1]])
         elif words[0] == "pid":
             self._send(words[1], "pid", self._pids.get(words[1], 0))
         else:
@@ -134,12 +155,14 @@ class Launcher:
 
         ident, program, limits, options = words
         try:
+            if program in EXECUTING:  # with two users, the kernel and the C library restrict what is executed
+                os.setresuid(-1, os.getuid(), os.getuid())
             die_with_parent(launcher)
             os.setsid()
             self._limit(limits)
             moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, OPEN_FILES) for fd in fds]
             resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
-            self._confinement.limit_calls()
+            (self._executing if program == "binary" else self._confinement).limit_calls()
         except BaseException as error:  # after any failure no program may run
             with contextlib.suppress(OSError):
                 self._send(ident, "fault", f"a process could not be confined: {error}")
@@ -168,6 +191,45 @@ class Launcher:
             if most != resource.RLIM_INFINITY:
                 soft, hard = (most if one == resource.RLIM_INFINITY else min(one, most) for one in (soft, hard))
             resource.setrlimit(name, (soft, hard))
+
+
+def _kill(pid: int) -> None:
+    """Kill a process and those that it started (a compiler's); it is the leader of a group soon after its fork."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _make_folder() -> str:
+    """Return a new folder for a compiler's files; remove those that killed runners left."""
+    folder = Path(tempfile.gettempdir())
+    for old in folder.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if old.lstat().st_mtime < time.time() - STALE_SECONDS:
+                shutil.rmtree(old, ignore_errors=True)
+    made = tempfile.mkdtemp(prefix=PREFIX)
+    if os.getuid() != os.geteuid():  # a compiler runs as the real user
+        os.chmod(made, 0o770)
+    return made
+
+
+def _confinements(compiler: str, folder: str) -> list[Any]:
+    """Return the confinement of each process, and that of processes that execute a compiled program.
+
+    Args:
+        compiler: path of the compiler; empty if none is run.
+        folder: the folder that the compiler may write.
+    """
+    from rewardstack_rules.confinement.confinement import Confinement
+
+    only = [*dict.fromkeys((*READABLE, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix))]
+    if not compiler:
+        return [Confinement(only=only), Confinement(("execveat",), only=only)]
+    own = str(Path(compiler).resolve().parents[1])
+    more = (*TOOLS, *(() if own in ("/", "/usr", "/usr/local") else (own,)))
+    only = [path for path in (*only, *more) if not path.startswith("/dev/")]
+    return [Confinement(("programs", "write"), (folder, os.devnull), only=only, without=NOT_FOR_COMPILERS)] * 2
 
 
 def _give_up_root() -> None:
@@ -199,40 +261,45 @@ def _nobody_can_read() -> bool:
 
 def main() -> None:
     """Confine the launcher, tell the runner whether programs can be run, and handle its messages."""
-    control, parent, boundary = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
+    control, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    boundary, compiler, folder = *sys.argv[3:5], ""
     _import_ours()
     try:
         if sys.version_info < OLDEST:
             raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
+        # Import everything now: later this process may be unable to read its code.
+        from rewardstack_rules.code.inside import tester  # noqa: F401
         from rewardstack_rules.code.inside.programs import replace_files
-        from rewardstack_rules.confinement.confinement import Confinement
+        from rewardstack_rules.confinement import confinement as _  # noqa: F401
         from rewardstack_rules.isolation.process import die_with_parent, hide_memory
 
-        read = dict.fromkeys((*READABLE, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix))
-        confinement = Confinement(only=[*read])
-        if not confinement.has_landlock and boundary != "container":
-            raise OSError(NO_LANDLOCK)
-        replace_files()
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
-        launcher = Launcher(control, confinement)
         os.nice(max(0, NICE - os.nice(0)))
-        os.chdir("/")
-        os.environ.clear()
-        os.environ.update(PATH="/usr/bin:/bin", HOME="/", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
         _give_up_root()
+        if compiler:
+            folder = _make_folder()
+        confinement, executing = _confinements(compiler, folder)
+        if not confinement.has_landlock and boundary != "container":
+            raise OSError(NO_LANDLOCK)
+        launcher = Launcher(control, confinement, executing)
+        replace_files()
+        os.chdir(folder or "/")
+        os.environ.clear()
+        os.environ.update(ENVIRONMENT, TMPDIR=folder or "/tmp")
         die_with_parent(parent)
         hide_memory()
         confinement.limit_files()
         confinement.check()
     except Exception as error:  # the runner reports it
+        shutil.rmtree(folder, ignore_errors=True)
         control.send(json.dumps(["broken", str(error)]).encode())
         raise SystemExit(1) from error
     atexit._clear()
     gc.collect()
     gc.disable()
     gc.freeze()
-    control.send(json.dumps(["ready", sys.version]).encode())
+    control.send(json.dumps(["ready", sys.version, folder]).encode())
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         launcher.serve()
 

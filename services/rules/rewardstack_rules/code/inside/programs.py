@@ -12,6 +12,8 @@ import json
 import linecache
 import operator
 import os
+import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -141,6 +143,45 @@ def script(fds: list[int], options: Names) -> NoReturn:
     except BaseException:  # of the program
         status = EXIT_ERROR
     _end(status)
+
+
+def binary(fds: list[int], options: Names) -> NoReturn:
+    """Become a compiled program.
+
+    Args:
+        fds: descriptors of the executable, its input and output, and of files whose paths are its arguments.
+        options: unused.
+    """
+    arguments = connect(fds)
+    os.set_inheritable(fds[0], False)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(fds[0], ["main", *arguments], os.environ)
+
+
+def build(fds: list[int], options: Names) -> NoReturn:
+    """Compile a program in the current folder.
+
+    Args:
+        fds: descriptors of the source, and of files for the compiler's messages and for the executable.
+        options: `source`, the name of the source file, and `command`, the compiler with its arguments, which makes
+            the executable `main`.
+    """
+    source, messages, executable = read(fds[0]), fds[1], fds[2]
+    try:
+        with open(options["source"], "wb") as file:
+            file.write(source)
+        streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        streams += [(os.POSIX_SPAWN_DUP2, messages, number) for number in (1, 2)]  # type: ignore[misc]
+        compiler = os.posix_spawn(options["command"][0], options["command"], os.environ, file_actions=streams)
+        if os.waitpid(compiler, 0)[1] != 0:
+            os._exit(EXIT_COMPILE)
+        with open("main", "rb") as file, open(executable, "wb") as copy:
+            shutil.copyfileobj(file, copy)
+        os._exit(0)
+    except OSError as error:
+        os.write(messages, f"error: {error}\n".encode())
+        os._exit(EXIT_ERROR)
 
 
 def call(fds: list[int], options: Names) -> NoReturn:

@@ -16,6 +16,7 @@ from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.code import RUNNER_VERSION
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.code.formats import TestsError, read_tests
+from rewardstack_rules.code.languages import DEFAULT, VARIABLE, find_compiler
 from rewardstack_rules.code.options import FIELDS, Options
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
@@ -35,8 +36,8 @@ def code_rule(settings: CodeSettings | None) -> Rule:
     Args:
         settings: settings for running programs; None if this server's processes run none.
     """
-    interpreter = "" if settings is None else _interpreter(settings.python or sys.executable)
-    fingerprint = f"{RUNNER_VERSION}-{interpreter}"
+    tools = "" if settings is None else _interpreter(settings.python or sys.executable) + _compiler(settings.compiler)
+    fingerprint = f"{RUNNER_VERSION}-{tools}"
     return Rule("code", _evaluate, fingerprint, True, FIELDS, range=(0.0, 1.0), read_out=_read_out, programs=True)
 
 
@@ -47,20 +48,38 @@ def _evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]
 def _read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the program, and the number and kind of its tests, for an explanation; never the tests themselves."""
     options = Options.read(extra)
-    facts: dict[str, Any] = {"program": extract_code(response, options.language, options.extract)}
+    language = options.language or DEFAULT
     try:
         problem = read_tests(references[0] if references else "")
     except TestsError as error:
-        return {**facts, "tests": str(error)}
-    return {**facts, "tests": len(problem), "kind": problem.kind}
+        return {"program": extract_code(response, language, options.extract), "tests": str(error)}
+    language = options.language or problem.language
+    program = extract_code(response, language, options.extract)
+    return {"program": program, "language": language, "tests": len(problem), "kind": problem.kind}
 
 
 @lru_cache
 def _interpreter(python: str) -> str:
     """Return a hash of an interpreter's version and packages; raise SettingsError if it cannot be run."""
-    command = [python, "-s", "-c", DESCRIBE]
     try:
-        output = subprocess.run(command, env={}, capture_output=True, timeout=DESCRIBE_SECONDS, check=True).stdout
+        return _printed([python, "-s", "-c", DESCRIBE])
     except (OSError, subprocess.SubprocessError) as error:
         raise SettingsError(f"CODE_PYTHON: {python} is no Python that can be run: {error}", "CODE_PYTHON") from error
+
+
+@lru_cache
+def _compiler(setting: str) -> str:
+    """Return a hash of the compiler's version; empty without one. Raise SettingsError if CODE_CXX cannot be run."""
+    try:
+        return "-" + _printed([find_compiler(setting) or setting, "--version"])
+    except (OSError, subprocess.SubprocessError) as error:
+        if not setting:
+            return ""
+        why = f"{setting} is no compiler that can be run: {error}; name one, or install g++"
+        raise SettingsError(f"{VARIABLE}: {why}", VARIABLE) from error
+
+
+def _printed(command: list[str]) -> str:
+    """Return a hash of what a command prints; raise OSError or SubprocessError if it fails."""
+    output = subprocess.run(command, env={}, capture_output=True, timeout=DESCRIBE_SECONDS, check=True).stdout
     return blake2b(output, digest_size=8).hexdigest()

@@ -1,0 +1,144 @@
+"""Compiles programs, each in a confined process and a folder of its own."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from rewardstack.errors import ConfigError
+from rewardstack_rules.code.languages import COMPILED, LANGUAGES, PROBE, PROBED, VARIABLE, find_compiler
+from rewardstack_rules.code.launcher import Launcher, Process, SandboxError, closing, content, empty_file, memory_file
+from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, PASSED, Verdict, judge
+
+SECONDS = 20.0
+"""CPU limit of a compilation, with all processes that the compiler starts."""
+MEMORY = 1 << 30
+MOST_BYTES = 32 << 20
+"""Limit of each file that the compiler writes."""
+MESSAGE_BYTES = 1 << 16
+LINE = 200
+KILLED_COMPILER = re.compile(
+    r"^[^\s:]*: (?:fatal )?error: (?:Killed|Terminated) signal terminated program", re.MULTILINE
+)
+NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
+ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
+IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
+"""Matches messages about a place in the source, of which the compiler has read at least a part."""
+NO_COMPILER = f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or name a compiler"
+REMEDY = "install g++ with its static libraries, or name another compiler"
+
+
+class Program(NamedTuple):
+    """A program that can run.
+
+    Args:
+        kind: what the launcher runs: `script` for a source, `binary` for an executable.
+        data: the source or the executable.
+    """
+
+    kind: str
+    data: bytes
+
+
+class Builder:
+    """Makes programs from sources; one compilation at a time.
+
+    Args:
+        python: the interpreter of launchers.
+        boundary: `container` if the operator relies on the container for isolation, else empty.
+        compiler: the value of CODE_CXX.
+    """
+
+    def __init__(self, python: str, boundary: str, compiler: str) -> None:
+        self._python, self._boundary = python, boundary
+        self._compiler = find_compiler(compiler)
+        self._works = False
+        self._killed = b""
+
+    def build(self, language: str, source: bytes, runner: Launcher) -> Program | Verdict:
+        """Return a program, or the verdict on a source that does not compile.
+
+        Args:
+            language: a key of `LANGUAGES`.
+            source: its source.
+            runner: a launcher that runs programs, to try the compiler with; it must have been started.
+
+        Raises:
+            ConfigError: there is no compiler, or it cannot be used here.
+            LauncherDiedError: the compiler's launcher died.
+            SandboxError: the compiler could not be confined.
+        """
+        if not LANGUAGES[language].source:
+            return Program("script", source)
+        if not self._compiler:
+            raise ConfigError(NO_COMPILER, VARIABLE)
+        if not self._works:
+            self._try(runner)
+        built, messages = self._compile(language, source)
+        if isinstance(built, Program) or built.name != COMPILE_ERROR:
+            return built
+        if KILLED_COMPILER.search(messages) and self._killed != source:
+            self._killed = source  # killed once more, alone, it is the source's doing
+            return built._replace(name=AGAIN, detail=f"the compiler was killed: {built.detail}")
+        if not IN_PROGRAM.search(messages):
+            self._try(runner)  # the compiler itself may be broken, or its disk be full
+        return built
+
+    def _try(self, runner: Launcher) -> None:
+        """Build and run a program that works everywhere; raise ConfigError if it does not."""
+        built, _ = self._compile("cpp", PROBE.encode())
+        if isinstance(built, Verdict) and built.name == AGAIN:
+            raise SandboxError(built.detail)
+        if isinstance(built, Verdict):
+            why = f"{self._compiler} builds no programs here: {built.detail or built.name}"
+            raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
+        with (
+            closing(memory_file(built.data)) as binary,
+            closing(empty_file()) as stdin,
+            closing(empty_file()) as stdout,
+        ):
+            process = Process(built.kind, [binary, stdin, stdout], SECONDS, MEMORY)
+            runner.run([process], math.inf)
+            printed = content(stdout)
+        if printed != PROBED:
+            why = f"what {self._compiler} builds does not run here (exit status {process.status})"
+            raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
+        self._works = True
+
+    def _compile(self, language: str, source: bytes) -> tuple[Program | Verdict, str]:
+        """Return a program or a verdict, and the compiler's messages."""
+        row = LANGUAGES[language]
+        command = [self._compiler, *row.options, *COMPILED, row.source, "-o", "main"]
+        launcher = Launcher(self._python, self._boundary, self._compiler)
+        launcher.start()
+        try:
+            with closing(memory_file(source)) as text, closing(empty_file()) as log, closing(empty_file()) as binary:
+                options = {"source": row.source, "command": command}
+                process = Process("build", [text, log, binary], SECONDS, MEMORY, options, output=MOST_BYTES)
+                launcher.run([process], math.inf)
+                messages = content(log, MESSAGE_BYTES).decode("utf-8", "replace")
+                return _built(process, messages, content(binary, MOST_BYTES)), messages
+        finally:
+            launcher.stop()
+
+
+def _built(process: Process, messages: str, binary: bytes) -> Program | Verdict:
+    ended = judge(process, 0)
+    if ended.name == PASSED and binary:
+        return Program("binary", binary)
+    if ended.name == COMPILE_ERROR and NO_MEMORY.search(messages):
+        return ended._replace(name="memory limit")
+    if ended.name in (PASSED, "runtime error"):
+        return Verdict(
+            AGAIN, ended.seconds, f"{VARIABLE}: the compiler could not be run: {_first_error(messages) or ended.name}"
+        )
+    return ended._replace(detail=_first_error(messages)) if ended.name == COMPILE_ERROR else ended
+
+
+def _first_error(messages: str) -> str:
+    """Return the first line of the compiler's messages that reports an error, without names that differ by run."""
+    lines = messages.splitlines()
+    line = next((line for line in lines if ERROR.search(line)), lines[0] if lines else "")
+    line = re.sub(r"\S*/(?:cc|main-)\w+\.([os])\b", r"main.\1", line)
+    return "".join(sign if sign.isprintable() else " " for sign in " ".join(line.split()))[:LINE]

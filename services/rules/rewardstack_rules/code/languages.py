@@ -1,0 +1,56 @@
+"""The languages of programs: what they are called, and how they are compiled. A row of `LANGUAGES` is a language."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import NamedTuple
+
+VARIABLE = "CODE_CXX"
+COMPILERS = ("g++", "c++", "clang++")
+"""Names of compilers, of which the first on PATH is used if the variable is unset."""
+COMPILED = ("-O2", "-w", "-static", "-s", "-pthread", "-DONLINE_JUDGE")
+"""Options of every compilation. Programs are linked statically, so that they need no other file when they run."""
+PROBE = "#include <bits/stdc++.h>\nint main() { std::puts(std::string(3, 'x').c_str()); }\n"
+"""A program that every working compiler builds, and what it prints."""
+PROBED = b"xxx\n"
+
+
+class Language(NamedTuple):
+    """A language.
+
+    Args:
+        names: what tags of fences and rows call it, in lower case and without blanks.
+        source: name of the source file for the compiler; empty if programs are not compiled.
+        options: the compiler's options, in addition to `COMPILED`.
+    """
+
+    names: re.Pattern[str]
+    source: str = ""
+    options: tuple[str, ...] = ()
+
+
+LANGUAGES = {
+    "python": Language(re.compile(r"(?:c?python|py|pypy)[\d.]*")),
+    "cpp": Language(re.compile(r"(?:gnu|ms)?(?:c\+\+|g\+\+|cpp|cxx|cc)\d?[\da-z]?"), "main.cpp", ("-std=gnu++17",)),
+    "c": Language(re.compile(r"(?:gnu)?c\d?[\da-z]?"), "main.c", ("-xc", "-std=gnu17")),
+}
+"""Languages by name; the first is the default."""
+DEFAULT = next(iter(LANGUAGES))
+
+
+def find_language(name: str) -> str | None:
+    """Return the language that a name, such as `Python3` or `GNU C++17`, stands for, a key of `LANGUAGES`."""
+    plain = re.sub(r"\s", "", name).lower()
+    return next((key for key, language in LANGUAGES.items() if language.names.fullmatch(plain)), None)
+
+
+def find_compiler(setting: str) -> str:
+    """Return the path of the compiler; empty if there is none.
+
+    Args:
+        setting: the value of CODE_CXX.
+    """
+    paths = (shutil.which(name) for name in ([setting] if setting else COMPILERS))
+    return next((os.path.abspath(path) for path in paths if path), "")

@@ -1,0 +1,59 @@
+"""The verdict on a process: whether a program passed, failed or exceeded a limit, or whether the sandbox did."""
+
+from __future__ import annotations
+
+import signal
+from typing import NamedTuple
+
+from rewardstack_rules.code.launcher import KILLED, OUTPUT_BYTES, Process
+
+SLACK_BYTES = 64 << 20
+"""Bytes of memory for the interpreter itself, in addition to the program's limit."""
+EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
+PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
+COMPILE_ERROR = "compile error"
+LIMITS = ("time limit", "memory limit", "output limit")
+"""Verdicts that may differ in another run; a result with one of them is not cached."""
+
+
+class Verdict(NamedTuple):
+    """The outcome of a test.
+
+    Args:
+        name: `PASSED`, `WRONG`, one of `LIMITS`, or another failure in words; `FAULT` if the program is not the cause,
+            `AGAIN` if a second run may succeed, or `UNSCORED` if the tests are invalid.
+        seconds: CPU time, or at least the allowed time if the program was asleep too long.
+        detail: the cause in words, for `FAULT`, `AGAIN` and `UNSCORED`.
+    """
+
+    name: str
+    seconds: float = 0.0
+    detail: str = ""
+
+
+def judge(process: Process, written: int) -> Verdict:
+    """Return the verdict on how a process ended; `PASSED` if normally. `written` is the size of its output."""
+    seconds, limit = process.used, process.cpu
+    if process.killed == "asleep":
+        return Verdict("time limit", max(seconds, 2 * limit + 1))
+    if seconds > limit or process.status == -signal.SIGXCPU:
+        return Verdict("time limit", seconds)
+    if process.killed == "starved":
+        return Verdict(AGAIN, seconds, "the machine gave the program too little CPU time")
+    if written >= OUTPUT_BYTES or process.status == -signal.SIGXFSZ:
+        return Verdict("output limit", seconds)
+    if process.peak > process.memory + SLACK_BYTES:
+        return Verdict("memory limit", seconds)
+    if process.killed == "ended":
+        return Verdict(PASSED, seconds)  # killed because the tester ended, whose verdict counts
+    if process.status == KILLED:
+        if process.peak > process.memory / 2:
+            return Verdict("memory limit", seconds)
+        return Verdict(AGAIN, seconds, "the program's process was killed from outside")
+    if process.status == EXIT_COMPILE and process.program != "binary":
+        return Verdict(COMPILE_ERROR, seconds)
+    if process.status == EXIT_NO_FUNCTION and process.program != "binary":
+        return Verdict("the program has no such function", seconds)
+    if process.status:
+        return Verdict("runtime error", seconds)
+    return Verdict(PASSED, seconds)
