@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.code.cases import attack, in_batches, load, sample
+from tests.code.cases import CASES, attack, in_batches, load, sample
 from tests.code.unconfined import Bait
 
 
@@ -35,7 +36,22 @@ def main() -> None:
     ):
         if score["value"] != 1.0:
             found.append(f"{row['name']}: {score['reason']}")
-    print(json.dumps(found + bait.touched()))
+    print(json.dumps(found + _compiled(url, bait, server) + bait.touched()))
+
+
+def _compiled(url: str, bait: Bait, server: int) -> list[str]:
+    """Return what is wrong with a program in C++ that attacks, and with a source that does, if there is a compiler."""
+    if shutil.which("g++") is None:
+        return []
+    options = {"language": "cpp", "compare": "tokens"}
+    sources = (bait.fill((CASES / "attacks.cpp").read_text(), server), '#include "/etc/passwd"')
+    items = [
+        {**sample("", {"inputs": [""], "outputs": ["end"]}, **options), "solution_str": f"```cpp\n{source}\n```"}
+        for source in sources
+    ]
+    program, source = _score(url, items)
+    wrong = [] if program["value"] == 1.0 else [f"attacks.cpp: {program['reason']}"]
+    return wrong if "Permission denied" in source["reason"] else [*wrong, f"include: {source['reason']}"]
 
 
 def _score(url: str, items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,29 @@ def test_killed_parts(code_server: RewardServer) -> None:
         assert [(one["status"], one["value"]) for one in scores] == [("ok", 1.0), ("ok", 0.0)], name
     zombies = [one for one in processes("") if one.status() == psutil.STATUS_ZOMBIE]
     assert zombies == []
+
+
+def test_killed_compiler(needs_compiler: None, code_server: RewardServer) -> None:
+    """A killed compiler, or the launcher that runs it, loses no sample and leaves no process."""
+
+    def kill(word: str) -> bool:
+        found = [one for one in processes(word) if word != "launcher.py" or one.cmdline()[-1].endswith("g++")]
+        for one in found:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        return bool(found)
+
+    def score(word: str) -> list[dict[str, Any]]:
+        source = f"#include <bits/stdc++.h>\nint main() {{ int x; std::cin >> x; std::cout << x; }} // {word}"
+        item = {**sample("", TESTS, language="cpp"), "solution_str": f"```cpp\n{source}\n```"}
+        return code_server.score(item)
+
+    for word in ("cc1plus", "launcher.py"):
+        with ThreadPoolExecutor() as asking:
+            scores = asking.submit(score, word)
+            eventually(partial(kill, word))
+        assert [(one["status"], one["value"]) for one in scores.result()] == [("ok", 1.0)], word
+    assert processes("cc1plus") == []
 
 
 UNPRIVILEGED = "from rewardstack_rules.confinement.libc import give_up_privileges; give_up_privileges()\n"

@@ -212,10 +212,13 @@ def test_unscored(server: RewardServer, table: Table) -> None:
 def test_names(table: Table) -> None:
     """A language has many names."""
     for name, language in {
-        **dict.fromkeys(("python", "Python3", "py", "pypy3", "python3.11", "CPython"), "python"),
-        **dict.fromkeys(("cpp", "C++", "c++17", "CPP20", "cxx", "cc", "GNU C++17", "g++", "c++2a"), "cpp"),
+        **dict.fromkeys(("python", "Python3", "py", "pypy3", "python3.11", "CPython", "PyPy 3-64"), "python"),
+        **dict.fromkeys(
+            ("cpp", "C++", "c++17", "CPP20", "cxx", "cc", "GNU C++17", "g++", "c++2a", "gnu++17", "C++20 (GCC 13-64)"),
+            "cpp",
+        ),
         **dict.fromkeys(("c", "C", "c11", "GNU C11"), "c"),
-        **dict.fromkeys(("", "java", "csharp", "c#", "pyx", "cuda", "go", "text"), None),
+        **dict.fromkeys(("", "java", "csharp", "c#", "cs", "cpx", "(c)", "pyx", "cuda", "go", "text"), None),
     }.items():
         with table.case(name):
             assert find_language(name) == language

@@ -78,18 +78,20 @@ class Builder:
         built, messages = self._compile(language, source)
         if isinstance(built, Program) or built.name != COMPILE_ERROR:
             return built
-        if KILLED_COMPILER.search(messages) and self._killed != source:
-            self._killed = source  # killed once more, alone, it is the source's doing
+        is_killed = bool(KILLED_COMPILER.search(messages))
+        if is_killed and self._killed != source:
+            self._killed = source
             return built._replace(name=AGAIN, detail=f"the compiler was killed: {built.detail}")
-        if not IN_PROGRAM.search(messages):
+        if is_killed or not IN_PROGRAM.search(messages):
             self._try(runner)  # the compiler itself may be broken, or its disk be full
-        return built
+        # Killed once more, alone, while it builds other programs, it needs more memory than there is.
+        return Verdict("memory limit", built.seconds) if is_killed else built
 
     def _try(self, runner: Launcher) -> None:
         """Build and run a program that works everywhere; raise ConfigError if it does not."""
-        built, _ = self._compile("cpp", PROBE.encode())
-        if isinstance(built, Verdict) and built.name == AGAIN:
-            raise SandboxError(built.detail)
+        built, messages = self._compile("cpp", PROBE.encode())
+        if isinstance(built, Verdict) and (built.name == AGAIN or KILLED_COMPILER.search(messages)):
+            raise SandboxError(f"{VARIABLE}: {built.detail}")
         if isinstance(built, Verdict):
             why = f"{self._compiler} builds no programs here: {built.detail or built.name}"
             raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)

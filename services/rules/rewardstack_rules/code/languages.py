@@ -32,17 +32,19 @@ class Language(NamedTuple):
 
 
 LANGUAGES = {
-    "python": Language(re.compile(r"(?:c?python|py|pypy)[\d.]*")),
-    "cpp": Language(re.compile(r"(?:gnu|ms)?(?:c\+\+|g\+\+|cpp|cxx|cc)\d?[\da-z]?"), "main.cpp", ("-std=gnu++17",)),
-    "c": Language(re.compile(r"(?:gnu)?c\d?[\da-z]?"), "main.c", ("-xc", "-std=gnu17")),
+    "python": Language(re.compile(r"(?:c?python|py|pypy)[\d.-]*")),
+    "cpp": Language(
+        re.compile(r"(?:gnu|ms)?(?:c\+\+|g\+\+|\+\+|cpp|cxx|cc)(?:\d[\da-z])?"), "main.cpp", ("-std=gnu++17",)
+    ),
+    "c": Language(re.compile(r"(?:gnu)?c(?:\d[\da-z])?"), "main.c", ("-xc", "-std=gnu17")),
 }
 """Languages by name; the first is the default."""
 DEFAULT = next(iter(LANGUAGES))
 
 
 def find_language(name: str) -> str | None:
-    """Return the language that a name, such as `Python3` or `GNU C++17`, stands for, a key of `LANGUAGES`."""
-    plain = re.sub(r"\s", "", name).lower()
+    """Return the language that a name means, such as `Python3` or `C++17 (GCC 7-32)`, a key of `LANGUAGES`."""
+    plain = re.sub(r"\s", "", name.partition("(")[0]).lower()
     return next((key for key, language in LANGUAGES.items() if language.names.fullmatch(plain)), None)
 
 

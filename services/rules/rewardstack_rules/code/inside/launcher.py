@@ -259,40 +259,44 @@ def _nobody_can_read() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
+def _confined_launcher(control: socket.socket, parent: int, boundary: str, compiler: str) -> tuple[Launcher, str]:
+    """Confine this process, and return its launcher and the compiler's folder; raise OSError if that is impossible."""
+    if sys.version_info < OLDEST:
+        raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
+    # Import everything now: later this process may be unable to read its code.
+    from rewardstack_rules.code.inside import tester  # noqa: F401
+    from rewardstack_rules.code.inside.programs import replace_files
+    from rewardstack_rules.confinement import confinement as _  # noqa: F401
+    from rewardstack_rules.confinement import landlock
+    from rewardstack_rules.isolation.process import die_with_parent, hide_memory
+
+    if not landlock.version() and boundary != "container":
+        raise OSError(NO_LANDLOCK)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    os.nice(max(0, NICE - os.nice(0)))
+    _give_up_root()
+    folder = _make_folder() if compiler else ""
+    confinement, executing = _confinements(compiler, folder)
+    launcher = Launcher(control, confinement, executing)
+    replace_files()
+    os.chdir(folder or "/")
+    os.environ.clear()
+    os.environ.update(ENVIRONMENT, TMPDIR=folder or "/tmp")
+    die_with_parent(parent)
+    hide_memory()
+    confinement.limit_files()
+    confinement.check()
+    return launcher, folder
+
+
 def main() -> None:
     """Confine the launcher, tell the runner whether programs can be run, and handle its messages."""
-    control, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    boundary, compiler, folder = *sys.argv[3:5], ""
+    control = socket.socket(fileno=int(sys.argv[1]))
     _import_ours()
     try:
-        if sys.version_info < OLDEST:
-            raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
-        # Import everything now: later this process may be unable to read its code.
-        from rewardstack_rules.code.inside import tester  # noqa: F401
-        from rewardstack_rules.code.inside.programs import replace_files
-        from rewardstack_rules.confinement import confinement as _  # noqa: F401
-        from rewardstack_rules.isolation.process import die_with_parent, hide_memory
-
-        with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("1000")
-        os.nice(max(0, NICE - os.nice(0)))
-        _give_up_root()
-        if compiler:
-            folder = _make_folder()
-        confinement, executing = _confinements(compiler, folder)
-        if not confinement.has_landlock and boundary != "container":
-            raise OSError(NO_LANDLOCK)
-        launcher = Launcher(control, confinement, executing)
-        replace_files()
-        os.chdir(folder or "/")
-        os.environ.clear()
-        os.environ.update(ENVIRONMENT, TMPDIR=folder or "/tmp")
-        die_with_parent(parent)
-        hide_memory()
-        confinement.limit_files()
-        confinement.check()
+        launcher, folder = _confined_launcher(control, int(sys.argv[2]), *sys.argv[3:5])
     except Exception as error:  # the runner reports it
-        shutil.rmtree(folder, ignore_errors=True)
         control.send(json.dumps(["broken", str(error)]).encode())
         raise SystemExit(1) from error
     atexit._clear()
