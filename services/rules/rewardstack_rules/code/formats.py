@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from rewardstack_rules.code.languages import DEFAULT, LANGUAGES, find_language
 
+MOST_NAME = 200
+"""Maximum length of a function's name."""
 MOST_BYTES = 16 << 20
 """Maximum size of a problem's tests, in characters, and in bytes after decompression."""
 MOST_TESTS = 10_000
@@ -295,6 +297,8 @@ def _paired(inputs: Any, outputs: Any, function: str) -> Problem:
         raise TestsError(f"there are {len(inputs)} inputs and {len(outputs)} outputs")
     if not function:
         return Problem([Case(_text(one), _text(other)) for one, other in zip(inputs, outputs, strict=True)])
+    if len(function) > MOST_NAME:
+        raise TestsError(f"the function's name has {len(function)} characters, more than {MOST_NAME}")
     is_text = all(isinstance(one, str) for one in inputs)
     values = [_expected(one) for one in outputs] if is_text else outputs
     pairs = zip(map(_arguments, inputs), values, strict=True)
@@ -361,7 +365,7 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
         return _of_list(test)
     if not isinstance(test, str) or not isinstance(entry, str):
         raise TestsError("`test` and `entry_point` must be strings")
-    if entry and not entry.isidentifier():
+    if entry and not (entry.isidentifier() and len(entry) <= MOST_NAME):
         raise TestsError("`entry_point` is no name of a function")
     return _with_check(test, entry)
 
