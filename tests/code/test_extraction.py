@@ -22,6 +22,8 @@ CASES = {
     "words after the tag": ("```python title=a.py\nx=1\n```", "x=1\n"),
     "indented in a list": ("1. So:\n   ```python\n   if x:\n       y\n   ```", "if x:\n    y\n"),
     "an empty tagged one": ("```\nx=1\n```\n```python\n\n```", "x=1\n"),
+    "a tag without end": ("```" + "a" * 1_000_000 + "`\n```python\nx=1\n```", "x=1\n"),
+    "blanks without end": ("```" + " " * 1_000_000 + "`\n```python\nx=1\n```", "x=1\n"),
     "carriage returns": ("```python\r\nx=1\r\n```", "x=1\n"),
 }
 

@@ -74,6 +74,12 @@ def test_hostile_compression(table: Table) -> None:
             read_tests(text)
 
 
+def test_long_checker() -> None:
+    """The language of a checker is found in time linear in its length."""
+    problem = read_tests(json.dumps({"inputs": ["1"], "outputs": ["2"], "checker": "\n" * 1_000_000 + "#include <a>"}))
+    assert problem.checker is not None and problem.checker.language == "cpp"
+
+
 def test_longest_are_kept() -> None:
     """Of more cases than are wanted, those with the longest inputs are run, in their order."""
     problem = read_tests(json.dumps({"inputs": ["1", "333", "22"], "outputs": ["a", "b", "c"]}))

@@ -154,6 +154,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
         'int main() {}\nstatic_assert(false, "\\ng++: fatal error: Killed signal terminated program cc1plus");',
         "compile error",
     ),
+    "a long line": ('static_assert(false, "' + "/ccx" * 15_000 + '");\nint main() {}', "compile error: main.cpp:1:"),
     "a line that hides its place": ('#line 1 "/usr/include/x"\nint main() { no; }', "compile error"),
 }
 

@@ -141,6 +141,6 @@ def _built(process: Process, messages: str, binary: bytes) -> Program | Verdict:
 def _first_error(messages: str) -> str:
     """Return the first line of the compiler's messages that reports an error, without names that differ by run."""
     lines = messages.splitlines()
-    line = next((line for line in lines if ERROR.search(line)), lines[0] if lines else "")
+    line = next((line for line in lines if ERROR.search(line)), lines[0] if lines else "")[: 4 * LINE]
     line = re.sub(r"\S*/(?:cc|main-)\w+\.([os])\b", r"main.\1", line)
     return "".join(sign if sign.isprintable() else " " for sign in " ".join(line.split()))[:LINE]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+"""Matches a number, in time linear in its length: programs print what they like."""
 MOST_DEEP = 100
 MOST_TIMES, MORE = 8, 1 << 20
 """An output longer than `MOST_TIMES` times the expected output plus `MORE` characters is wrong without a comparison."""

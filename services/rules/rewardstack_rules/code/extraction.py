@@ -8,7 +8,7 @@ import textwrap
 from rewardstack_rules.code.languages import find_language
 from rewardstack_verifier.transcript import split_reasoning
 
-FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)[^`]*\Z")
+FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
 
 
 def extract_code(response: str, language: str, how: str) -> str:
@@ -34,7 +34,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
     opening: re.Match[str] | None = None
     lines: list[str] = []
     for line in text.splitlines():
-        fence = FENCE.match(line)
+        fence = _fence(line)
         if opening is None:
             opening, lines = fence, []
         elif fence is not None and _closes(fence, opening):
@@ -44,6 +44,12 @@ def _blocks(text: str) -> list[tuple[str, str]]:
         else:
             lines.append(line)
     return blocks
+
+
+def _fence(line: str) -> re.Match[str] | None:
+    """Return the match of a line that opens or closes a block; no line with a backtick behind its tag does."""
+    found = FENCE.match(line)
+    return None if found is None or "`" in line[found.end() :] else found
 
 
 def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:

@@ -27,7 +27,7 @@ OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_B
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
 """Fields in which to look for the tests of an object that no reader recognizes by its own fields."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
-INCLUDE = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 KIT = "test_cases_kit"
 CALL_JUDGE = """
 import sys as _sys
