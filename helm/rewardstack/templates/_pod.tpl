@@ -126,6 +126,22 @@ livenessProbe:
   failureThreshold: 4
 {{- end }}
 
+{{/* The container of a service that runs the release's own image, without ports, environment and mounts. */}}
+{{- define "rewardstack.own-container" -}}
+name: {{ .name }}
+image: {{ include "rewardstack.own-image" .root }}
+imagePullPolicy: {{ .root.Values.imagePullPolicy }}
+command: {{ .description.command | toJson }}
+{{- with .values.extraArgs }}
+args: {{ include "rewardstack.arguments" . }}
+{{- end }}
+{{ include "rewardstack.probes" . }}
+{{- include "rewardstack.lifecycle" . }}
+{{ include "rewardstack.container-security" . }}
+resources:
+  {{- toYaml .values.resources | nindent 2 }}
+{{- end }}
+
 {{/* Environment: that of the description, `variables` by name, `entries` with a source, `sources` of envFrom. Those of
 extraEnv win. */}}
 {{- define "rewardstack.environment" -}}
