@@ -128,7 +128,7 @@ def compute_score(
 
     Args:
         data_source: the name of the sample's data set, which selects the route (the scorer and its policies).
-        solution_str: the response of the policy: a string, or chat messages, of which the last assistant turn counts.
+        solution_str: the response of the policy: a string, or chat messages; the last assistant turn counts.
         ground_truth: a reference, a list of references, or `{"target": …}` with either.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
         data_sources: one per sample, or one for all.

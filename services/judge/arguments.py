@@ -38,7 +38,7 @@ def parse(
         environ: the environment.
 
     Returns:
-        The parsed flags, of which `model` may be empty, and the settings with the flags applied.
+        The parsed flags (`model` may be empty), and the settings with the flags applied.
 
     Raises:
         StackError: a variable is malformed; the message names it.

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> str:
-    """Return the entry of `names` of which `name` is most likely a misspelling; empty if none is similar."""
+    """Return the entry of `names` that `name` most likely misspells; empty if none is similar."""
     if not SHORTEST <= len(name) <= LONGEST:
         return ""
     known = {one.lower(): one for one in names if len(one) >= SHORTEST}
@@ -51,7 +51,7 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 @lru_cache(maxsize=1024)
 def misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> str:
-    """Return the name of which `name` is probably a misspelling, and log it once; empty if there is none.
+    """Return the name that `name` probably misspells, and log it once; empty if there is none.
 
     Args:
         prefix: the route that scores `name`.

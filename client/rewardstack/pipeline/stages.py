@@ -458,7 +458,7 @@ def _service_time(context: Context) -> float | None:
 
 
 def _share(sample: Sample[Any], key: BatchKey) -> Hashable:
-    """Return a value that is equal for samples of which one score is enough; None if the sample needs its own."""
+    """Return a value that is equal for samples that can share one score; None if the sample needs its own."""
     if key.slot is not None:
         return key.name, key.slot, sample.item.solution
     return sample.key.text if sample.key is not None and sample.key.deterministic else None

@@ -21,7 +21,7 @@ UNWRAPPED = names(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
     " mathclap mathrlap mathllap emph bold cancel hbox overbrace underbrace"
 )
-"""Commands for fonts and frames, of which only the argument is kept."""
+"""Commands for fonts and frames; only their argument is kept."""
 
 TEXT = names("text textbf textit textrm textsf texttt textnormal mbox mathrm operatorname operatorname* textup")
 """Commands whose argument is text or an upright name."""

@@ -24,7 +24,7 @@ class Outcome:
         value: the reward; None for a sample that cannot be scored.
         reason: the reason for the value, or for its absence, in words; may be empty.
         parts: the values of the reward's parts, by name; None if it has no parts.
-        field: the field of the sample because of which it cannot be scored; empty if no field is the cause.
+        field: the field of the sample that prevents a score; empty if no field is the cause.
     """
 
     value: float | None

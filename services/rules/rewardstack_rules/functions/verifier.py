@@ -38,7 +38,7 @@ class Verifier:
         Args:
             response: the policy's text.
             references: correct answers; the sample is unscored if none of them can be read.
-            extra: the sample's `extra_info`, of which `FIELDS` are read.
+            extra: the sample's `extra_info`; only `FIELDS` are read.
         """
         try:
             options = self.options(extra)

@@ -83,7 +83,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
 
     Args:
         settings: settings that name the files.
-        known: files of which this process may have loaded an earlier version.
+        known: files that this process may have loaded in an earlier version.
 
     Returns:
         The files of reward functions and routes, and the error of loading them; the error is empty if there is none.

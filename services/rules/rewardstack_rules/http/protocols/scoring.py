@@ -49,7 +49,7 @@ def make_sample(
 
     Args:
         source: the `data_source`, from `source_of`.
-        prompt: a text, or messages, of which the last user message is looked up; reward functions get it as `prompt`.
+        prompt: a text, or messages; the last user message is looked up; reward functions get it as `prompt`.
         response: the policy's text.
         golden: the reference or references; None if there are none.
         extra: additional fields for reward functions.
