@@ -181,7 +181,7 @@ settings: setup-dev ## generate .env, docs/settings.md, the compose files and th
 
 .PHONY: docs
 docs: setup-dev ## build the documentation site into site/; open site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: format
 format: setup-dev ## format the code
