@@ -13,7 +13,7 @@ from rewardstack.score import STATUSES
 from rewardstack_cli.console import err
 
 NOT_ALL_SCORED = 3
-"""Exit status if rows have no score."""
+"""Exit status if at least one row has no score."""
 MISSING = ("unscored", "failed")
 """The statuses of rows without a score."""
 STYLES = {"ok": "green", "fallback": "yellow", "unscored": "yellow", "failed": "red"}
@@ -90,5 +90,5 @@ def progress_bar() -> Progress:
 
     If stderr is not a terminal, only the final state is shown.
     """
-    columns = (BarColumn(), MofNCompleteColumn(), _Rate(), _Counts(), TextColumn("left"), TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), _Rate(), _Counts(), TextColumn("time left"), TimeRemainingColumn())
     return Progress(*columns, console=err)

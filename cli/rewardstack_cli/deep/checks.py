@@ -60,30 +60,40 @@ class CheckResult(NamedTuple):
 
 
 CHECKS: Mapping[str, Check] = {
-    "paths": Check(paths, "another gateway answers, or its configuration is old: run `make up` to rewrite it"),
-    "keys": Check(keys, "the server was started without this key: set it where the stack is started, then `make up`"),
+    "paths": Check(
+        paths, "another gateway answers, or the stack's gateway has an old configuration: run `make up` to rewrite it"
+    ),
+    "keys": Check(
+        keys, "the server was started without this key: set it in the environment of `make up`, then run that"
+    ),
     **{name: Check(run) for name, run in PROTOCOLS.items()},
     "rules": Check(partial(through_the_reward_server, "rules")),
-    "code": Check(code, f"does its sandbox run (docs/code.md)? {LOGS}"),
+    "code": Check(code, f"check that the reward server's sandbox runs (docs/code.md); {LOGS}"),
     "judge": Check(
         partial(through_the_reward_server, "judge"),
-        f"does the reward server know the judge (its own LLM_JUDGE_SERVER_URL)? {LOGS}",
+        f"check LLM_JUDGE_SERVER_URL in the environment of the reward server; {LOGS}",
     ),
     "embedding": Check(
         partial(through_the_reward_server, "embedding"),
-        f"does the reward server know the embedding server (its own EMBEDDING_SERVER_URL)? {LOGS}",
+        f"check EMBEDDING_SERVER_URL in the environment of the reward server; {LOGS}",
     ),
     "reward-model": Check(
         partial(through_the_reward_server, "reward-model"),
-        f"does the reward server know the reward model (its own REWARD_MODEL_SERVER_URL)? {LOGS}",
+        f"check REWARD_MODEL_SERVER_URL in the environment of the reward server; {LOGS}",
     ),
     "judge-directly": Check(partial(directly, "judge")),
     "embedding-directly": Check(partial(directly, "embedding")),
     "reward-model-directly": Check(partial(directly, "reward-model")),
-    "same-scores": Check(same_scores, "the reward server uses other model servers than this machine"),
-    "cache": Check(cache, "is the reward server's cache up (`make status`), and not full (`make logs s=rules`)?"),
-    "cache-directly": Check(trainer_cache, "does REWARD_CACHE_URL name the stack's cache, and is it not full?"),
-    "jobs": Check(job, "are the workers up (`make status`)? look at their log (`make logs s=worker`)"),
+    "same-scores": Check(
+        same_scores, "the reward server uses other model servers than this machine: set the same URLs on both"
+    ),
+    "cache": Check(
+        cache, "check that the reward server's cache is up (`make status`) and not full (`make logs s=rules`)"
+    ),
+    "cache-directly": Check(
+        trainer_cache, "check that REWARD_CACHE_URL is the URL of the stack's cache, and that the cache is not full"
+    ),
+    "jobs": Check(job, "check that the workers are up (`make status`), and look at their log (`make logs s=worker`)"),
     OUTAGE: Check(no_outage),
 }
 
@@ -109,11 +119,16 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
     except LeftOut as reason:
         result, found = "left out", str(reason)
         if name in required:
-            problem = ProbeError(f"it is left out: {reason}", "add it to the stack, or remove it from --require")
+            problem = ProbeError(
+                f"it is left out: {reason}", "add what is missing to the stack, or remove the check from --require"
+            )
     except ProbeError as error:
         problem = error
     except (Unmet, RewardstackError) as error:
         problem = ProbeError(str(error), check.remedy)
     except (LookupError, TypeError, ValueError) as error:
-        problem = ProbeError(f"an unreadable answer: {error!r}", f"another service answers, or it is broken; {LOGS}")
+        problem = ProbeError(
+            f"the reply could not be parsed: {error!r}",
+            f"another service answers there, or the service is broken; {LOGS}",
+        )
     return CheckResult(name, "FAILED" if problem else result, time.monotonic() - started, found, problem)

@@ -1,4 +1,4 @@
-"""Warnings about samples without a score: one line per batch and cause, few per minute for single samples.
+"""Log warnings about samples without a score: a line per batch and cause, and few per minute for single samples.
 
 An outage would otherwise print a line for each call of a trainer that scores sample by sample. The first `AT_ONCE` of
 them are logged at once. Those with the same cause in the rest of the minute are counted, and logged as one line when
