@@ -124,7 +124,7 @@ FAULTS: dict[str, tuple[dict[str, Answer], str]] = {
         "rules: /unlisted answers 404, expected the gateway's own 404",
     ),
     "v1-score": ({}, "scores 1.0, expected 0"),
-    "openrlhf": ({"get_reward?reward_type=math": Answer({"scores": []})}, "an unreadable answer: KeyError"),
+    "openrlhf": ({"get_reward?reward_type=math": Answer({"scores": []})}, "the reply could not be parsed: KeyError"),
     "roll": ({"submit?reward_type=math": Answer(b"<html>")}, "the answer is not JSON"),
     "jobs": ({"jobs": Answer({"error": "full"}, 503, {"Retry-After": "5"})}, "/jobs answers 503"),
 }
@@ -179,7 +179,7 @@ def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "CACHE_SECONDS", 0.0)
     row = checked("cache", Forgetful, **ADDRESSES)
     assert "rule_remote_regex_format" in str(row.problem)
-    assert row.problem is not None and "is the reward server's cache up" in row.problem.remedy
+    assert row.problem is not None and "check that the reward server's cache is up" in row.problem.remedy
 
 
 def test_zero_for_a_failure() -> None:
