@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from rewardstack_rules.code.languages import find_language
-from tests.code.cases import CASES, in_batches, sample
+from tests.code.cases import CASES, sample
 from tests.code.unconfined import Bait
 from tests.rules.conftest import RewardServer, clean_environment
 from tests.support.table import Table
@@ -43,8 +43,8 @@ def cpp(program: str, tests: Any = ONE, language: str = "cpp", **options: Any) -
 
 
 def scores_of(server: RewardServer, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return scores, however long compilations take on a busy machine."""
-    return [score for batch in in_batches(items, 3) for score in server.score(*batch)]
+    """Return scores, asked for one by one, however long compilations take on a busy machine."""
+    return [score for item in items for score in server.score(item)]
 
 
 def several(*blocks: tuple[str, str]) -> str:
@@ -126,6 +126,7 @@ CASES_OK: dict[str, tuple[dict[str, Any], Any]] = {
         (1.0, ""),
     ),
 }  # fmt: skip
+EACH_KIND = ("right", "C", "a syntax error", "a checker in C++")
 HOSTILE: dict[str, tuple[str, str]] = {
     "a secret file": ('#include "/etc/passwd"\nint main() {}', "Permission denied"),
     "an endless device": ("#include </dev/zero>\nint main() {}", "Permission denied"),
@@ -159,15 +160,27 @@ HOSTILE: dict[str, tuple[str, str]] = {
 }
 
 
+def test_each_kind(needs_compiler: None, server: RewardServer, table: Table) -> None:
+    """Programs in C++ and C are compiled and tested, by a checker, too; a compile error is worth 0."""
+    check_languages(server, table, {name: CASES_OK[name] for name in EACH_KIND})
+
+
+@pytest.mark.nightly
 def test_languages(needs_compiler: None, server: RewardServer, table: Table) -> None:
     """Each program in C++ or C has its value, and a reason that names the first test or the first error."""
-    scores = scores_of(server, (item for item, _ in CASES_OK.values()))
-    for (name, (_, (value, reason))), score in zip(CASES_OK.items(), scores, strict=True):
+    check_languages(server, table, CASES_OK)
+
+
+def check_languages(server: RewardServer, table: Table, cases: dict[str, tuple[dict[str, Any], Any]]) -> None:
+    """Compare the scores of programs to what they should be."""
+    scores = scores_of(server, (item for item, _ in cases.values()))
+    for (name, (_, (value, reason))), score in zip(cases.items(), scores, strict=True):
         with table.case(name):
             assert (score["status"], score["value"]) == ("ok", value), score
             assert reason in score["reason"] and bool(reason) == bool(score["reason"]), score
 
 
+@pytest.mark.nightly
 def test_hostile_sources(needs_compiler: None, server: RewardServer, table: Table) -> None:
     """A source reaches nothing by its compiler, and exceeds no limit of it; it is worth 0."""
     scores = scores_of(server, (cpp(source) for source, _ in HOSTILE.values()))

@@ -200,7 +200,7 @@ def test_a_restart_keeps_the_hour(redis: Redis, replica: Start, monkeypatch: pyt
     server = replica()
     server.score(*[RIGHT] * 5)
     ring = redis_client.Redis.from_url(redis.url)
-    eventually(lambda: any(b"items" in one for key in ring.keys(f"{PREFIX}:of:*") for one in ring.hvals(key)))
+    eventually(lambda: any(b"samples" in one for key in ring.keys(f"{PREFIX}:of:*") for one in ring.hvals(key)))
     server.process.terminate()
     server.process.wait()
 
