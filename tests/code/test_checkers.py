@@ -94,7 +94,7 @@ def test_checkers(server: RewardServer, table: Table) -> None:
 
 
 def test_checkers_that_fail(server: RewardServer, table: Table) -> None:
-    """A checker that gives no verdict leaves the sample unscored; it may do as little as a program."""
+    """A checker without a verdict leaves the sample unscored; it may do as little as a program."""
     scores = server.score(*(sample("print(1, 2)", truth) for truth, _ in FAILED.values()))
     for (name, (_, reason)), score in zip(FAILED.items(), scores, strict=True):
         with table.case(name):

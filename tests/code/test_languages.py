@@ -161,7 +161,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 
 
 def test_each_kind(needs_compiler: None, server: RewardServer, table: Table) -> None:
-    """Programs in C++ and C are compiled and tested, by a checker, too; a compile error is worth 0."""
+    """Programs in C++ and C are compiled and tested, by a checker, too; a compile error scores 0."""
     check_languages(server, table, {name: CASES_OK[name] for name in EACH_KIND})
 
 
@@ -182,7 +182,7 @@ def check_languages(server: RewardServer, table: Table, cases: dict[str, tuple[d
 
 @pytest.mark.nightly
 def test_hostile_sources(needs_compiler: None, server: RewardServer, table: Table) -> None:
-    """A source reaches nothing by its compiler, and exceeds no limit of it; it is worth 0."""
+    """A source reaches nothing by its compiler, and exceeds no limit of it; it scores 0."""
     scores = scores_of(server, (cpp(source) for source, _ in HOSTILE.values()))
     for (name, (_, reason)), score in zip(HOSTILE.items(), scores, strict=True):
         with table.case(name):

@@ -33,7 +33,7 @@ MASK = "reward.mask_failed"
 GROUP, UID = "group_id", "uid"
 NO_STATUS = "the reward function returns no `failed`; use rewardstack.trainers.verl.compute_score with details=true"
 OTHER_TRAINER = (
-    "only verl's V1 trainer goes on when a reward raises; set trainer.use_v1=true, or leave reward.mask_failed out"
+    "only verl's V1 trainer continues when a reward raises; set trainer.use_v1=true, or leave reward.mask_failed out"
 )
 
 

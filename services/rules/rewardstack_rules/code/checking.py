@@ -1,6 +1,6 @@
 """Reads the verdict of a checker, a program of a row that decides whether an output is right.
 
-A checker that gives no verdict is the row's fault, whatever the reason: the sample is `unscored`.
+A checker without a verdict is the row's fault, whatever the reason: the sample is `unscored`.
 """
 
 from __future__ import annotations
