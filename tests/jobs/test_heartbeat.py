@@ -38,6 +38,20 @@ def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
         queue.kill()
 
 
+def test_a_worker_that_ends(needs_redis: None, tmp_path: Path) -> None:
+    """A worker that is stopped leaves no heartbeat file."""
+    queue = Queue(tmp_path)
+    worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, TMPDIR=tmp_path, VERIFY_PROCESSES=1))
+    try:
+        eventually((tmp_path / "rewardstack-worker" / READY).exists)
+        worker.process.terminate()
+        worker.process.wait()
+        assert not (tmp_path / "rewardstack-worker").exists()
+    finally:
+        worker.kill()
+        queue.kill()
+
+
 def test_a_worker_that_is_silent(tmp_path: Path) -> None:
     """A worker that has not touched its file lately is not ready (3), then not alive."""
     folder = tmp_path / "rewardstack-worker"

@@ -24,10 +24,11 @@ def heartbeat_dir() -> Path:
 
 
 def reset() -> None:
-    """Remove the heartbeat files of an earlier worker."""
+    """Remove the heartbeat files, of an earlier worker or of one that ends."""
     with suppress(OSError):
         for name in (ALIVE, READY):
             (heartbeat_dir() / name).unlink(missing_ok=True)
+        heartbeat_dir().rmdir()
 
 
 def beat(name: str) -> None:

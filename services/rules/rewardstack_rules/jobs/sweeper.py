@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sends heartbeats and sweeps, in a background thread, until the process ends.
+    """Sends heartbeats and sweeps, in a background thread, until it is stopped or the process ends.
 
     Args:
         redis: client of the queue's Redis.
@@ -31,11 +31,17 @@ class Sweeper:
         self._redis = redis
         self._name = name
         self._delivery = Delivery(redis)
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         """Start the background thread."""
         reset()
         threading.Thread(target=self._run, name="sweeper", daemon=True).start()
+
+    def stop(self) -> None:
+        """Send no more heartbeats, and remove their files."""
+        self._stopping.set()
+        reset()
 
     def sweep(self) -> int:
         """Send lost and due chunks again; return their number.
@@ -76,8 +82,7 @@ class Sweeper:
         return len(lost)
 
     def _run(self) -> None:
-        pause = threading.Event()
-        while not pause.wait(INTERVAL):
+        while not self._stopping.wait(INTERVAL):
             beat(ALIVE)
             try:
                 with reaching():

@@ -102,7 +102,8 @@ def main() -> None:
     except ConfigError as error:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"
-    Sweeper(connect(settings.queue_url), name).start()
+    sweeper = Sweeper(connect(settings.queue_url), name)
+    sweeper.start()
     if reloader:
         reloader.start()
     log.info("Running as %s", name)
@@ -113,6 +114,7 @@ def main() -> None:
                 break
             time.sleep(PAUSE)
     workshop().background.finish()
+    sweeper.stop()
     if ChunkWorker.reloading:
         os.execve(sys.executable, [sys.executable, "-m", "rewardstack_rules.jobs.worker"], environment)
 
