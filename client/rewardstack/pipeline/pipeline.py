@@ -258,7 +258,7 @@ class Pipeline:
         return stage if route.shaping is None else Shape(route.shaping, stage)
 
     def _chain(self, route: Route, leaf: Leaf, source: str) -> Chain[Any]:
-        target = leaf.target or source[len(route.name) :]
+        target = route.leaf_target(source)
         known = self._chains.get((leaf.kind, target))
         if known is None:
             scorer = self._make[leaf.kind](target)

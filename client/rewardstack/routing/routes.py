@@ -102,6 +102,11 @@ class Route:
             return False
         return not self.exact or len(source) == len(self.name) or source[len(self.name)] == "_"
 
+    def leaf_target(self, source: str) -> str:
+        """Return what a leaf scores `source` with, such as the name of a reward function: its own, else the suffix."""
+        assert isinstance(self.target, Leaf)
+        return self.target.target or source[len(self.name) :]
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -237,9 +242,9 @@ class RouteTable:
 
     def _found_route(self, route: Route, source: str) -> _Found:
         if isinstance(route.target, Leaf):
-            suffix = source[len(route.name) :]
-            bounds = _leaf_bounds(route.target, suffix)
-            whole = route.target.kind == "rule" and (route.target.target or suffix) == CODE
+            target = route.leaf_target(source)
+            bounds = _leaf_bounds(route.target, target)
+            whole = route.target.kind == "rule" and target == CODE
             compared = tuple(filter(None, (route.target.comparison,)))
             if single := route.target.single_route:
                 low, high = self._find(single).bounds
@@ -321,10 +326,10 @@ def parts_of(target: Leaf | Composite) -> tuple[str, ...]:
     return tuple(routes_of(target))
 
 
-def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
-    """Return the bounds of a leaf's values; `suffix` is the part of the source after the route's name."""
+def _leaf_bounds(leaf: Leaf, target: str) -> Bounds:
+    """Return the bounds of a leaf's values; `target` is its `Route.leaf_target`."""
     if leaf.kind == "rule":
-        return RULE_BOUNDS.get(leaf.target or suffix, NOT_NEGATIVE)
+        return RULE_BOUNDS.get(target, NOT_NEGATIVE)
     if leaf.reward_model is not None:
         return leaf.reward_model.bounds
     return BELOW_ZERO if leaf.judge is not None and leaf.judge.may_be_negative else UNIT

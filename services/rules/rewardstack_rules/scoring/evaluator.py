@@ -21,7 +21,7 @@ from rewardstack.errors import BudgetError, RewardstackError, RouteError, Scorin
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.composite import routes_of
-from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf, Route
+from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
@@ -183,7 +183,7 @@ class Evaluator:
         """Raise UnknownSourceError if no route or rule scores this `data_source`."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
-            self._registry.get(_function_of(route, data_source))
+            self._registry.get(route.leaf_target(data_source))
 
     def group_of(self, request: Request) -> str | None:
         """Return the group of a sample whose judge compares the members of groups; None for any other sample."""
@@ -200,7 +200,7 @@ class Evaluator:
             return False
         if not isinstance(route.target, Leaf):
             return self.may_wait(routes_of(route.target))
-        return route.target.kind != "rule" or _function_of(route, source) == CODE
+        return route.target.kind != "rule" or route.leaf_target(source) == CODE
 
     def _check_judges(self) -> None:
         """Raise SettingsError if a judge has no API key, or its addresses are inconsistent."""
@@ -320,12 +320,6 @@ class Evaluator:
             return scorers["rule"](name) if in_sandbox else self._rules.scorer(name, tenant)
 
         return {**scorers, "rule": make_rule}
-
-
-def _function_of(route: Route, source: str) -> str:
-    """Return the name of the reward function that scores a source."""
-    assert isinstance(route.target, Leaf)
-    return route.target.target or source[len(route.name) :]
 
 
 def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:

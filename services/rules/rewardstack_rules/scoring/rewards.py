@@ -118,7 +118,7 @@ class RewardReader:
         if isinstance(route.target, Leaf):
             if route.target.kind != "rule":
                 return self._routes.bounds(source)
-            found = self._registry.get(route.target.target or source[len(route.name) :]).range
+            found = self._registry.get(route.leaf_target(source)).range
         else:
             found = composite_bounds(route.target, map(self._bounds, routes_of(route.target)))
         return found if route.shaping is None else route.shaping.bounds(found)
