@@ -187,6 +187,14 @@ def test_broken_entry(preload: bool, entry: str, why: str) -> None:
     home_of(config).close()
 
 
+def test_cause_of_a_dead_zygote() -> None:
+    """A supervisor that was busy while its zygote ended still reports why the entry cannot be loaded."""
+    config = IsolationConfig("isolation_stopped:run", preload=True)
+    with pytest.raises(ConfigError, match="ImportError: it is gone"):
+        prepare(config)
+    home_of(config).close()
+
+
 async def test_no_start(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no supervisor can be had, that is an error of the infrastructure, not a result; later it may go again."""
     client = make_client()

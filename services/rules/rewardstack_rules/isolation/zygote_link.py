@@ -111,8 +111,10 @@ class ZygoteLink:
             return
         try:
             socket.send_fds(self._control, [json.dumps(words).encode()], fds or [])
-        except OSError:  # the zygote is dead, or stopped (BlockingIOError)
+        except BlockingIOError:  # the zygote is stopped
             self._loop.call_soon(self._lose, self._control)
+        except OSError:  # the zygote is dead; what it sent before is read first
+            self._loop.call_soon(self._listen)
 
     def _listen(self) -> None:
         control = self._control
@@ -121,6 +123,8 @@ class ZygoteLink:
                 message = control.recv(MESSAGE_BYTES)
             except BlockingIOError:
                 return
+            except ConnectionResetError:  # it died before it read a ping; what it sent before that is still there
+                continue
             except OSError:
                 message = b""
             if not message:
