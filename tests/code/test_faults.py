@@ -218,17 +218,20 @@ def test_boundary(needs_process: None) -> None:
     assert "no Landlock" in said[1].stderr
 
 
-def test_wrong_interpreter(needs_process: None) -> None:
-    """A CODE_PYTHON that is no interpreter is refused by its name."""
+@pytest.mark.parametrize(
+    ("setting", "program"), [("CODE_PYTHON", "/nonexistent/python"), ("CODE_CXX", "/nonexistent/g++")]
+)
+def test_wrong_program(needs_process: None, setting: str, program: str) -> None:
+    """An interpreter or compiler that cannot be run is refused at the start, by its name."""
     done = subprocess.run(
         [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--port", str(free_port())],
-        env=clean_environment(CODE="on", CODE_PYTHON="/nonexistent/python"),
+        env=clean_environment(CODE="on", **{setting: program}),
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert done.returncode != 0 and "CODE_PYTHON" in done.stdout + done.stderr
+    assert done.returncode != 0 and f"{setting}: {program}" in done.stdout + done.stderr
 
 
 @pytest.mark.nightly

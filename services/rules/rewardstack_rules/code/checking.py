@@ -6,7 +6,6 @@ A checker without a verdict is the row's fault, whatever the reason: the sample 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rewardstack_rules.code.comparison import NUMBER
 
@@ -24,8 +23,7 @@ def by_number(status: int, printed: bytes) -> bool | None:
 
     A share of 1 is no pass. A checker that ends with an error has not accepted anything, but may have rejected.
     """
-    words = printed.decode("utf-8", "replace").split()
-    number = _number(words[-1]) if words else None
+    number = _last_number(printed)
     if number is None or not 0 <= number <= 1 or (number == 1 and status != 0):
         return None
     return number == 1
@@ -33,14 +31,15 @@ def by_number(status: int, printed: bytes) -> bool | None:
 
 def by_status(status: int, printed: bytes) -> bool | None:
     """Return the verdict of a checker for testlib by its exit status; None if it gives none."""
-    words = printed.decode("utf-8", "replace").split()
     if status == ACCEPTED:
-        return None if words and _number(words[-1]) == 0 else True
+        return None if _last_number(printed) == 0 else True
     return False if status in REJECTED else None
 
 
-def _number(word: str) -> float | None:
-    if word.lower() in WORDS:
-        return WORDS[word.lower()]
-    value: Any = float(word) if NUMBER.fullmatch(word) else math.nan
+def _last_number(printed: bytes) -> float | None:
+    """Return the last word as a number; None if it is none, or if there is no word."""
+    word = (printed.decode("utf-8", "replace").split() or [""])[-1].lower()
+    if word in WORDS:
+        return WORDS[word]
+    value = float(word) if NUMBER.fullmatch(word) else math.nan
     return value if math.isfinite(value) else None

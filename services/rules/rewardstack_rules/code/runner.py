@@ -47,6 +47,7 @@ from rewardstack_rules.code.verdict import (
     WRONG,
     Verdict,
     judge,
+    wall_limit,
 )
 from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
@@ -208,7 +209,7 @@ class Runner:
         program, words = ("call", {"function": problem.function}) if problem.function else (kind, {})
         with closing(_text_file(case.given)) as stdin, closing(empty_file()) as stdout:
             process = Process(program, [source, stdin, stdout], options.time_limit, options.memory, words)
-            self._launcher.run([process], _wall(options))
+            self._launcher.run([process], wall_limit(options.time_limit))
             verdict = judge(process, os.fstat(stdout).st_size)
             if verdict.name != PASSED:
                 return verdict
@@ -241,7 +242,7 @@ class Runner:
             stdout = files.enter_context(closing(empty_file()))
             source = files.enter_context(closing(memory_file(program.data)))
             process = Process(program.kind, [source, stdin, stdout, *rest], checking.SECONDS, checking.MEMORY)
-            self._launcher.run([process], 2 * checking.SECONDS + 1)
+            self._launcher.run([process], wall_limit(checking.SECONDS))
             ended, printed = judge(process, os.fstat(stdout).st_size), content(stdout)
         self._checking -= ended.seconds
         if ended.name == AGAIN:
@@ -282,7 +283,7 @@ class Runner:
             candidate = Process("serve", [source], options.time_limit, options.memory, ends=[ours])
             seconds, memory = TESTER_SHARE * options.time_limit, 2 * options.memory
             tester = Process("test", [tests, report], seconds, memory, ends=[theirs])
-            self._launcher.run([candidate, tester], _wall(options))
+            self._launcher.run([candidate, tester], wall_limit(options.time_limit))
             output = content(report)
         ended = judge(candidate, 0)
         if ended.name == AGAIN:
@@ -300,11 +301,6 @@ class Runner:
         if b"1" in results and not has_called:
             return Verdict(UNSCORED, detail="the tests hold without calling the program")
         return results, ended
-
-
-def _wall(options: Options) -> float:
-    """Return the total seconds during which the processes of a test may be asleep."""
-    return 2 * options.time_limit + 1
 
 
 def _returned(written: bytes, expected: Any, problem: Problem, options: Options) -> bool:

@@ -31,11 +31,16 @@ class Verdict(NamedTuple):
     detail: str = ""
 
 
+def wall_limit(cpu: float) -> float:
+    """Return the total seconds during which the processes of a test may be asleep, given the CPU limit in seconds."""
+    return 2 * cpu + 1
+
+
 def judge(process: Process, written: int) -> Verdict:
     """Return the verdict on how a process ended; `PASSED` if normally. `written` is the size of its output."""
     seconds, limit = process.used, process.cpu
     if process.killed == "asleep":
-        return Verdict("time limit", max(seconds, 2 * limit + 1))
+        return Verdict("time limit", max(seconds, wall_limit(limit)))
     if seconds > limit or process.status == -signal.SIGXCPU:
         return Verdict("time limit", seconds)
     if process.killed == "starved":
