@@ -133,7 +133,7 @@ async def _run(
     args: argparse.Namespace, settings: Settings, services: Sequence[Target], checks: Mapping[str, Check]
 ) -> int:
     findings = await _probe_until(settings, services, time.monotonic() + args.wait)
-    failed = _has_trouble(findings)
+    failed = _has_problem(findings)
     if not args.json:
         _table_of_services(findings).show()
         _print_problems((f"{service.name} {one.address}", one.problem) for service, found in findings for one in found)
@@ -209,13 +209,13 @@ async def _probe_until(
 ) -> list[tuple[Target, list[Finding]]]:
     """Return the findings once every service works, or at the deadline."""
     findings = await _probe_all(settings, services)
-    while _has_trouble(findings) and (left := deadline - time.monotonic()) > 0:
+    while _has_problem(findings) and (left := deadline - time.monotonic()) > 0:
         await asyncio.sleep(min(PAUSE, left))
         findings = await _probe_all(settings, services)
     return findings
 
 
-def _has_trouble(findings: list[tuple[Target, list[Finding]]]) -> bool:
+def _has_problem(findings: list[tuple[Target, list[Finding]]]) -> bool:
     return any(one.problem for _, found in findings for one in found)
 
 
@@ -252,7 +252,7 @@ def _state(word: str) -> Text:
 
 def _print_problems(rows: Iterable[tuple[str, ProbeError | None]]) -> None:
     """Print each problem and its remedy."""
-    problems = [(name, problem) for name, problem in rows if problem]
-    for name, problem in problems:
-        put(plain_text(f"{name}: {problem}", "red"))
-        put(Text("    ").append_text(plain_text(problem.remedy)))
+    for name, problem in rows:
+        if problem:
+            put(plain_text(f"{name}: {problem}", "red"))
+            put(Text("    ").append_text(plain_text(problem.remedy)))

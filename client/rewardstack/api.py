@@ -29,6 +29,7 @@ EXPLAINED = ConfigError, ScoringError, FailureRateError
 """Errors whose message names the cause and the remedy: they reach the caller without the frames of the event loop."""
 P = ParamSpec("P")
 R = TypeVar("R")
+E = TypeVar("E", bound=BaseException)
 
 log = logging.getLogger("rewardstack")
 
@@ -278,8 +279,7 @@ def _score(requests: list[Request], on_error: OnError | None, timeout: float | N
     try:
         return run(scores(requests, on_error, timeout))
     except EXPLAINED as error:
-        log.debug("where the error was raised", exc_info=True)
-        raise error.with_traceback(None) from error.__cause__
+        raise _without_frames(error) from error.__cause__
 
 
 async def _ascore(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
@@ -290,5 +290,10 @@ async def _ascore(requests: list[Request], on_error: OnError | None, timeout: fl
     try:
         return await run_async(scores(requests, on_error, timeout))
     except EXPLAINED as error:
-        log.debug("where the error was raised", exc_info=True)
-        raise error.with_traceback(None) from error.__cause__
+        raise _without_frames(error) from error.__cause__
+
+
+def _without_frames(error: E) -> E:
+    """Return an error without its traceback, which is logged."""
+    log.debug("where the error was raised", exc_info=True)
+    return error.with_traceback(None)

@@ -50,8 +50,8 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 
 @lru_cache(maxsize=1024)
-def misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> str:
-    """Return the name that `name` probably misspells, and log it once; empty if there is none.
+def warn_of_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> None:
+    """Log once if `name` is probably a misspelling of a longer name.
 
     Args:
         prefix: the route that scores `name`.
@@ -59,10 +59,8 @@ def misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> str:
         longer: names that begin with the prefix, too; only what follows the prefix is compared.
     """
     rests = {one[len(prefix) :].strip("_"): one for one in longer}
-    meant = rests.get(closest(name[len(prefix) :].strip("_"), rests), "")
-    if meant:
+    if meant := rests.get(closest(name[len(prefix) :].strip("_"), rests)):
         log.warning("data_source %r is scored by route %r: did you mean %r?", name, prefix, meant)
-    return meant
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

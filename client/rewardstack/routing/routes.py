@@ -310,8 +310,8 @@ class RouteTable:
         longer = [name for name in self._routes if name.startswith(route.name) and len(name) > len(route.name)]
         if longer and source != route.name:
             with importing:
-                from rewardstack.core.near_misses import misspelled_suffix
-            misspelled_suffix(route.name, source, tuple(longer))
+                from rewardstack.core.near_misses import warn_of_suffix
+            warn_of_suffix(route.name, source, tuple(longer))
 
     def _taking(self, source: str) -> Route | None:
         """Return the route that matches a source, None if there is none."""

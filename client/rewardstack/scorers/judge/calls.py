@@ -148,7 +148,7 @@ class Calls:
         """Return the verdict in a text reply; ask once more if the reply has none."""
         options, question = plan.options, (plan.user(reference, plan.rubric), ())
 
-        def read(reply: Choice, model: Model) -> Verdict:
+        def read(reply: Choice, model: Model, _: Answers) -> Verdict:
             structured = is_json(options, model.dialect)
             scale, thinking = options.template.scale, options.enable_thinking
             return Verdict(read_text_verdict(reply, scale, thinking=thinking, structured=structured))
@@ -167,10 +167,9 @@ class Calls:
             UnreadableError: the second reply does not have one score for each candidate, either.
             ServiceError: the judge did not answer.
         """
-        answers = plan.answers()
-        question = plan.user(plan.references[0]), answers
+        question = plan.user(plan.references[0]), plan.answers()
 
-        def read(reply: Choice, _: Model) -> list[float]:
+        def read(reply: Choice, _: Model, answers: Answers) -> list[float]:
             text = read_text(reply, thinking=plan.options.enable_thinking)
             return read_grades(text, len(answers), cut=is_cut(reply))
 
@@ -189,9 +188,8 @@ class Calls:
             asked = tuple(criteria[at] for at in missing())
             return plan.user(reference, asked), plan.answers(asked)
 
-        def read(reply: Choice, _: Model) -> list[float]:
+        def read(reply: Choice, _: Model, answers: Answers) -> list[float]:
             asked, why = missing(), ""
-            answers = plan.answers(tuple(criteria[at] for at in asked))
             try:
                 text = read_text(reply, thinking=plan.options.enable_thinking)
                 found.update((asked[at], share) for at, share in read_answers(text, answers, cut=is_cut(reply)).items())
@@ -209,7 +207,7 @@ class Calls:
         plan: Plan,
         model: Model,
         question: Callable[[], tuple[str, Answers]],
-        read: Callable[[Choice, Model], T],
+        read: Callable[[Choice, Model, Answers], T],
         deadline: SharedDeadline,
         vote: int = 0,
     ) -> T:
@@ -219,7 +217,7 @@ class Calls:
             plan: the plan of the sample.
             model: the judge's model.
             question: returns the user message and the answers that the reply should have; called for each request.
-            read: reads a reply of a model; raises UnreadableError if what it should have is missing.
+            read: reads a reply of a model, given these answers; raises UnreadableError if something is missing.
             deadline: deadline of the batch.
             vote: number of the vote.
 
@@ -230,13 +228,13 @@ class Calls:
         user, answers = question()
         reply, model = await self._ask(plan, model, user, deadline, vote, answers)
         try:
-            return read(reply, model)
+            return read(reply, model, answers)
         except UnreadableError as error:
             log.debug("asked once more: %s", error)
         user, answers = question()
         user = reminded(user, plan.options, model.dialect, answers)
         reply, model = await self._ask(plan, model, user, deadline, vote, answers)
-        return read(reply, model)
+        return read(reply, model, answers)
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
