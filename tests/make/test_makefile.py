@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from services.stack.rundir import ROOT
+from tests.nightly.__main__ import run
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -26,3 +27,13 @@ def test_unknown_nightly_target() -> None:
     done = make("nightly", "t=nonsense")
     assert (done.returncode, done.stdout) == (2, "")
     assert "unknown target nonsense; choose from differential" in done.stderr
+
+
+def test_nightly_targets_run_whole(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """The `t` of `make nightly t=machines` names targets; it is not the `t` of `make machines`, which names parts."""
+    monkeypatch.setenv("MAKEFLAGS", " -- t=machines")
+    monkeypatch.setenv("t", "machines")
+    assert run([["-n", "machines"]]) == 0
+    assert ".venv/bin/python -m tests.machines" in (
+        lines := [line.rstrip() for line in capfd.readouterr().out.splitlines()]
+    ), lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ BASE = ROOT / ".ci/nightly-base"
 """Name of the commit at which the whole of `make nightly` last passed."""
 SMOKE_BUDGET = 300
 """Estimated seconds that the smoke variants of one CI run may take together."""
+OWN_VARIABLES = ("t", "changed", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS")
+"""What `make` hands on of the call of `make nightly`; the targets have a `t` with another meaning."""
 ROW = "{:<14} {:<10} {:>8}"
 
 
@@ -67,10 +70,11 @@ def main() -> int:
 def run(commands: Iterable[Sequence[str]]) -> int:
     """Run make with each list of arguments, print the table of results, and return 1 if one failed, else 0."""
     rows = []
+    environment = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
     for command in commands:
         print(f"==> make {' '.join(command)}", flush=True)
         start = time.monotonic()
-        status = subprocess.run(["make", *command], cwd=ROOT, check=False).returncode
+        status = subprocess.run(["make", *command], cwd=ROOT, env=environment, check=False).returncode
         rows.append((" ".join(command), "passed" if status == 0 else f"failed ({status})", time.monotonic() - start))
     print("\n" + ROW.format("target", "result", "seconds"))
     for name, result, seconds in rows:
