@@ -10,7 +10,7 @@ The top level has the entry point (`run_reward_server`), shared modules (`settin
 - `code`: runs generated programs against tests
 - `isolation`: worker processes that can be killed; of the packages here, it imports only `confinement`
 - `confinement`: limits a process through seccomp, Landlock and capabilities
-- `golden`: looks up golden answers by prompt
+- `golden`: looks up golden responses by prompt
 - `metrics`, `status`: Prometheus counters; the status page
 
 The math verifier is a separate distribution (`rewardstack_verifier`). From the client (`rewardstack`) the server

@@ -100,7 +100,7 @@ class Settings(RuleSettings):
         allowed_hosts: additional host names by which clients may address a server without keys.
         key_rate: maximum requests per second of each key; None for no limit.
         reward_type: default reward type of `/get_reward`.
-        dataset_path: file of questions and golden answers; None if there is none.
+        dataset_path: file of questions and golden responses; None if there is none.
         golden_threshold: minimum similarity between a prompt and the nearest question of `dataset_path`, from 0 to 1.
         max_body_bytes: maximum size of a request body, in bytes.
         bytes_in_flight: maximum total size of the request bodies in each server process, in bytes.

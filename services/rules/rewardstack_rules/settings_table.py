@@ -100,7 +100,7 @@ RULES = Section("Reward server", [
     Setting("CODE_CXX", "", Text(), RULES_RUN,
             "compiler of programs in C++ and C, with static libraries; empty: `g++`, `c++` or `clang++` on PATH"),
     Setting("DATASET_PATH", "", Files(), SCORING,
-            "file of questions and golden answers, for requests without a reference"),
+            "file of questions and golden responses, for requests without a reference"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
             "minimum similarity, from 0 to 1, of a prompt to its nearest question; below it the sample is `unscored`"),
     Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),

@@ -1,7 +1,7 @@
 """Binds the parameters of a reward function by name.
 
 Trainers pass arguments in different orders and with different names. Here only the name of a parameter decides which
-value it gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` lists the names.
+value it gets: the response, the reference, the prompt, or a field of `extra_info`.
 """
 
 from __future__ import annotations
