@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from verl import DataProto
 
-from rewardstack.score import NOTHING
+from rewardstack.score import NO_OPTIONS
 
 PROMPT, RESPONSE = 4, 96
 """Maximum number of tokens of a prompt and of a response."""
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
     solution: str
     truth: Any
     source: str = "openai/gsm8k"
-    extra: Mapping[str, Any] = NOTHING
+    extra: Mapping[str, Any] = NO_OPTIONS
 
 
 def tokenizer(folder: Path) -> str:

@@ -35,7 +35,7 @@ def test_a_warning_where_much_is_lost(
     """Connections stay within the limit, which the library leaves alone; fewer than half of them log a warning."""
     descriptors._warn_once.cache_clear()
     limit(files)
-    assert 0 < descriptors.connection_ceiling(wanted) <= min(wanted, files - descriptors.RESERVE)
+    assert 0 < descriptors.max_connections(wanted) <= min(wanted, files - descriptors.RESERVE)
     assert [f"ulimit -n {4 * wanted}" in record.getMessage() for record in caplog.records] == [True] * warned
     assert resource.getrlimit(FILES)[0] == files
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rewardstack.client import group_of, quote_on_loop
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import run_async
-from rewardstack.core.groups import cut
+from rewardstack.core.groups import split_batches
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
 from rewardstack.settings import Settings
@@ -77,7 +77,7 @@ def _requests(
 async def _quotes(requests: Iterator[Request], options: Options) -> Mapping[str, Quote]:
     found: dict[str, Quote] = {}
     group = partial(group_of, options.routes)
-    for some in cut(requests, options.chunk_size, lambda _: 0, 0, group):
+    for some in split_batches(requests, options.chunk_size, lambda _: 0, 0, group):
         asked = await run_async(quote_on_loop(some, Settings.from_env(), ASKING_SECONDS))
         for name, quote in asked.items():
             found[name] = Quote.total((found.get(name, Quote()), quote))
@@ -94,7 +94,7 @@ def _cells(rows: int, quote: Quote, with_cache: bool) -> tuple[str, ...]:
 
 
 def _print_total(rows: int, unscored: int, quote: Quote, with_cache: bool) -> None:
-    cost = quote.usage._replace(uncounted=0).words
+    cost = quote.usage._replace(uncounted=0).summary
     if quote.usage.requests:
         how = "estimated from their length" if quote.usage.uncounted else "counted by the judge"
         cost = f"at most {cost}, with prompts {how}"

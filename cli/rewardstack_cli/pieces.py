@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
-from rewardstack.core.groups import GroupOf, alone, cut
+from rewardstack.core.groups import GroupOf, no_group, split_batches
 from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
 from rewardstack.score import Score, Usage
 from rewardstack_cli.data.rows import Row, size_of
@@ -53,7 +53,7 @@ async def score_in_order(
     score: ScoreRows,
     chunk_size: int,
     stopping: Callable[[], bool],
-    group_of: GroupOf[Row] = alone,
+    group_of: GroupOf[Row] = no_group,
 ) -> AsyncGenerator[Piece, None]:
     """Score `rows` and yield them in pieces, in order; a piece with an error is the last.
 
@@ -64,7 +64,7 @@ async def score_in_order(
         stopping: returns True to send no more rows; rows in flight are still yielded.
         group_of: returns the group of a row; the members of a group are in one piece.
     """
-    pieces = cut(rows, max(1, chunk_size // PIECES), lambda row: size_of(row.fields), PIECE_BYTES, group_of)
+    pieces = split_batches(rows, max(1, chunk_size // PIECES), lambda row: size_of(row.fields), PIECE_BYTES, group_of)
     in_flight: deque[asyncio.Task[Piece]] = deque()
     try:
         while True:

@@ -223,12 +223,12 @@ class Run:
         self._tell_failures()
         say(
             f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command "
-            f"continues from there ({self._usage.words})"
+            f"continues from there ({self._usage.summary})"
         )
 
     def _conclude(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started
-        now = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate(self._scored, seconds)}); {self._usage.words}"
+        now = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate(self._scored, seconds)}); {self._usage.summary}"
         pace = now if self._scored else "all were already scored"
         put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
         self._tell_failures()

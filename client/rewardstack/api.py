@@ -1,6 +1,6 @@
 """The public API for trainers: `score`, `compute_score` with the signature that verl expects, and their async versions.
 
-`import rewardstack` loads only this module and its imports; the first call loads the rest.
+`import rewardstack` loads only this module and what it imports; the first call loads the rest of the package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, overload
 
-from rewardstack.core.imports import importing
+from rewardstack.core.imports import import_lock
 from rewardstack.errors import ConfigError, FailureRateError, ScoringError
 from rewardstack.pipeline.arguments import check_options, read_call
 from rewardstack.score import OnError, Request, Score
@@ -25,8 +25,8 @@ SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
 """The arguments of `compute_score` for one sample."""
 PLURAL = tuple(f"{name}s" for name in SINGULAR)
 """The arguments of `compute_score` for a batch."""
-EXPLAINED = ConfigError, ScoringError, FailureRateError
-"""Errors whose message names the cause and the remedy: they reach the caller without the frames of the event loop."""
+USER_ERRORS = ConfigError, ScoringError, FailureRateError
+"""Errors whose message is enough to fix the cause; they are raised without the traceback from the event loop."""
 P = ParamSpec("P")
 R = TypeVar("R")
 E = TypeVar("E", bound=BaseException)
@@ -48,7 +48,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         requests: the samples.
         on_error: policy for samples without a score (`zero`, `lexical`, `none`, `raise`); None for the policy of each
             sample's route.
-        timeout: time limit of the call in seconds; None to wait as long as services make progress.
+        timeout: time limit of the call in seconds; None to wait as long as the services return results.
 
     Returns:
         One score for each request, in order.
@@ -56,7 +56,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
     Raises:
         ConfigError: a `data_source` is unknown, or a setting or an argument is malformed.
         ScoringError: a sample has no score and the policy is `raise`.
-        FailureRateError: more of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows.
+        FailureRateError: more of the recent samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows.
         LoopError: the caller runs on the client's own event loop.
     """
     check_options(on_error, timeout)
@@ -125,7 +125,7 @@ def compute_score(
     extra_infos: Any = None,
     **options: Any,
 ) -> Any:
-    """Return the reward of one sample, or of a batch if plural arguments or lists are given.
+    """Return the reward of one sample, or the rewards of a batch if you pass plural arguments or lists.
 
     Args:
         data_source: the name of the sample's data set, which selects the route (the scorer and its policies).
@@ -136,15 +136,15 @@ def compute_score(
         solution_strs: one per sample.
         ground_truths: one per sample, or None.
         extra_infos: one per sample, one for all, or None.
-        options: `details` (True to get a dict with the same numeric keys for every sample, as verl needs it), and
-            `on_error` and `timeout` as in `score`.
+        options: `details` (True to return a dict per sample in place of a number), and `on_error` and `timeout` as in
+            `score`.
 
     Returns:
-        The reward as a float, or a list of rewards for a batch; with `details=True`, `Score.details` in place of each
-        reward. With `on_error="none"` a missing reward is None.
+        The reward as a float, or a list of rewards for a batch. With `details=True`, each reward is the dict
+        `Score.details`. With `on_error="none"`, a missing reward is None.
 
     Raises:
-        ConfigError, ScoringError, FailureRateError, LoopError: as `score` does.
+        ConfigError, ScoringError, FailureRateError, LoopError: see `score`.
     """
     singular = data_source, solution_str, ground_truth, extra_info
     plural = data_sources, solution_strs, ground_truths, extra_infos
@@ -181,7 +181,7 @@ def compute_score_batched(
     extra_infos: Any = None,
     **options: Any,
 ) -> list[Any]:
-    """Return the rewards of a batch, in order; arguments, results and errors are those of `compute_score`."""
+    """Return the rewards of a batch, in order; see `compute_score` for arguments, results and errors."""
     batch = {"data_sources": data_sources, "solution_strs": solution_strs}
     rewards: list[Any] = compute_score(**batch, ground_truths=ground_truths, extra_infos=extra_infos, **options)
     return rewards
@@ -192,16 +192,16 @@ def _awaitable(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     parameters = signature(blocking)
 
     @wraps(blocking)
-    async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
-        named = parameters.bind(*args, **kwargs).arguments
-        singular, plural = ([named.get(name) for name in names] for names in (SINGULAR, PLURAL))
-        call = read_call(singular, plural, named.get("options", {}))
+    async def async_version(*args: P.args, **kwargs: P.kwargs) -> R:
+        arguments = parameters.bind(*args, **kwargs).arguments
+        singular, plural = ([arguments.get(name) for name in names] for names in (SINGULAR, PLURAL))
+        call = read_call(singular, plural, arguments.get("options", {}))
         rewards: R = call.rewards(await _ascore(call.requests, call.on_error, call.timeout))
         return rewards
 
-    twin.__name__ = twin.__qualname__ = f"a{blocking.__name__}"
-    twin.__doc__ = f"Call `{blocking.__name__}` without blocking the running event loop."
-    return twin
+    async_version.__name__ = async_version.__qualname__ = f"a{blocking.__name__}"
+    async_version.__doc__ = f"Call `{blocking.__name__}` without blocking the running event loop."
+    return async_version
 
 
 acompute_score = _awaitable(compute_score)
@@ -218,7 +218,7 @@ def register_route(name: str, spec: object) -> None:
     Raises:
         RouteError: the definition is malformed, or a route of this name exists.
     """
-    with importing:
+    with import_lock:
         from rewardstack import client
     client.register_route(name, spec)
 
@@ -233,7 +233,7 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
     Raises:
         RouteError: the definition is malformed, or a route of this name exists.
     """
-    with importing:
+    with import_lock:
         from rewardstack import client
     client.register_judge(name, table)
 
@@ -248,52 +248,52 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
     Raises:
         RouteError: the definition is malformed, or a route of this name exists.
     """
-    with importing:
+    with import_lock:
         from rewardstack import client
     client.register_reward_model(name, table)
 
 
 def check_groups(requests: Sequence[Request], remedy: str, threads: int | None = None) -> None:
-    """Check that each group that a judge compares can be complete: within a batch, or over calls from several threads.
+    """Check that every group that a judge compares can be complete.
 
     Args:
         requests: the samples of a batch.
-        remedy: the trainer's setting that keeps a group together; added to the error.
-        threads: number of threads that score a sample each; None if a batch has whole groups.
+        remedy: the trainer's setting that keeps a group together; added to the error message.
+        threads: number of threads that each score one sample at a time; None if the batch is scored in one call.
 
     Raises:
-        RequestError: a judge compares groups and has no `group_size`, or a group cannot be complete.
+        RequestError: a judge compares groups but has no `group_size`, or a group cannot be complete.
         ConfigError: a route is unknown, or a setting is malformed.
     """
-    with importing:
+    with import_lock:
         from rewardstack import client
         from rewardstack.settings import Settings
     client.check_groups(requests, Settings.from_env(), remedy, threads)
 
 
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
-    """Return the scores with the current settings; the options are validated already."""
-    with importing:
-        from rewardstack.client import scores
+    """Return the scores under the current settings; the caller has validated the options."""
+    with import_lock:
+        from rewardstack.client import score_from_env
         from rewardstack.core.event_loop import run
     try:
-        return run(scores(requests, on_error, timeout))
-    except EXPLAINED as error:
-        raise _without_frames(error) from error.__cause__
+        return run(score_from_env(requests, on_error, timeout))
+    except USER_ERRORS as error:
+        raise _without_traceback(error) from error.__cause__
 
 
 async def _ascore(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
     """Return the scores without blocking the running event loop; see `_score`."""
-    with importing:
-        from rewardstack.client import scores
+    with import_lock:
+        from rewardstack.client import score_from_env
         from rewardstack.core.event_loop import run_async
     try:
-        return await run_async(scores(requests, on_error, timeout))
-    except EXPLAINED as error:
-        raise _without_frames(error) from error.__cause__
+        return await run_async(score_from_env(requests, on_error, timeout))
+    except USER_ERRORS as error:
+        raise _without_traceback(error) from error.__cause__
 
 
-def _without_frames(error: E) -> E:
-    """Return an error without its traceback, which is logged."""
-    log.debug("where the error was raised", exc_info=True)
+def _without_traceback(error: E) -> E:
+    """Log an error's traceback at level DEBUG, and return the error without it."""
+    log.debug("traceback of the error", exc_info=True)
     return error.with_traceback(None)

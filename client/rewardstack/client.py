@@ -1,4 +1,8 @@
-"""One client per event loop: the backends, the caches, and the pipeline for the current settings."""
+"""The client of an event loop: its connections to services, result caches, and the pipeline for the current settings.
+
+The public functions in `api`, the reward server and the command line score through this module. It also has the routes
+that the process registered.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ from rewardstack.core import failure_rate
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.fields import Fields
-from rewardstack.core.groups import LARGEST
-from rewardstack.core.imports import importing
+from rewardstack.core.groups import MAX_GROUP_SIZE
+from rewardstack.core.imports import import_lock
 from rewardstack.errors import ConfigError, RequestError
 from rewardstack.pipeline.items import GROUP_SIZE
 from rewardstack.pipeline.pipeline import Pipeline
@@ -38,7 +42,7 @@ _clients: dict[asyncio.AbstractEventLoop, Client] = {}
 
 
 class Client:
-    """The backends, caches and pipeline of one event loop."""
+    """The connections to services (backends), result caches and pipeline of one event loop."""
 
     def __init__(self) -> None:
         self._backends = Backends()
@@ -54,8 +58,8 @@ class Client:
         return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
-        place = settings.cache_on, settings.cache_url
-        identity = (*place, settings.cache_secret, settings.cache_ttl, settings.cache_items)
+        server = settings.cache_on, settings.cache_url
+        identity = (*server, settings.cache_secret, settings.cache_ttl, settings.cache_items)
         if identity not in self._caches:
             self._caches[identity] = ResultCache(settings)
         return self._caches[identity]
@@ -72,21 +76,25 @@ class Client:
 
 
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
-    """Return a pipeline for the tenant (cache namespace) of the settings' API key; raise as `route_table` does."""
+    """Return a pipeline with all routes, for the tenant (cache namespace) of the settings' API key.
+
+    Raises:
+        RouteError: a route is invalid.
+    """
     tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
     return Pipeline(routes, backends.scorers(settings, cache, tenant, routes), cache, tenant)
 
 
 def register_route(name: str, spec: object) -> None:
     """Add a route to this process's route table; see `api.register_route`."""
-    with importing:
+    with import_lock:
         from rewardstack.routing.syntax import parse_route
     _register(parse_route(name, spec))
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
     """Add a judge to this process's route table; see `api.register_judge`."""
-    with importing:
+    with import_lock:
         from rewardstack.routing.syntax import judge_route
     judge = parse_judge(name, table)
     _check_judges([judge])
@@ -95,7 +103,7 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
 
 def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
     """Add a reward model to this process's route table; see `api.register_reward_model`."""
-    with importing:
+    with import_lock:
         from rewardstack.routing.syntax import reward_model_route
     _register(reward_model_route(name, table))
 
@@ -118,24 +126,24 @@ def route_table(settings: Settings) -> RouteTable:
 def _routes_of_files(settings: Settings) -> list[Route]:
     if not settings.routes_files:
         return []
-    with importing:
+    with import_lock:
         from rewardstack.routing.syntax import load_routes
     return [route for path in settings.routes_files for route in load_routes(path)]
 
 
 def _check_judges(judges: Collection[NamedJudge]) -> None:
-    """Raise RouteError if the options of a judge are invalid; import the judge scorer only if there are judges."""
+    """Raise RouteError if the options of a judge are invalid."""
     if judges:
-        with importing:
+        with import_lock:
             from rewardstack.scorers.judge import check_named
         for judge in judges:
             check_named(judge)
 
 
-def scores(
+def score_from_env(
     requests: Sequence[Request], on_error: OnError | None, limit: float | None
 ) -> Coroutine[Any, Any, list[Score]]:
-    """Return a coroutine of `score_on_loop` with the current settings.
+    """Return a coroutine that scores requests with the settings in the environment; see `score_on_loop`.
 
     Raises:
         SettingsError: a setting is malformed.
@@ -146,42 +154,55 @@ def scores(
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """Run `Pipeline.score` with the client of the running loop."""
-    pipeline = _client().pipeline(settings)
+    """Score requests with the client of the running loop, log their rewards and write the sample log.
+
+    Args:
+        requests: the samples.
+        settings: the current settings.
+        on_error: policy for samples without a score; None for the policy of each sample's route.
+        limit: time limit in seconds; None for no limit.
+
+    Returns:
+        One score for each request, in order.
+
+    Raises:
+        RewardstackError: see `Pipeline.score` and `core.failure_rate.count_failures`.
+    """
+    pipeline = _current_client().pipeline(settings)
     warn_of_slips(requests)
-    scores = await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
+    scores = await failure_rate.count_failures(pipeline.score(requests, on_error=on_error, limit=limit), settings)
     is_logged = len(scores) > 1 and log.isEnabledFor(logging.INFO)
     if not (is_logged or settings.sample_log):
         return scores
-    routes = [pipeline.routes.find(one.data_source).pattern for one in requests]
+    routes = [pipeline.routes.find(request.data_source).pattern for request in requests]
     if is_logged:
         _log_rewards(requests, scores, routes)
     if settings.sample_log:
-        with importing:
+        with import_lock:
             from rewardstack.core.sample_log import sample_log
         sample_log(settings.sample_log, settings.sample_log_share).write(requests, scores, routes)
     return scores
 
 
 def _log_rewards(requests: Sequence[Request], scores: Sequence[Score], names: Sequence[str]) -> None:
-    """Log a summary of the rewards of each route of a batch."""
-    with importing:
+    """Log a summary of a batch's rewards for each route; `names` has the route of each request."""
+    with import_lock:
         from rewardstack.core.reward_summary import RewardSummary
     routes: dict[str, list[int]] = {}
-    for at, name in enumerate(names):
-        routes.setdefault(name, []).append(at)
-    for route, places in routes.items():
-        summary = RewardSummary.of([requests[at] for at in places], [scores[at] for at in places])
+    for index, name in enumerate(names):
+        routes.setdefault(name, []).append(index)
+    for route, indices in routes.items():
+        summary = RewardSummary.from_batch([requests[index] for index in indices], [scores[index] for index in indices])
         if summary is not None:
-            log.info("%s: %s", route, summary.words)
+            log.info("%s: %s", route, summary.text)
 
 
 async def explain(
     request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None
 ) -> Explanation:
-    """Score a request with new connections, and return its steps; raise as `Pipeline.explain` does.
+    """Score a request with new connections, and return the steps; see `Pipeline.explain` for the errors.
 
-    A score that the cache has is not computed again.
+    A cached score is not computed again.
 
     Args:
         request: the sample.
@@ -189,7 +210,7 @@ async def explain(
         on_error: policy if the sample has no score; None for its route's policy.
         limit: time limit in seconds; None for no limit.
     """
-    with importing:
+    with import_lock:
         from rewardstack.core.steps import Trace
     warn_of_slips([request])
     cache, backends = ResultCache(settings), Backends(recorded=True)
@@ -203,34 +224,29 @@ async def explain(
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
     """Run `Pipeline.fingerprint` with the client of the running loop."""
-    return await _client().pipeline(settings).fingerprint(source, limit)
+    return await _current_client().pipeline(settings).fingerprint(source, limit)
 
 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
     """Run `Pipeline.quote` with the client of the running loop."""
-    return await _client().pipeline(settings).quote(requests, limit)
+    return await _current_client().pipeline(settings).quote(requests, limit)
 
 
 def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
     """Run `Client.reward_service` with the client of the running loop."""
-    return _client().reward_service(url, api_key, settings)
+    return _current_client().reward_service(url, api_key, settings)
 
 
 def group_of(routes: RouteTable, request: Request) -> str | None:
-    """Return the group of a sample, None if it is scored alone, belongs to no group, or is malformed.
-
-    Args:
-        routes: the route table.
-        request: the sample.
-    """
+    """Return the name of a sample's group; None if the sample is malformed or is scored without a group."""
     try:
         extra = request.extra_info or {}
         if not routes.comparisons(request.data_source) or Fields(extra).get(GROUP_SIZE) == 1:
             return None
-        with importing:
+        with import_lock:
             from rewardstack.scorers.judge import group_name
         return group_name(request.data_source, extra, repr(request.ground_truth))
-    except (ConfigError, AttributeError):  # scoring the sample reports it
+    except (ConfigError, AttributeError):  # scoring the sample reports the error
         return None
 
 
@@ -241,8 +257,8 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
     for request in requests if routes.has_comparisons else ():
         if (group := group_of(routes, request)) is None:
             continue
-        own = Fields(request.extra_info or {}).whole(GROUP_SIZE, None, 1, LARGEST)
-        for size in {own or how.group_size for how in routes.comparisons(request.data_source)}:
+        sample_size = Fields(request.extra_info or {}).integer(GROUP_SIZE, None, 1, MAX_GROUP_SIZE)
+        for size in {sample_size or comparison.group_size for comparison in routes.comparisons(request.data_source)}:
             if size is None:
                 why = f"the judge of {request.data_source!r} compares groups, and has no group_size"
                 raise RequestError(f"{GROUP_SIZE}: {why}; set it to the number of completions of a prompt", GROUP_SIZE)
@@ -257,12 +273,12 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
 
 @lru_cache(maxsize=8)
 def _known_routes(settings: Settings, registered: tuple[Route, ...]) -> RouteTable:
-    """Return the route table; it is called for each batch, and reading the files takes milliseconds."""
+    """Return the route table from a cache: this runs for each batch, and reading the files takes milliseconds."""
     return route_table(settings)
 
 
-def _client() -> Client:
-    """Return the client of the running loop; the first call creates it."""
+def _current_client() -> Client:
+    """Return the client of the running loop; the first call on a loop creates it."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:

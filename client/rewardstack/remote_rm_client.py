@@ -109,7 +109,7 @@ class RemoteRewardModel:
         message = Message("POST", self._path, json.dumps(body).encode(), read=read)
         reply: dict[str, Any] = await service.ask(message, deadline)
         failed = Score.failed(f"{shown(self.endpoint)} reports a failed sample; its log says why")
-        failure_rate.count([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
+        failure_rate.add_scores([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply
 
 

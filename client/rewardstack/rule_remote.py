@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewardstack import api
-from rewardstack.core.imports import importing
+from rewardstack.core.imports import import_lock
 from rewardstack.routing.sources import RULE_PREFIX
 
 
@@ -44,6 +44,6 @@ def compute_score_batched(
 def _source(reward_type: str | None) -> str:
     if reward_type:
         return RULE_PREFIX + reward_type
-    with importing:
+    with import_lock:
         from rewardstack.settings import Settings
     return RULE_PREFIX + Settings.from_env().reward_type

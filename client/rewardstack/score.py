@@ -12,14 +12,14 @@ OnError = Literal["zero", "lexical", "none", "raise"]
 
 STATUSES: tuple[Status, ...] = ("ok", "fallback", "unscored", "failed")
 ON_ERROR: tuple[OnError, ...] = ("zero", "lexical", "none", "raise")
-NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""An empty `extra_info`."""
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+"""The `extra_info` of a sample without options."""
 NO_REFERENCE = "the reference (ground_truth) is missing or empty"
-"""Reason for a sample that cannot be scored without a reference."""
+"""The reason in the score of a sample that needs a reference and has none."""
 
 MISSING_LOG = "rewardstack.missing"
-"""Name of the logger that warns, once per batch, about samples without a score of their own. Callers that report these
-samples themselves, such as the command line, drop its records."""
+"""Name of the logger that warns, once per batch, about samples that are failed, unscored or scored by a substitute.
+Callers that report these samples themselves, such as the command line, silence this logger."""
 
 
 @dataclass(slots=True)
@@ -47,19 +47,19 @@ class Item:
         solution: the last assistant turn of the policy's response.
         references: the references that pass the filters in `extra_info` (such as `target_gt`), in order.
         extra: the request's `extra_info`; empty if that is None.
-        data_source: the requested `data_source`; the route's name if an alias leads to a reward function.
+        data_source: the `data_source` of the request; if that is an alias of a reward function, the route's name.
         messages: the whole response, as chat messages or with turn headers; None if `solution` is the whole response.
     """
 
     solution: str
     references: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    extra: Mapping[str, Any] = field(default_factory=lambda: NO_OPTIONS)
     data_source: str = ""
     messages: Any = None
 
 
 class Usage(NamedTuple):
-    """The usage of judges, reward models and embedding servers.
+    """Requests to judges, reward models and embedding servers, and their tokens.
 
     Args:
         requests: number of requests, including retries.
@@ -76,10 +76,10 @@ class Usage(NamedTuple):
     @classmethod
     def total(cls, usages: Iterable[Usage | None]) -> Usage:
         """Return the sum of usages; None counts as nothing."""
-        return cls(*map(sum, zip(*(one for one in usages if one is not None), strict=True)))
+        return cls(*map(sum, zip(*(usage for usage in usages if usage is not None), strict=True)))
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """A summary such as "724 requests, 1.2 M prompt and 60 k completion tokens"."""
         if not self.requests:
             return "no requests to models"
@@ -103,19 +103,20 @@ class Score:
 
     Args:
         value: the reward; None if there is none (then `status` is `unscored` or `failed`).
-        status: `ok`; `fallback` (a substitute); `unscored` (bad data) or `failed` (infrastructure).
+        status: `ok`, `fallback` (a substitute score), `unscored` (bad data) or `failed` (infrastructure).
         reason: explanation of the score; may be empty.
         source: the scorer, such as `rule:gsm8k`; not the `data_source`.
         cached: whether the value was read from a cache.
         latency_ms: milliseconds from the call to this score.
-        label_mass: total probability of the judge's labels (`verdict: "logprob"` only).
+        label_mass: total probability of the judge's labels; set only for judges with `verdict: "logprob"`.
         parts: the values of the reward's components, by name; None if it has none.
         agreement: share of the votes with the most frequent value; None without several votes.
-        field: invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if no single field is.
-        usage: usage of model servers; None for none, as for a cached score or a rule. If several samples share a
-            request, only one of their scores has its usage, so that a sum counts it once.
-        volatile: whether scoring again may give another value, e.g. because a program reached its time limit. Such a
-            score is not cached.
+        field: the invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if the cause is not a
+            single field.
+        usage: usage of model servers; None if no request was sent, e.g. for a cached score or a rule. If several
+            samples share a request, only one of their scores has its usage, so that a sum counts the request once.
+        volatile: whether scoring the sample again may give another value, e.g. because a program reached its time
+            limit. Such a score is not cached.
     """
 
     value: float | None
@@ -145,15 +146,15 @@ class Score:
     def accuracy(self) -> float | None:
         """The value of verl's `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
-        For a function that returns a number, verl's reward managers use the reward, too. DAPO drops the groups in which
-        all samples have the same `acc`, so a reward without such a part must not be rounded to right or wrong.
+        verl's reward managers do the same for a reward function that returns a number. The reward is not rounded to 0
+        or 1, because DAPO drops groups in which all samples have the same `acc`.
         """
         parts = self.parts or {}
         return parts.get("acc", parts.get("accuracy", self.value))
 
     @property
     def details(self) -> dict[str, float | None]:
-        """A dict with the same numeric keys for every sample of every service, as verl needs it.
+        """The score as a dict of numbers, with the same keys for every sample and service, as verl requires.
 
         `score` and `acc` are None only under `on_error="none"`; `label_mass` is 0 if no labels were read.
         """

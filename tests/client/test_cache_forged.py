@@ -10,7 +10,7 @@ import redis as redis_client
 
 from rewardstack.cache.signature import Signer
 from rewardstack.cache.store import ResultCache
-from rewardstack.cache.value import MOST_BYTES
+from rewardstack.cache.value import MAX_BYTES
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 from tests.support.servers import Redis
@@ -26,7 +26,7 @@ async def test_never_in_memory(redis: Redis) -> None:
     found = await reader.read_redis(["high", "low"], lambda _, score: score.value == 0.5)
 
     assert {"low": 0.5} == {key: one.value for key, one in found.items()}
-    assert [None, 0.5] == [one and one.value for one in reader.recall(["high", "low"])]
+    assert [None, 0.5] == [one and one.value for one in reader.get_from_memory(["high", "low"])]
     for cache in (writer, reader):
         await cache.close()
 
@@ -36,7 +36,7 @@ async def test_too_large(redis: Redis, secret: str) -> None:
     """Of a value that is too large Redis sends no more than a value may have, and its neighbors are read."""
     settings = Settings.from_env({"REWARD_CACHE_URL": redis.url, "REWARD_CACHE_SECRET": secret})
     refused: list[int] = []
-    writer, reader = ResultCache(settings), ResultCache(settings, refused=refused.append)
+    writer, reader = ResultCache(settings), ResultCache(settings, on_invalid=refused.append)
     writer.put([(key, Score(0.5, source="one")) for key in ("small", "reason", "parts", "list")])
     await writer.flush()
     connection: Any = redis_client.Redis.from_url(redis.url)
@@ -53,7 +53,7 @@ async def test_too_large(redis: Redis, secret: str) -> None:
 
     assert ["small"] == [*found]
     assert [2] == refused
-    assert connection.info("stats")["total_net_output_bytes"] - before < 4 * MOST_BYTES
+    assert connection.info("stats")["total_net_output_bytes"] - before < 4 * MAX_BYTES
     for cache in (writer, reader):
         await cache.close()
 
@@ -61,8 +61,8 @@ async def test_too_large(redis: Redis, secret: str) -> None:
 async def test_too_large_to_write(redis: Redis) -> None:
     """A score that no reader would take is not written, and is counted; its neighbors are written."""
     dropped: list[int] = []
-    cache = ResultCache(Settings.from_env({"REWARD_CACHE_URL": redis.url}), dropped=dropped.append)
-    cache.put([("large", Score(0.5, "ok", "a" * MOST_BYTES, "one")), ("small", Score(0.5, source="one"))])
+    cache = ResultCache(Settings.from_env({"REWARD_CACHE_URL": redis.url}), on_dropped=dropped.append)
+    cache.put([("large", Score(0.5, "ok", "a" * MAX_BYTES, "one")), ("small", Score(0.5, source="one"))])
     await cache.close()
 
     assert [b"small"] == redis_client.Redis.from_url(redis.url).keys()

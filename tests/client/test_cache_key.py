@@ -127,10 +127,10 @@ class Noted(ResultCache):
         super().__init__(Settings.from_env({}))
         self.asked: list[str] = []
 
-    def recall(self, keys: Any) -> list[Score | None]:
+    def get_from_memory(self, keys: Any) -> list[Score | None]:
         """As `ResultCache` has it."""
         self.asked += keys
-        return super().recall(keys)
+        return super().get_from_memory(keys)
 
 
 async def test_values_of_one_tenant_are_told_apart() -> None:

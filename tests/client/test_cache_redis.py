@@ -121,7 +121,7 @@ def test_fault_in_mid_run(server: FaultServer, redis: Redis, tmp_path: Path, fau
 
 def test_back_again(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPatch, run_script: Script) -> None:
     """A Redis that comes back is used again."""
-    monkeypatch.setattr("rewardstack.cache.link.REST", 0.2)
+    monkeypatch.setattr("rewardstack.cache.link.RETRY_AFTER", 0.2)
     score(kept("kept", 5))
     redis.kill()
     score(kept("meanwhile", 5))

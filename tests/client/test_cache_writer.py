@@ -9,14 +9,14 @@ import pytest
 import redis as redis_client
 
 from rewardstack.cache import writer
-from rewardstack.cache.writer import TOGETHER, Writer
+from rewardstack.cache.writer import MAX_BATCH, Writer
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
 
 EXITS_EARLY = """
     from rewardstack import Request, score
     from rewardstack.cache import writer
-    writer.GATHER = 3600.0
+    writer.WINDOW = 3600.0
     score([Request("math", f"late {at}", "1") for at in range(50)])
 """
 FORKS = (
@@ -60,10 +60,10 @@ async def test_all_is_written_in_order() -> None:
     sink = Sink()
     sink.go.set()
     for label in "abc":
-        sink.writer.put(entries(TOGETHER + 7, label))
+        sink.writer.put(entries(MAX_BATCH + 7, label))
         await asyncio.sleep(0)
     await sink.writer.flush()
-    assert [key for label in "abc" for key, _ in entries(TOGETHER + 7, label)] == sink.written
+    assert [key for label in "abc" for key, _ in entries(MAX_BATCH + 7, label)] == sink.written
     assert 0 == sink.dropped
 
 
@@ -83,9 +83,9 @@ async def test_what_is_not_taken_is_dropped_and_counted() -> None:
     sink = Sink()
     sink.go.set()
     sink.works = False
-    sink.writer.put(entries(TOGETHER + 1))
+    sink.writer.put(entries(MAX_BATCH + 1))
     await sink.writer.flush()
-    assert (TOGETHER + 1, []) == (sink.dropped, sink.written)
+    assert (MAX_BATCH + 1, []) == (sink.dropped, sink.written)
     sink.works = True
     sink.writer.put(entries(3))
     await sink.writer.flush()
@@ -94,7 +94,7 @@ async def test_what_is_not_taken_is_dropped_and_counted() -> None:
 
 async def test_the_end_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Redis hangs the end comes all the same, and what is lost is counted."""
-    monkeypatch.setattr(writer, "CLOSING_TIME", 0.1)
+    monkeypatch.setattr(writer, "FLUSH_TIMEOUT", 0.1)
     sink = Sink()
     sink.writer.put(entries(5))
     await asyncio.wait_for(sink.writer.flush(), 60)

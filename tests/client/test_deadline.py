@@ -14,7 +14,7 @@ import pytest
 from rewardstack import Request, ascore, score
 from rewardstack.core import deadline
 from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.core.event_loop import within
+from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.pipeline.scorer import Context
 from tests.support.servers import FaultServer
 
@@ -47,7 +47,7 @@ def test_timeout_counts_from_being_sent(time: Time) -> None:
     """When a part of it is sent, the timeout restarts."""
     one = Deadline(5)
     time.now += 4
-    one.progress()
+    one.restart()
     assert 5 == one.remaining()
 
 
@@ -55,7 +55,7 @@ def test_limit_ends_everything(time: Time) -> None:
     """The limit holds whatever progress there is."""
     one = Deadline(5, limit=6)
     time.now += 4
-    one.progress()
+    one.restart()
     one.enter_queue(time)
     time.last_progress = time.now
     assert 2 == one.remaining()
@@ -110,16 +110,16 @@ def test_progress_of_a_shared_call(time: Time) -> None:
     impatient, patient = Deadline(1), Deadline(5)
     shared = SharedDeadline(impatient, patient)
     time.now += 3
-    shared.sent()
+    shared.start_attempt()
     assert (1, 5) == (impatient.remaining(), patient.remaining())
 
 
 def test_joining_lengthens_an_attempt(time: Time) -> None:
     """An attempt in flight may take as long as the longest timeout of those who joined since it was sent."""
     shared = SharedDeadline(Deadline(2, limit=9))
-    attempt = shared.sent()
+    attempt = shared.start_attempt()
     time.now += 1
-    shared.absorb(SharedDeadline(Deadline(5, limit=3)))
+    shared.merge(SharedDeadline(Deadline(5, limit=3)))
     assert 4 == attempt.left()
 
 
@@ -127,7 +127,7 @@ def test_late_comer_waits_in_the_same_queue(time: Time) -> None:
     """Who joins while the call waits for its turn gains from the service's progress, and stops to when it is over."""
     first, second = Deadline(5), Deadline(2)
     shared = SharedDeadline(first)
-    with shared.queued(time):
+    with shared.in_queue(time):
         shared.join(second)
         time.last_progress = time.now + 4
         assert (9, 6) == (first.remaining(), second.remaining())
@@ -138,7 +138,7 @@ def test_queue_is_left_after_an_error(time: Time) -> None:
     """A call that breaks off in the queue no longer gains from the service's progress."""
     one = Deadline(5)
     shared = SharedDeadline(one)
-    with pytest.raises(ZeroDivisionError), shared.queued(time):
+    with pytest.raises(ZeroDivisionError), shared.in_queue(time):
         raise ZeroDivisionError
     time.last_progress = time.now + 50
     assert 5 == one.remaining()
@@ -149,8 +149,8 @@ def test_joining_twice(time: Time) -> None:
     one = Deadline(5)
     shared = SharedDeadline(one)
     other = SharedDeadline(one, Deadline(7))
-    shared.absorb(other)
-    with shared.queued(time):
+    shared.merge(other)
+    with shared.in_queue(time):
         time.last_progress = time.now + 1
         assert (6, 8) == (one.remaining(), shared.remaining())
     assert 5 == one.remaining()
@@ -226,7 +226,7 @@ def test_what_is_no_header(text: str) -> None:
 async def test_a_cancellation_at_the_moment_of_the_result_is_not_lost() -> None:
     """A caller that is cancelled in the moment in which the result comes is cancelled; the work is, where it lasts."""
     result = asyncio.get_running_loop().create_future()
-    caller = asyncio.create_task(within(60, result))
+    caller = asyncio.create_task(run_with_timeout(60, result))
     await asyncio.sleep(0)
     result.set_result(1)
     caller.cancel()
@@ -234,7 +234,7 @@ async def test_a_cancellation_at_the_moment_of_the_result_is_not_lost() -> None:
 
     work = asyncio.get_running_loop().create_future()
     with pytest.raises(asyncio.TimeoutError):
-        await within(0.001, work)
+        await run_with_timeout(0.001, work)
     assert work.cancelled()
 
 

@@ -14,8 +14,8 @@ MISSING = (None, float("nan"), np.float32("nan"))
 READERS: dict[str, Any] = {
     "text": lambda fields: fields.text("name", "default"),
     "number": lambda fields: fields.number("name", 0.5, 0, 2),
-    "above": lambda fields: fields.number("name", 0.5, 0, 2, above=True),
-    "whole": lambda fields: fields.whole("name", 1, 0, 5),
+    "above": lambda fields: fields.number("name", 0.5, 0, 2, is_exclusive=True),
+    "whole": lambda fields: fields.integer("name", 1, 0, 5),
     "flag": lambda fields: fields.flag("name", True),
     "choice": lambda fields: fields.choice("name", ("first", "second")),
 }

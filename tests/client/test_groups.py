@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rewardstack.core.groups import cut, halves
+from rewardstack.core.groups import split_batches, split_in_half
 from rewardstack.errors import RequestError
 from tests.support.table import Table
 
@@ -32,16 +32,16 @@ def test_cut(table: Table) -> None:
     """Batches hold as many samples as they may, and whole groups."""
     for name, (samples, most, size, expected) in CUTS.items():
         with table.case(name):
-            found = cut(samples, most, lambda _: 1, int(min(size, 1e9)), group_of)
+            found = split_batches(samples, most, lambda _: 1, int(min(size, 1e9)), group_of)
             assert expected == ["".join(batch) for batch in found]
 
 
 def test_divided_groups(table: Table) -> None:
     """A group that would be divided, or that is too large for any batch, is refused."""
     with table.case("in two batches"), pytest.raises(RequestError, match="a group has members in several places"):
-        [*cut("AAbbAA", 2, len, 100, group_of)]
+        [*split_batches("AAbbAA", 2, len, 100, group_of)]
     with table.case("too large"), pytest.raises(RequestError, match="a group has more than 256 members"):
-        [*cut("A" * 257, 2, len, 1000, group_of)]
+        [*split_batches("A" * 257, 2, len, 1000, group_of)]
 
 
 def test_halves(table: Table) -> None:
@@ -53,5 +53,5 @@ def test_halves(table: Table) -> None:
         "a": ("a", ""),
     }.items():
         with table.case(samples):
-            first, second = halves(samples, group_of)
+            first, second = split_in_half(samples, group_of)
             assert expected == ("".join(first), "".join(second))

@@ -58,7 +58,7 @@ def test_on_our_own_loop_raises(server: FaultServer) -> None:
         value: float | None = compute_score("math", "abc")
         return value
 
-    with pytest.raises(LoopError, match="async twin"):
+    with pytest.raises(LoopError, match="async version"):
         asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(5)
 
 

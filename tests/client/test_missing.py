@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack import compute_score
 from rewardstack.pipeline import missing
-from rewardstack.pipeline.missing import AT_ONCE
+from rewardstack.pipeline.missing import IMMEDIATE
 from tests.support.servers import free_port
 from tests.support.waiting import eventually
 
@@ -33,7 +33,7 @@ def test_repeated_warnings_are_one_line(caplog: pytest.LogCaptureFixture) -> Non
     """The first calls of an outage are logged at once, the others of the minute together, with their count."""
     fail(100)
     first = len(caplog.messages)  # "no answer in time", then "failing fast"
-    assert AT_ONCE <= first <= 3 * AT_ONCE and all(
+    assert IMMEDIATE <= first <= 3 * IMMEDIATE and all(
         "1 of 1 samples failed; first error: " in line for line in caplog.messages
     )
     missing.missing_warnings.log_repeats(float("inf"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rewardstack.errors import RequestError
-from rewardstack.pipeline.items import as_references, choose
+from rewardstack.pipeline.items import filter_references, parse_references
 from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "references.json").read_text())
@@ -22,7 +22,7 @@ def test_references_of_a_ground_truth(table: Table) -> None:
     """A ground truth holds its strings and numbers in order; what is blank or missing is no reference."""
     for case in CASES["held"]:
         with table.case(repr(case["ground_truth"])):
-            assert tuple(case["references"]) == as_references(case["ground_truth"])
+            assert tuple(case["references"]) == parse_references(case["ground_truth"])
 
 
 LOADED: list[tuple[Any, tuple[str, ...]]] = [
@@ -51,21 +51,21 @@ def test_references_from_a_data_loader(table: Table) -> None:
     """Tuples, NumPy arrays and scalars, as data loaders pass them, are read like lists and numbers; NaN is missing."""
     for ground_truth, references in LOADED:
         with table.case(f"{type(ground_truth).__name__} {ground_truth!r}"):
-            assert references == as_references(ground_truth)
+            assert references == parse_references(ground_truth)
 
 
 @pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: repr(case["ground_truth"]))
 def test_ground_truth_of_another_kind(case: dict[str, Any]) -> None:
     """A ground truth that is neither text nor number is refused by field and type."""
     with pytest.raises(RequestError, match=f"^ground_truth: expected .* got {case['type']}$"):
-        as_references(case["ground_truth"])
+        parse_references(case["ground_truth"])
 
 
 @pytest.mark.parametrize("case", CASES["without a target"], ids=lambda case: repr(case["ground_truth"]))
 def test_object_without_a_target(case: dict[str, Any]) -> None:
     """An object that does not say which of its fields is the reference is refused, with what it has and the remedy."""
     with pytest.raises(RequestError) as raised:
-        as_references(case["ground_truth"])
+        parse_references(case["ground_truth"])
 
     assert "ground_truth" == raised.value.field
     assert f"needs a 'target', this one has {case['names']}; put the reference there" in str(raised.value)
@@ -74,22 +74,22 @@ def test_object_without_a_target(case: dict[str, Any]) -> None:
 def test_number_that_python_does_not_write() -> None:
     """An integer beyond what Python writes in digits is refused as any other unusable ground truth is."""
     with pytest.raises(RequestError, match="^ground_truth: "):
-        as_references(10**5000)
+        parse_references(10**5000)
 
 
 def test_filters(table: Table) -> None:
     """The filters leave what they name, in order; one that would leave nothing leaves all."""
     for case in CASES["filters"]:
         with table.case(case["name"]):
-            assert tuple(case["chosen"]) == choose(FRUIT, case["extra_info"])
+            assert tuple(case["chosen"]) == filter_references(FRUIT, case["extra_info"])
 
 
 def test_targets_in_an_array() -> None:
     """`target_gt` may be a NumPy array."""
-    assert ("green pear", "pear") == choose(FRUIT, {"target_gt": np.array(["pear", "green pear"])})
+    assert ("green pear", "pear") == filter_references(FRUIT, {"target_gt": np.array(["pear", "green pear"])})
 
 
 def test_target_of_another_kind() -> None:
     """A target that is no text is refused by its own name, not the ground truth's."""
     with pytest.raises(RequestError, match=r"^extra_info\.target_gt: expected .* got dict$"):
-        choose(FRUIT, {"target_gt": [{"answer": "pear"}]})
+        filter_references(FRUIT, {"target_gt": [{"answer": "pear"}]})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.core.wire import REFUSED_FOR_GOOD
+from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError
 from rewardstack.transport.reply import Reply, body_of, result_of
 from tests.support.table import Table
@@ -86,7 +86,7 @@ def test_another_endpoint_may_differ(status: int) -> None:
 
 def test_nothing_left_to_spend() -> None:
     """429 without quota and 503 without budget are final."""
-    for status, headers, body in ((429, {}, QUOTA), (503, {REFUSED_FOR_GOOD: "spent"}, {})):
+    for status, headers, body in ((429, {}, QUOTA), (503, {BUDGET_HEADER: "spent"}, {})):
         with pytest.raises(RejectedError):
             body_of(Reply(URL, status, headers, json.dumps(body).encode()))
 

@@ -16,7 +16,7 @@ def sample(value: float | None, group: str = "a", **more: object) -> tuple[Reque
 
 
 def summary(*samples: tuple[Request, Score]) -> RewardSummary | None:
-    return RewardSummary.of([request for request, _ in samples], [one for _, one in samples])
+    return RewardSummary.from_batch([request for request, _ in samples], [one for _, one in samples])
 
 
 def test_summary() -> None:

@@ -37,7 +37,7 @@ def test_client(server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     first, second = lines(path)
     assert (first["route"], first["data_source"], first["status"]) == ("gsm8k", "gsm8k", "ok")
-    assert first["solution_str"] == "a" * sample_log.LONGEST + "…" and first["ground_truth"] == "42"
+    assert first["solution_str"] == "a" * sample_log.MAX_TEXT + "…" and first["ground_truth"] == "42"
     assert (second["solution_str"], second["ground_truth"], second["problem"]) == ("43", None, None)
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -54,7 +54,7 @@ def test_share(tmp_path: Path) -> None:
 
 def test_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many processes write, there are two files of about the limit, and no line is broken."""
-    monkeypatch.setattr(sample_log, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(sample_log, "MAX_BYTES", 20_000)
     path = tmp_path / "log"
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda at: write(SampleLog(path, 1.0), at, at), range(300)))

@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack.cache.value import decode, encode
 from rewardstack.core.wire import read_scores, score_record
-from rewardstack.pipeline.stages import own
+from rewardstack.pipeline.stages import copy_for_caller
 from rewardstack.score import Score, Usage
 
 USAGE = Usage(2, 30, 4, 1)
@@ -29,7 +29,7 @@ def test_every_field_is_set(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_copied(name: str) -> None:
     """The caller's copy is the same in all but the time."""
-    assert getattr(own(replace(FULL), FULL.latency_ms, cached=True), name) == getattr(FULL, name)
+    assert getattr(copy_for_caller(replace(FULL), FULL.latency_ms, cached=True), name) == getattr(FULL, name)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
@@ -42,7 +42,7 @@ def test_sent(name: str) -> None:
 def test_shared() -> None:
     """What several callers share was paid for once, and is told to the first of them alone."""
     shared = replace(FULL)
-    assert [FULL.usage, None] == [own(shared, 1.0).usage for _ in range(2)]
+    assert [FULL.usage, None] == [copy_for_caller(shared, 1.0).usage for _ in range(2)]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field", "usage", "volatile")])
@@ -62,7 +62,7 @@ def test_malformed_usage(usage: object) -> None:
 
 def test_words() -> None:
     """A usage in words says what is not known, and shortens what is long."""
-    assert "no requests to models" == Usage().words
-    assert "1 request, tokens unknown" == Usage(1, 0, 0, 1).words
-    assert "724 requests, 1.2 M prompt and 60 k completion tokens" == Usage(724, 1_200_000, 60_000).words
-    assert "3 requests, 9,999 prompt and 2 completion tokens, those of 1 unknown" == Usage(3, 9_999, 2, 1).words
+    assert "no requests to models" == Usage().summary
+    assert "1 request, tokens unknown" == Usage(1, 0, 0, 1).summary
+    assert "724 requests, 1.2 M prompt and 60 k completion tokens" == Usage(724, 1_200_000, 60_000).summary
+    assert "3 requests, 9,999 prompt and 2 completion tokens, those of 1 unknown" == Usage(3, 9_999, 2, 1).summary

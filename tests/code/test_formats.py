@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.pipeline.items import as_one_reference
+from rewardstack.pipeline.items import parse_single_reference
 from rewardstack_rules.code.formats import MOST_BYTES, TestsError, read_tests
 from tests.code.cases import load
 from tests.support.table import Table
@@ -90,10 +90,10 @@ def test_one_reference(table: Table) -> None:
     """A ground truth is one reference, the same one on a client and on a server that it was sent to."""
     for truth in ({"inputs": ["1"], "outputs": ["2"]}, ["assert f(1)", "assert f(2)"], ["assert f(1)"], "assert f(1)"):
         with table.case(str(truth)):
-            [once] = as_one_reference(truth)
-            assert as_one_reference([once]) in ((once,), (json.dumps([once]),))
-            assert read_tests(as_one_reference([once])[0]) == read_tests(once)
+            [once] = parse_single_reference(truth)
+            assert parse_single_reference([once]) in ((once,), (json.dumps([once]),))
+            assert read_tests(parse_single_reference([once])[0]) == read_tests(once)
     nothing: list[Any] = [None, [], "", float("nan")]
     for none in nothing:
         with table.case(repr(none)):
-            assert as_one_reference(none) == ()
+            assert parse_single_reference(none) == ()

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rewardstack.core.json_types import MOST_DEEP
+from rewardstack.core.json_types import MAX_DEPTH
 from tests.jobs.conftest import Site, sample
 from tests.support.table import Table
 
 FIELDS = ("ground_truth", "extra_info")
-DEPTHS = (MOST_DEEP + 1, 300, 600)
+DEPTHS = (MAX_DEPTH + 1, 300, 600)
 """Python 3.11 reads JSON nested less than 1,000 deep, later ones read more."""
 
 
@@ -39,7 +39,7 @@ def test_in_a_job(own: Site, table: Table) -> None:
 
             assert [one["status"] for one in found] == ["ok", "unscored", "ok"] * len(DEPTHS)
             assert {one["reason"] for one in found[1::3]} == {found[1]["reason"]}
-            assert f"more than {MOST_DEEP} deep" in found[1]["reason"]
+            assert f"more than {MAX_DEPTH} deep" in found[1]["reason"]
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -48,4 +48,4 @@ def test_in_a_batch(own: Site, field: str) -> None:
     found = own.server.score(*items(field))
 
     assert [one["status"] for one in found] == ["ok", "unscored", "ok"] * len(DEPTHS)
-    assert f"more than {MOST_DEEP} deep" in found[1]["reason"]
+    assert f"more than {MAX_DEPTH} deep" in found[1]["reason"]

@@ -1,6 +1,6 @@
-"""Cache keys: a hash of everything that determines a score.
+"""Computes cache keys: a key is a hash of everything that determines a score.
 
-The length of each part is hashed before the part, so different lists of parts never hash the same bytes.
+The length of each part is hashed before the part, so that different lists of parts never hash the same bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from rewardstack.core.json_types import plain
-from rewardstack.core.wire import is_servers_own
+from rewardstack.core.wire import is_server_field
 from rewardstack.score import Item
 
 FLOW_VERSION = "1"
-"""Increment this when a change of the pipeline itself (selection of references, parsing of values) changes scores."""
+"""Increment this when a change of the pipeline itself (e.g. selection of references) changes scores."""
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
     Args:
         text: the key as a string.
-        deterministic: whether repeated requests give the same score, so that equal samples in flight share one call.
+        deterministic: whether scoring a sample again gives the same score; equal samples in flight then share one call.
         range: valid range of the scores under this key; cached scores outside the range are ignored.
     """
 
@@ -47,19 +47,19 @@ class Key(NamedTuple):
 
 
 def digest(parts: Iterable[str]) -> Any:
-    """Return a hash object over `parts`, for `extended`."""
+    """Return a hash object of `parts`, to pass to `hex_digest`."""
     state = blake2b(digest_size=20)
     for part in parts:
-        _add(state, part)
+        _update(state, part)
     return state
 
 
-def extended(state: Any, *parts: str) -> str:
-    """Return the hex digest of `state` extended by `parts`; `state` itself does not change."""
-    own = state.copy()
+def hex_digest(state: Any, *parts: str) -> str:
+    """Return the hex digest of `state` and further `parts`, without changing `state`."""
+    extended = state.copy()
     for part in parts:
-        _add(own, part)
-    text: str = own.hexdigest()
+        _update(extended, part)
+    text: str = extended.hexdigest()
     return text
 
 
@@ -88,11 +88,11 @@ def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Ke
         text = json.dumps(extra, sort_keys=True) if extra else ""
     except (TypeError, ValueError):
         return None
-    return Key(PREFIX + extended(state, item.solution, text, *item.references), range=range)
+    return Key(PREFIX + hex_digest(state, item.solution, text, *item.references), range=range)
 
 
 def tenant_key(key: Key, tenant: str) -> Key:
-    """Return `key` in the namespace of a tenant; values of one key are invalid under the other."""
+    """Return `key` in the namespace of a tenant; a value that is copied to another tenant's key is invalid there."""
     return key._replace(text=PREFIX + digest((key.text, tenant)).hexdigest())
 
 
@@ -106,13 +106,13 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
 
     Args:
         item: the sample.
-        fields: names of fields; `*` for all, except those that only a server's settings may set. If `data_source` is
-            among the names and missing in `extra_info`, its value is that of the sample.
+        fields: names of fields; `*` for all, except fields that only a server's settings may set. If they include
+            `data_source` and `extra_info` does not have it, the value is the sample's `data_source`.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):
         return {}
-    wanted = [name for name in extra if not is_servers_own(name)] if EVERY_FIELD in fields else fields
+    wanted = [name for name in extra if not is_server_field(name)] if EVERY_FIELD in fields else fields
     found = {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
     if DATA_SOURCE in fields:
         found.setdefault(DATA_SOURCE, item.data_source)
@@ -124,7 +124,7 @@ def may_be_cached(extra: Mapping[str, Any]) -> bool:
     return CACHE_ENABLED not in extra or plain(extra[CACHE_ENABLED]) is not False
 
 
-def _add(state: Any, part: str) -> None:
+def _update(state: Any, part: str) -> None:
     data = part.encode("utf-8", "surrogatepass")
     state.update(len(data).to_bytes(8, "little"))
     state.update(data)

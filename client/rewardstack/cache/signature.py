@@ -1,7 +1,8 @@
-"""Signatures of cached values: with a secret, a value in Redis is valid only if it was signed under the same key.
+"""Signs and verifies cached values: with a secret, a value in Redis is valid only if it was signed for its cache key.
 
 An attacker with write access to Redis can then only delete values and restore earlier values of the same key. The
-signature is keyed BLAKE2b (RFC 7693, section 2.9), a message authentication code that costs a third of HMAC-SHA-256.
+signature is keyed BLAKE2b (RFC 7693, section 2.9), a message authentication code that takes a third of the time of
+HMAC-SHA-256.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import hmac
 from hashlib import blake2b
 
-MARK = b"\x01"
-"""First byte of a signed value. No unsigned value starts with this byte: an unsigned score is JSON, and an unsigned
-vector starts with the last characters of its key."""
+MARKER = b"\x01"
+"""First byte of a signed value. No unsigned value starts with this byte: scores are JSON, and vectors start with
+characters of their key."""
 SIZE = 16
-"""Size of a signature in bytes; a guess is valid with a probability of 2 to the power of -128."""
-OVERHEAD = len(MARK) + SIZE
+"""Size of a signature in bytes."""
+OVERHEAD = len(MARKER) + SIZE
 """Number of bytes that signing adds to a value."""
 
 
@@ -31,26 +32,28 @@ class Signer:
 
     def sign(self, key: str, data: bytes) -> bytes:
         """Return `data` with a signature for `key`."""
-        return MARK + self._over(key, data) + data
+        return MARKER + self._signature(key, data) + data
 
     def verify(self, key: str, data: bytes) -> bytes | None:
-        """Return `data` without its signature; None if the signature for `key` is missing or wrong."""
-        bare = data[OVERHEAD:]
-        genuine = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : OVERHEAD], self._over(key, bare))
-        return bare if genuine else None
+        """Return `data` without its signature; None if the signature is missing or not valid for `key`."""
+        payload = data[OVERHEAD:]
+        is_valid = data.startswith(MARKER) and hmac.compare_digest(
+            data[len(MARKER) : OVERHEAD], self._signature(key, payload)
+        )
+        return payload if is_valid else None
 
-    def _over(self, key: str, data: bytes) -> bytes:
+    def _signature(self, key: str, data: bytes) -> bytes:
         name = key.encode()
-        # Without the length, another key and other data could concatenate to the same bytes.
+        # The length separates key and data: other pairs could otherwise concatenate to the same bytes.
         return blake2b(len(name).to_bytes(8, "little") + name + data, key=self._key, digest_size=SIZE).digest()
 
 
 def has_valid_signature(secret: str, key: str, data: bytes) -> bool:
-    """Return whether `data` is signed as a reader with this secret expects for `key`.
+    """Return whether a reader with this secret accepts the signature of `data` for `key`.
 
     Args:
         secret: the reader's secret; empty if the reader expects unsigned values.
         key: the cache key.
         data: the bytes in Redis.
     """
-    return Signer(secret).verify(key, data) is not None if secret else not data.startswith(MARK)
+    return Signer(secret).verify(key, data) is not None if secret else not data.startswith(MARKER)

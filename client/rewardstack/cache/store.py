@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.link import Count, RedisLink, ignore
 from rewardstack.cache.signature import OVERHEAD, Signer
-from rewardstack.cache.value import MOST_BYTES, decode, encode
+from rewardstack.cache.value import MAX_BYTES, decode, encode
 from rewardstack.cache.writer import Writer
 from rewardstack.core.lru import LruCache
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 
-SLICE = 1000
-"""Number of scores read in one round trip; more would block Redis or the event loop for too long."""
+READ_SIZE = 1000
+"""Number of scores to read in one round trip; more would block Redis or the event loop for too long."""
 READ = """
 local found = {}
 for i = 1, #KEYS do
@@ -25,14 +25,14 @@ for i = 1, #KEYS do
 end
 return found
 """
-"""Lua script that reads many strings; keys of other types are skipped.
+"""Lua script that reads strings, and skips keys of other types.
 
-It returns at most one byte more of a string than the size limit, so that the caller can detect larger values.
+It returns at most one byte more than the size limit of a string, so that the caller can detect larger values.
 """
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
-"""Lua script that writes many values with one command; with a command per value, redis-py needs five times as long."""
-MOST_WAITING = 20
-"""Maximum length of the write queue, as a multiple of `Codec.slice`."""
+"""Lua script that writes values with one command; with a command per value, redis-py takes five times as long."""
+MAX_QUEUE = 20
+"""Maximum length of the write queue, as a multiple of `Codec.read_size`."""
 
 T = TypeVar("T")
 
@@ -44,16 +44,16 @@ class Codec(Generic[T]):
     Args:
         encode: returns the bytes of a value for a key.
         decode: returns the value of a key from its bytes; None if they are invalid.
-        slice: number of values to read in one round trip.
-        most: maximum size of an encoded value, in bytes; larger values are neither written nor accepted.
+        read_size: number of values to read in one round trip.
+        max_bytes: maximum size of an encoded value, in bytes; larger values are neither written nor accepted.
     """
 
     encode: Callable[[str, T], bytes]
     decode: Callable[[str, bytes], T | None]
-    slice: int
-    most: int
+    read_size: int
+    max_bytes: int
 
-    def signed(self, secret: str) -> Codec[T]:
+    def with_signature(self, secret: str) -> Codec[T]:
         """Return a codec that signs and verifies values (`cache.signature`); `self` if `secret` is empty."""
         if not secret:
             return self
@@ -63,14 +63,14 @@ class Codec(Generic[T]):
             return signer.sign(key, self.encode(key, value))
 
         def decode(key: str, data: bytes) -> T | None:
-            bare = signer.verify(key, data)
-            return None if bare is None else self.decode(key, bare)
+            payload = signer.verify(key, data)
+            return None if payload is None else self.decode(key, payload)
 
-        return replace(self, encode=encode, decode=decode, most=self.most + OVERHEAD)
+        return replace(self, encode=encode, decode=decode, max_bytes=self.max_bytes + OVERHEAD)
 
 
 class Store(Generic[T]):
-    """Values by key; belongs to one event loop.
+    """A store of values by key, in memory and in Redis; belongs to one event loop.
 
     Args:
         link: the connection to Redis.
@@ -84,58 +84,58 @@ class Store(Generic[T]):
         self.link = link
         self.memory: LruCache[str, T] = LruCache(size)
         self._ttl = ttl
-        self._codec = codec.signed(secret)
-        self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)
+        self._codec = codec.with_signature(secret)
+        self._writer: Writer[T] = Writer(self._write, codec.read_size * MAX_QUEUE, link.on_dropped)
 
-    def recall(self, keys: Iterable[str]) -> list[T | None]:
-        """Return the values in this process's memory, in the order of `keys`; None for a key that is not there."""
+    def get_from_memory(self, keys: Iterable[str]) -> list[T | None]:
+        """Return the values in this process's memory, in the order of `keys`; None for a missing key."""
         return [self.memory.get(key) for key in keys]
 
-    def remember(self, entries: Iterable[tuple[str, T]]) -> None:
+    def put_in_memory(self, entries: Iterable[tuple[str, T]]) -> None:
         """Store values in this process's memory only."""
         for key, value in entries:
             self.memory.put(key, value)
 
     async def read_redis(
-        self, keys: Sequence[str], can_be: Callable[[str, T], bool] = lambda key, value: True
+        self, keys: Sequence[str], is_plausible: Callable[[str, T], bool] = lambda key, value: True
     ) -> dict[str, T]:
-        """Return the valid values in Redis by key, and keep them in this process's memory.
+        """Return the valid values in Redis by key, and put them in this process's memory.
 
         Args:
             keys: the keys to look up.
-            can_be: returns whether a value is plausible for its key; implausible values are ignored.
+            is_plausible: returns whether a value is plausible for its key; implausible values are ignored.
         """
         found: dict[str, T] = {}
-        if not self.link.present:
+        if not self.link.is_configured:
             return found
-        refused = 0
-        for start in range(0, len(keys), self._codec.slice):
-            part = keys[start : start + self._codec.slice]
-            read = await self._read(part)
-            if read is None:
+        invalid_count = 0
+        for start in range(0, len(keys), self._codec.read_size):
+            batch = keys[start : start + self._codec.read_size]
+            values = await self._read(batch)
+            if values is None:
                 break
-            for key, data in zip(part, read, strict=True):
+            for key, data in zip(batch, values, strict=True):
                 if not data:
                     continue
-                value = self._codec.decode(key, data) if len(data) <= self._codec.most else None
-                if value is None or not can_be(key, value):
-                    refused += 1
+                value = self._codec.decode(key, data) if len(data) <= self._codec.max_bytes else None
+                if value is None or not is_plausible(key, value):
+                    invalid_count += 1
                     continue
                 found[key] = value
                 self.memory.put(key, value)
-        self.link.refuse(refused)
+        self.link.report_invalid(invalid_count)
         return found
 
     def invalidate(self, keys: Sequence[str]) -> None:
         """Remove the values of `keys` from this process's memory, and report them as invalid."""
         for key in keys:
-            self.memory.drop(key)
-        self.link.refuse(len(keys))
+            self.memory.remove(key)
+        self.link.report_invalid(len(keys))
 
     def put(self, entries: Sequence[tuple[str, T]]) -> None:
         """Store values in this process's memory, and in Redis in the background."""
-        self.remember(entries)
-        if self.link.present:
+        self.put_in_memory(entries)
+        if self.link.is_configured:
             self._writer.put(entries)
 
     async def flush(self) -> None:
@@ -143,17 +143,17 @@ class Store(Generic[T]):
         await self._writer.flush()
 
     async def _read(self, keys: Sequence[str]) -> list[bytes | None] | None:
-        def read(redis: Any) -> Awaitable[list[bytes | None]]:
-            found: Awaitable[list[bytes | None]] = redis.eval(READ, len(keys), *keys, self._codec.most)
-            return found
+        def evaluate(redis: Any) -> Awaitable[list[bytes | None]]:
+            values: Awaitable[list[bytes | None]] = redis.eval(READ, len(keys), *keys, self._codec.max_bytes)
+            return values
 
-        return await self.link.guarded("read", read)
+        return await self.link.execute("read", evaluate)
 
     async def _write(self, entries: Sequence[tuple[str, T]]) -> bool:
         encoded = {key: self._codec.encode(key, value) for key, value in entries}
-        values = {key: data for key, data in encoded.items() if len(data) <= self._codec.most}
+        values = {key: data for key, data in encoded.items() if len(data) <= self._codec.max_bytes}
         if len(values) < len(encoded):
-            self.link.dropped(len(encoded) - len(values))
+            self.link.on_dropped(len(encoded) - len(values))
         if not values:
             return True
 
@@ -161,25 +161,25 @@ class Store(Generic[T]):
             await redis.eval(WRITE, len(values), *values, self._ttl, *values.values())
             return True
 
-        return await self.link.guarded("written", write) is not None
+        return await self.link.execute("written", write) is not None
 
 
 class ResultCache(Store[Score]):
     """A cache of scores with status `ok`.
 
     Args:
-        settings: the settings; those of the cache are read.
-        dropped: callback that receives the number of values that were not written to Redis.
-        refused: callback that receives the number of invalid values that were read from Redis.
+        settings: the client's settings.
+        on_dropped: callback that receives the number of values that were not written to Redis.
+        on_invalid: callback that receives the number of invalid values that were read from Redis.
     """
 
-    def __init__(self, settings: Settings, dropped: Count = ignore, refused: Count = ignore) -> None:
-        self.on = settings.cache_on
+    def __init__(self, settings: Settings, on_dropped: Count = ignore, on_invalid: Count = ignore) -> None:
+        self.is_enabled = settings.cache_on
         """Whether the settings enable the cache."""
-        url, items = (settings.cache_url, settings.cache_items) if self.on else ("", 0)
-        link, codec = RedisLink(url, dropped, refused), Codec(encode, decode, SLICE, MOST_BYTES)
+        url, items = (settings.cache_url, settings.cache_items) if self.is_enabled else ("", 0)
+        link, codec = RedisLink(url, on_dropped, on_invalid), Codec(encode, decode, READ_SIZE, MAX_BYTES)
         super().__init__(link, items, settings.cache_ttl, codec, settings.cache_secret)
-        self.keeps = link.present or items > 0
+        self.has_storage = link.is_configured or items > 0
         """Whether the cache stores anything, in memory or in Redis."""
 
     async def close(self) -> None:

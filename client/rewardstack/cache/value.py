@@ -1,4 +1,4 @@
-"""Encoding of scores in the cache, and validation of what is read back."""
+"""Encodes scores for the cache, and validates and decodes cached values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from rewardstack.core.json_types import is_finite
 from rewardstack.score import Score
 
-MOST = 7
-"""Maximum length of an encoded score, which is a JSON list: the end of the key, then the fields of the score."""
-MOST_BYTES = 2**13
+MAX_FIELDS = 7
+"""Maximum number of elements in an encoded score, a JSON list: the end of the key, then the fields of the score."""
+MAX_BYTES = 2**13
 """Maximum size of an encoded score, in bytes: enough for a reason of 500 characters in any script, and 60 parts."""
 CHECK = 8
-"""Number of characters from the end of the key that are stored with a score, to detect a score of another key."""
+"""Number of characters from the end of the key that are stored with a score, to detect a score for another key."""
 
 CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters other than tabs and line ends, and characters that change the direction of text."""
@@ -35,9 +35,9 @@ def decode(key: str, data: bytes) -> Score | None:
         record = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, list) or not 3 <= len(record) <= MOST:
+    if not isinstance(record, list) or not 3 <= len(record) <= MAX_FIELDS:
         return None
-    check, value, source, reason, label_mass, parts, agreement = record + [None] * (MOST - len(record))
+    check, value, source, reason, label_mass, parts, agreement = record + [None] * (MAX_FIELDS - len(record))
     if check != key[-CHECK:]:
         return None
     if not (is_finite(value) and isinstance(source, str) and isinstance(reason, (str, type(None)))):
@@ -55,4 +55,4 @@ def _are_parts(parts: Any) -> bool:
 
 
 def _escape(text: str) -> str:
-    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)

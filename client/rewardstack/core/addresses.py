@@ -1,4 +1,4 @@
-"""URLs without secrets, for display."""
+"""Removes secrets from URLs, for display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 def shown_url(url: str) -> str:
-    """Return `url` without user name, password and query, any of which may be secret."""
+    """Return `url` without user name, password and query, which may be secret."""
     parts = urlsplit(url)
     hidden = "***@" if "@" in parts.netloc else ""
     return urlunsplit((parts.scheme, hidden + parts.netloc.rpartition("@")[2], parts.path, "", ""))

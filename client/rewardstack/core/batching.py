@@ -1,9 +1,9 @@
 """The batcher: sends items that arrive at about the same time in one batch, and equal items only once.
 
-This saves requests when trainers submit one sample at a time. An item in flight is a `Call`. Several callers may wait
-for the same call, each with its own deadline. A call continues while at least one caller waits, and is dropped when the
-last one is cancelled. The batcher also gathers groups, whose members arrive over several calls: a group is a batch of a
-fixed size that waits longer (`BatchKey.gather`).
+This saves requests when trainers submit one sample at a time. Each submitted item is a `Call`. Several callers may wait
+for the same call, each with its own deadline; the call is dropped when all of them are cancelled. The batcher also
+collects groups whose members arrive one by one: a group is a batch of fixed size that waits longer
+(`BatchKey.gather`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline, why_late
+from rewardstack.core.deadline import Deadline, SharedDeadline, timeout_message
 from rewardstack.errors import DeadlineError, ServiceError
 
 WINDOW = 0.001
 """Seconds that a partial batch waits for more items."""
 SLICE = 512
-"""Items handled before yielding to the event loop."""
+"""Number of items to handle before yielding to the event loop."""
 GRACE = 0.02
-"""Extra seconds that a caller waits, for calls that end at the caller's deadline."""
+"""Seconds that a caller waits beyond its deadline, because some calls end exactly then."""
 
 ABANDONED = "dropped: all callers were cancelled"
 SHUTTING_DOWN = "dropped: the client is shutting down"
@@ -34,18 +34,18 @@ R = TypeVar("R")
 
 
 class BatchKey(NamedTuple):
-    """Which items may share a batch, and how many.
+    """Which items may be in one batch, and how many.
 
     Args:
         size: maximum number of items in a batch.
         name: items with different names are never in one batch, and do not wait for each other.
-        width: maximum number of items in flight. The service's own queue limits them too, but an item that waits here
-            needs 5 kB rather than 15 kB, because it has no coroutines and no request body yet.
+        width: maximum number of items in flight. An item that waits in this module needs 5 kB; one that waits for the
+            service needs 15 kB, because it has coroutines and a request body.
         affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
             cached prefix.
         gather: seconds that a partial batch waits for more items; None for the batcher's window.
-        slot: an item replaces a waiting item with the same slot, and both callers get its outcome; None for no slot.
-        per_caller: whether a batch has only items of a single caller; see `of`.
+        slot: an item replaces a queued item with the same slot, and both callers get its outcome; None for no slot.
+        per_caller: whether a batch has only items of a single caller; see `for_caller`.
     """
 
     size: float = math.inf
@@ -61,14 +61,14 @@ class BatchKey(NamedTuple):
         """Whether a batch is a group, which must not be divided."""
         return self.per_caller or self.gather is not None
 
-    def of(self, caller: Hashable) -> BatchKey:
-        """Return the key for an item of `caller`, whose name has the caller if batches are `per_caller`."""
+    def for_caller(self, caller: Hashable) -> BatchKey:
+        """Return the key for an item of `caller`; if `per_caller`, its name includes the caller."""
         return self._replace(name=(self.name, caller)) if self.per_caller else self
 
 
 @dataclass(slots=True, eq=False)
 class Call(Generic[T, R]):
-    """One item that callers wait for; the outcome is a result or an error."""
+    """A submitted item that callers wait for; `share` is equal for items that can share one call."""
 
     item: T
     share: Hashable
@@ -76,28 +76,28 @@ class Call(Generic[T, R]):
     outcome: asyncio.Future[R | Exception]
     deadline: SharedDeadline
     slot: Hashable = None
-    sending: asyncio.Task[object] | None = None
+    task: asyncio.Task[object] | None = None
 
 
 class _Queue(Generic[T, R]):
     """The unsent calls of one batch key; progress of the queue extends the deadlines of waiting calls."""
 
-    def __init__(self, place: Hashable, key: BatchKey) -> None:
-        self.place = place
+    def __init__(self, address: Hashable, key: BatchKey) -> None:
+        self.address = address
         self.key = key
         self.waiting: deque[Call[T, R]] = deque()
         self.in_flight = 0
         self.last_progress = 0.0
         self.timer: asyncio.TimerHandle | None = None
-        self.bounded = key.width < math.inf
+        self.is_bounded = key.width < math.inf
 
     def add(self, call: Call[T, R]) -> None:
         self.waiting.append(call)
-        if self.bounded:
+        if self.is_bounded:
             call.deadline.enter_queue(self)
 
-    def in_slot(self, slot: Hashable) -> Call[T, R] | None:
-        """Return the waiting call with this slot; None if there is none."""
+    def find_by_slot(self, slot: Hashable) -> Call[T, R] | None:
+        """Return the queued call with this slot; None if there is none."""
         return None if slot is None else next((call for call in self.waiting if call.slot == slot), None)
 
     def take(self) -> list[Call[T, R]]:
@@ -107,7 +107,7 @@ class _Queue(Generic[T, R]):
             self.timer = None
         count = min(self.key.size, len(self.waiting), self.key.width - self.in_flight)
         calls = [self.waiting.popleft() for _ in range(int(count))]
-        if self.bounded:
+        if self.is_bounded:
             for call in calls:
                 call.deadline.leave_queue(self)
         self.in_flight += len(calls)
@@ -118,10 +118,11 @@ class Batcher(Generic[T, R]):
     """Sends items in batches.
 
     Args:
-        send: returns an outcome for each item of a batch, in order, within the shared deadline. If it raises for
+        send: sends a batch, and returns an outcome for each item in order within the shared deadline. If it raises for
             several items, or returns too few outcomes, each item is sent again alone, so that only the bad one fails.
         window: seconds that a partial batch waits for more items; 0 for one iteration of the event loop.
-        has_failed: returns whether to send an item with this outcome again, if a caller with more time has joined.
+        has_failed: returns whether an outcome is a failure; failed items are sent again if a caller with more time has
+            joined.
     """
 
     def __init__(
@@ -147,8 +148,8 @@ class Batcher(Generic[T, R]):
     ) -> list[R | Exception]:
         """Return outcomes in order; a `DeadlineError` for an item without an outcome at the deadline.
 
-        Partial batches are sent after all items are submitted. If the caller is cancelled, calls that nobody else waits
-        for are dropped.
+        Partial batches are sent after all items are submitted. If the caller is cancelled, calls without another caller
+        are dropped.
 
         Args:
             items: the items to send.
@@ -161,11 +162,11 @@ class Batcher(Generic[T, R]):
             await self._submit_all(calls, items, keys, deadline, shares)
             await wait_for_all([call.outcome for call in calls], deadline)
         except asyncio.CancelledError:
-            if isinstance(deadline, Deadline):  # the owners of a shared one mark it themselves
-                deadline.abandoned = True
+            if isinstance(deadline, Deadline):  # the callers of a shared deadline mark their own
+                deadline.is_abandoned = True
             _drop_abandoned(calls)
             raise
-        return [call.outcome.result() if call.outcome.done() else self._late(call, deadline) for call in calls]
+        return [call.outcome.result() if call.outcome.done() else self._timeout_error(call, deadline) for call in calls]
 
     async def _submit_all(
         self,
@@ -177,8 +178,8 @@ class Batcher(Generic[T, R]):
     ) -> None:
         self._submitting += 1
         try:
-            for count, at in enumerate(_order(keys), 1):
-                calls[at] = self._submit(items[at], keys[at], deadline, shares[at] if shares else None)
+            for count, index in enumerate(_sending_order(keys), 1):
+                calls[index] = self._submit(items[index], keys[index], deadline, shares[index] if shares else None)
                 if count % SLICE == 0:
                     await asyncio.sleep(0)
         finally:
@@ -191,63 +192,63 @@ class Batcher(Generic[T, R]):
             raise outcome
         return outcome
 
-    def _late(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
+    def _timeout_error(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
         others = f"{call.queue.in_flight} other samples are in flight before it"
         if call.queue.key.gather is not None and call in call.queue.waiting:
             others = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
-        return DeadlineError(why_late(deadline, call.deadline, others))
+        return DeadlineError(timeout_message(deadline, call.deadline, others))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share: Hashable) -> Call[T, R]:
-        own = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
-        known = self._shared.get(share) if share is not None else None
-        if known is not None and not known.deadline.abandoned:
-            known.deadline.absorb(own)
-            return known
+        shared_deadline = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
+        shared_call = self._shared.get(share) if share is not None else None
+        if shared_call is not None and not shared_call.deadline.is_abandoned:
+            shared_call.deadline.merge(shared_deadline)
+            return shared_call
         loop = asyncio.get_running_loop()
-        place = loop, key.name
-        queue = self._queues.get(place)
+        address = loop, key.name
+        queue = self._queues.get(address)
         if queue is None:
-            queue = self._queues[place] = _Queue(place, key)
-        if (replaced := queue.in_slot(key.slot)) is not None:
-            self._unshare(replaced)
-            replaced.item, replaced.share = item, share
-            replaced.deadline.absorb(own)
+            queue = self._queues[address] = _Queue(address, key)
+        if (queued_call := queue.find_by_slot(key.slot)) is not None:
+            self._stop_sharing(queued_call)
+            queued_call.item, queued_call.share = item, share
+            queued_call.deadline.merge(shared_deadline)
             if share is not None:
-                self._shared[share] = replaced
-            return replaced
-        call = Call(item, share, queue, loop.create_future(), own, key.slot)
+                self._shared[share] = queued_call
+            return queued_call
+        call = Call(item, share, queue, loop.create_future(), shared_deadline, key.slot)
         if share is not None:
             self._shared[share] = call
         queue.add(call)
         if len(queue.waiting) >= key.size:
             self._send_from(queue)
         elif queue.timer is None:
-            wait = self._window if key.gather is None else key.gather
-            queue.timer = loop.call_later(wait, self._send_gathered, queue)
+            delay = self._window if key.gather is None else key.gather
+            queue.timer = loop.call_later(delay, self._on_timer, queue)
         return call
 
-    def _send_gathered(self, queue: _Queue[T, R]) -> None:
+    def _on_timer(self, queue: _Queue[T, R]) -> None:
         if self._submitting:
-            queue.timer = asyncio.get_running_loop().call_later(WINDOW, self._send_gathered, queue)
+            queue.timer = asyncio.get_running_loop().call_later(WINDOW, self._on_timer, queue)
         else:
             self._send_from(queue)
 
     def _send_from(self, queue: _Queue[T, R]) -> None:
         while calls := queue.take():
-            self._run(self._serve(calls, queue))
-        if not (queue.in_flight or queue.waiting) and self._queues.get(queue.place) is queue:
-            del self._queues[queue.place]
+            self._start_task(self._send_batches(calls, queue))
+        if not (queue.in_flight or queue.waiting) and self._queues.get(queue.address) is queue:
+            del self._queues[queue.address]
 
-    def _run(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _serve(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch, then the queue's next batches; one task for all takes a fifth less time than one task each."""
+    async def _send_batches(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
+        """Send a batch, then the queue's next batches in the same task, which takes a fifth less time."""
         try:
             while calls:
-                await self._settle(calls, queue)
+                await self._send_batch(calls, queue)
                 calls = () if queue.timer is not None else queue.take()
                 if calls:
                     self._send_from(queue)
@@ -255,45 +256,45 @@ class Batcher(Generic[T, R]):
             if queue.timer is None:  # else the timer sends the partial batch
                 self._send_from(queue)
 
-    async def _settle(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch and set the outcomes of its calls; stop when all waiters have gone."""
+    async def _send_batch(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
+        """Send a batch and set the outcomes of its calls; stop if all callers are cancelled."""
         deadline, task = calls[0].deadline, asyncio.current_task()
         for call in calls[1:]:
-            deadline.absorb(call.deadline)
+            deadline.merge(call.deadline)
             call.deadline = deadline
         for call in calls:
-            call.sending = task
+            call.task = task
         outcomes: Sequence[R | Exception] = [ServiceError(ABANDONED)] * len(calls)
         try:
-            if not deadline.abandoned:
+            if not deadline.is_abandoned:
                 outcomes = await self._outcomes(calls, deadline)
-                if queue.bounded and not all(map(self._has_failed, outcomes)):
+                if queue.is_bounded and not all(map(self._has_failed, outcomes)):
                     queue.last_progress = time.monotonic()
         except asyncio.CancelledError:
-            if not deadline.abandoned:  # the client is shutting down
+            if not deadline.is_abandoned:  # the client is shutting down
                 outcomes = [ServiceError(SHUTTING_DOWN)] * len(calls)
-                self._finish(queue.waiting, [ServiceError(SHUTTING_DOWN)] * len(queue.waiting))
+                self._set_outcomes(queue.waiting, [ServiceError(SHUTTING_DOWN)] * len(queue.waiting))
                 queue.waiting.clear()
                 raise
             if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
                 task.uncancel()
         finally:
             queue.in_flight -= len(calls)
-            self._finish(calls, outcomes)
+            self._set_outcomes(calls, outcomes)
 
-    def _finish(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
+    def _set_outcomes(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
         for call, outcome in zip(calls, outcomes, strict=True):
-            call.sending = None
-            self._unshare(call)
+            call.task = None
+            self._stop_sharing(call)
             if not call.outcome.done():
                 call.outcome.set_result(outcome)
 
-    def _unshare(self, call: Call[T, R]) -> None:
+    def _stop_sharing(self, call: Call[T, R]) -> None:
         if call.share is not None and self._shared.get(call.share) is call:
             del self._shared[call.share]
 
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
-        """Return the outcomes of `send`, or its errors.
+        """Return the outcomes of a batch in order: results or errors.
 
         Failed calls are sent again if a caller with more time has joined. If a batch raises, its calls are sent alone.
         """
@@ -302,42 +303,42 @@ class Batcher(Generic[T, R]):
         try:
             while unsent:
                 sent_with = deadline.attempt_bounds
-                found = await self._send([calls[at].item for at in unsent], deadline)
-                if len(found) != len(unsent):
-                    raise ValueError(f"{len(found)} outcomes for {len(unsent)} items")
-                outcomes.update(zip(unsent, found, strict=True))
+                results = await self._send([calls[index].item for index in unsent], deadline)
+                if len(results) != len(unsent):
+                    raise ValueError(f"{len(results)} outcomes for {len(unsent)} items")
+                outcomes.update(zip(unsent, results, strict=True))
                 has_more_time = deadline.attempt_bounds > sent_with
-                unsent = [at for at in unsent if self._has_failed(outcomes[at])] if has_more_time else ()
-            return [outcomes[at] for at in range(len(calls))]
+                unsent = [index for index in unsent if self._has_failed(outcomes[index])] if has_more_time else ()
+            return [outcomes[index] for index in range(len(calls))]
         except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
             if len(calls) == 1:
                 return [error]
-        return await asyncio.gather(*(self._alone(call, deadline) for call in calls))
+        return await asyncio.gather(*(self._send_alone(call, deadline) for call in calls))
 
-    async def _alone(self, call: Call[T, R], deadline: SharedDeadline) -> R | Exception:
+    async def _send_alone(self, call: Call[T, R], deadline: SharedDeadline) -> R | Exception:
         """Send a call of a failed batch again, and set its outcome without waiting for the rest of the batch."""
         outcomes = await self._outcomes([call], deadline)
-        self._finish([call], outcomes)
+        self._set_outcomes([call], outcomes)
         return outcomes[0]
 
 
 def _drop_abandoned(calls: Iterable[Call[Any, Any] | None]) -> None:
-    """Cancel the sending of calls that nobody waits for; entries that were not submitted are None."""
-    found = {call.sending for call in calls if call is not None and call.sending and call.deadline.abandoned}
-    for task in found:
+    """Cancel the tasks of calls without a caller; entries of `calls` that were not submitted are None."""
+    tasks = {call.task for call in calls if call is not None and call.task and call.deadline.is_abandoned}
+    for task in tasks:
         task.cancel()
 
 
-def _order(keys: Sequence[BatchKey]) -> Iterable[int]:
-    """Return the positions of a caller's items in sending order, grouped by affinity."""
+def _sending_order(keys: Sequence[BatchKey]) -> Iterable[int]:
+    """Return the positions of a caller's items in the order in which they are sent, grouped by affinity."""
     groups: dict[Hashable, list[int]] = {}
-    for at, key in enumerate(keys):
-        groups.setdefault(key.affinity, []).append(at)
-    return (at for members in groups.values() for at in members)
+    for index, key in enumerate(keys):
+        groups.setdefault(key.affinity, []).append(index)
+    return (index for members in groups.values() for index in members)
 
 
 async def wait_for_all(outcomes: Iterable[asyncio.Future[Any]], deadline: Deadline | SharedDeadline) -> None:
-    """Wait until all outcomes are set, or until `GRACE` after the deadline, which may be extended meanwhile."""
-    pending = {one for one in outcomes if not one.done()}
+    """Wait until all outcomes are set, or until `GRACE` after the deadline, which may change meanwhile."""
+    pending = {outcome for outcome in outcomes if not outcome.done()}
     while pending and (left := deadline.remaining() + GRACE) > 0:
         _, pending = await asyncio.wait(pending, timeout=left if left < math.inf else None)

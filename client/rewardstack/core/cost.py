@@ -1,4 +1,4 @@
-"""Cost estimates of samples without scoring them."""
+"""Estimates what scoring samples costs, without scoring them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rewardstack.score import Usage
 
-CHARACTERS = 4
-"""Bytes of text per token, for estimates."""
+BYTES_PER_TOKEN = 4
+"""Assumed number of bytes of text per token."""
 
 
 class Quote(NamedTuple):
@@ -16,7 +16,7 @@ class Quote(NamedTuple):
 
     Args:
         cached: number of samples whose scores are in the cache.
-        settled: number of samples that need no request, because they have no answer or are malformed.
+        settled: number of samples that need no request: malformed samples, and samples without an answer.
         unscored: number of the `settled` samples that are malformed.
         usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.
@@ -34,14 +34,14 @@ class Quote(NamedTuple):
         """Return the sum of the quotes."""
         quotes = list(quotes)
         return cls(
-            sum(one.cached for one in quotes),
-            sum(one.settled for one in quotes),
-            sum(one.unscored for one in quotes),
-            Usage.total(one.usage for one in quotes),
-            sum(one.groups for one in quotes),
+            sum(quote.cached for quote in quotes),
+            sum(quote.settled for quote in quotes),
+            sum(quote.unscored for quote in quotes),
+            Usage.total(quote.usage for quote in quotes),
+            sum(quote.groups for quote in quotes),
         )
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Return the approximate number of tokens of a text."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // CHARACTERS)
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)

@@ -1,7 +1,7 @@
 """Deadlines of samples.
 
-A sample's timeout restarts at each progress: when the sample arrives, when it is sent, and, while it is queued, when
-the service answers any request. So a large batch does not time out in the queue, but samples of a dead service do.
+The timeout of a sample restarts when it arrives, when it is sent, and, while it is queued, whenever the service answers
+any request. A large batch therefore does not time out in the queue, but samples of a dead service do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rewardstack.core.json_types import is_finite
 
 HEADER = "X-Request-Deadline-Ms"
-"""Header with the milliseconds that the sender still waits; servers drop work after that."""
+"""HTTP header with the milliseconds that the sender still waits; servers then drop the work."""
 LONGEST = 86_400.0
 """Longest timeout in seconds that a caller may set: a day, as in the settings."""
 TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
@@ -23,12 +23,12 @@ TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
 
 
 def read_timeout(value: Any) -> float | None:
-    """Return a timeout in seconds, None if the value is not valid (see `TIMEOUT`)."""
+    """Return a timeout in seconds; None if the value is not valid (see `TIMEOUT`)."""
     return float(value) if is_finite(value) and 0 < value <= LONGEST else None
 
 
 def read_header(text: str) -> float | None:
-    """Parse a value of `HEADER`; return seconds, at most `LONGEST`; None if it is not a finite number of at least 0."""
+    """Parse the value of `HEADER`; return seconds, at most `LONGEST`; None if the value is invalid."""
     try:
         milliseconds = float(text)
     except ValueError:
@@ -37,7 +37,7 @@ def read_header(text: str) -> float | None:
 
 
 class Clock(Protocol):
-    """A queue or service whose progress extends deadlines."""
+    """A queue or service; each progress extends the deadlines of the calls that wait for it."""
 
     @property
     def last_progress(self) -> float:
@@ -45,7 +45,7 @@ class Clock(Protocol):
         ...
 
 
-class Awaited(Protocol):
+class Service(Protocol):
     """A service that a call waits for."""
 
     def cause(self) -> str:
@@ -57,16 +57,16 @@ class Deadline:
     """The deadline of one caller.
 
     Attributes:
-        awaited: service to which a part of the call was last sent; None before that.
+        service: service to which a part of the call was last sent; None before that.
         allowed: seconds that the caller waits without progress.
-        abandoned: whether the caller was cancelled.
+        is_abandoned: whether the caller was cancelled.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
         limit: seconds after which the caller gives up in any case; None for no limit.
     """
 
-    __slots__ = ("_expires", "_queues", "abandoned", "allowed", "awaited", "limit_at", "timeout")
+    __slots__ = ("_expires", "_queues", "allowed", "is_abandoned", "limit_at", "service", "timeout")
 
     def __init__(self, timeout: float, limit: float | None = None) -> None:
         now = time.monotonic()
@@ -75,11 +75,11 @@ class Deadline:
         self.limit_at = math.inf if limit is None else now + limit
         self._expires = now + timeout
         self._queues: dict[Clock, int] = {}
-        self.awaited: Awaited | None = None
-        self.abandoned = False
+        self.service: Service | None = None
+        self.is_abandoned = False
 
-    def progress(self) -> None:
-        """Restart the timeout, because a part of the call was sent; the limit is unchanged."""
+    def restart(self) -> None:
+        """Restart the timeout, because a part of the call was sent; the time limit does not change."""
         self._expires = max(self._expires, time.monotonic() + self.timeout)
 
     def enter_queue(self, clock: Clock) -> None:
@@ -101,23 +101,23 @@ class Deadline:
 
 
 class SharedDeadline:
-    """The deadline of a call that several callers share: the latest deadline of any caller.
+    """The deadline of a call that several callers share: the latest deadline of these callers.
 
     Attributes:
-        attempt_bounds: timeout of one attempt in seconds, and its latest end on `time.monotonic()`.
-        awaited: service to which the call was last sent; None before that.
+        attempt_bounds: timeout of one attempt in seconds, and its latest possible end on `time.monotonic()`.
+        service: service to which the call was last sent; None before that.
 
     Args:
         deadline: the first caller's deadline.
         others: the deadlines of further callers.
     """
 
-    __slots__ = ("_deadlines", "_queues", "attempt_bounds", "awaited")
+    __slots__ = ("_deadlines", "_queues", "attempt_bounds", "service")
 
     def __init__(self, deadline: Deadline, *others: Deadline) -> None:
         self._deadlines = {id(deadline): deadline}
         self._queues: list[Clock] = []
-        self.awaited: Awaited | None = None
+        self.service: Service | None = None
         self.attempt_bounds = deadline.timeout, deadline.limit_at
         for other in others:
             self.join(other)
@@ -133,11 +133,11 @@ class SharedDeadline:
         return max(deadline.allowed for deadline in self._deadlines.values())
 
     @property
-    def abandoned(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Whether all callers were cancelled."""
-        return all(deadline.abandoned for deadline in self._deadlines.values())
+        return all(deadline.is_abandoned for deadline in self._deadlines.values())
 
-    def absorb(self, other: SharedDeadline) -> None:
+    def merge(self, other: SharedDeadline) -> None:
         """Add all callers of `other` to this call."""
         for deadline in other._deadlines.values():
             self.join(deadline)
@@ -149,24 +149,24 @@ class SharedDeadline:
         self._deadlines[id(deadline)] = deadline
         timeout, limit_at = self.attempt_bounds
         self.attempt_bounds = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
-        deadline.awaited = self.awaited or deadline.awaited
+        deadline.service = self.service or deadline.service
         for clock in self._queues:
             deadline.enter_queue(clock)
 
-    def waits_for(self, service: Awaited) -> None:
-        """Record the service of the call, so that the error of a caller that gives up can name its state."""
-        self.awaited = service
+    def set_service(self, service: Service) -> None:
+        """Set the service of the call; the error of a caller that gives up reports the service's state."""
+        self.service = service
         for deadline in self._deadlines.values():
-            deadline.awaited = service
+            deadline.service = service
 
-    def progress(self) -> None:
+    def restart(self) -> None:
         """Restart the timeouts of all callers, because a part of the call was sent."""
         for deadline in self._deadlines.values():
-            deadline.progress()
+            deadline.restart()
 
-    def sent(self) -> AttemptTimeout:
-        """Restart the timeouts of all callers, because the call is sent now; return the timeout of its attempts."""
-        self.progress()
+    def start_attempt(self) -> AttemptTimeout:
+        """Restart the timeouts of all callers, because the call is sent now; return the timeout of the attempt."""
+        self.restart()
         return AttemptTimeout(self, time.monotonic())
 
     def enter_queue(self, clock: Clock) -> None:
@@ -182,7 +182,7 @@ class SharedDeadline:
             deadline.leave_queue(clock)
 
     @contextmanager
-    def queued(self, clock: Clock) -> Iterator[None]:
+    def in_queue(self, clock: Clock) -> Iterator[None]:
         """Treat the call as queued within this context."""
         self.enter_queue(clock)
         try:
@@ -196,11 +196,11 @@ class SharedDeadline:
 
 
 class AttemptTimeout:
-    """The timeout of one attempt; callers with more time may join during the attempt.
+    """The timeout of an attempt to send a call; callers with more time may join during the attempt.
 
     Args:
         deadline: the deadline that all callers share.
-        since: start of the timeout, on `time.monotonic()`; attempts without progress between them have the same start.
+        since: start of the timeout, on `time.monotonic()`; not reset by a retry unless the service has answered.
     """
 
     __slots__ = ("deadline", "since")
@@ -215,14 +215,16 @@ class AttemptTimeout:
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 
-def why_late(deadline: Deadline | SharedDeadline, call: SharedDeadline | None = None, otherwise: str = "") -> str:
+def timeout_message(
+    deadline: Deadline | SharedDeadline, call: SharedDeadline | None = None, otherwise: str = ""
+) -> str:
     """Return the error message of a timeout, with the known state of the service.
 
     Args:
         deadline: the deadline of the caller that gives up.
-        call: the deadline of the call, which may know the service; None if `deadline` is all there is.
-        otherwise: state to name if nothing was sent yet.
+        call: the deadline of the call; None if the call has no deadline besides `deadline`.
+        otherwise: state to report if nothing was sent yet.
     """
-    awaited = (call.awaited if call is not None else None) or deadline.awaited
-    cause = awaited.cause() if awaited is not None else otherwise
+    service = (call.service if call is not None else None) or deadline.service
+    cause = service.cause() if service is not None else otherwise
     return f"no answer within {round(deadline.allowed, 2):g} s{'; ' if cause else ''}{cause}"

@@ -1,4 +1,7 @@
-"""The limit on open files: commands and servers raise it; the library opens fewer connections instead of failing."""
+"""Manages the process's limit on open files.
+
+Commands and servers raise the limit. The library does not: it opens fewer connections if the limit is low.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +18,28 @@ log = logging.getLogger(__name__)
 
 
 def raise_open_files() -> None:
-    """Raise the limit on open files to the maximum for this process and its children; for commands and servers only.
-
-    If the system refuses, the limit is unchanged.
-    """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Raise the limit on open files of this process and its children to the maximum, if the system allows it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def connection_ceiling(wanted: int) -> int:
-    """Return how many connections may be opened; warn if they are fewer than half of `wanted`, which costs throughput.
+def max_connections(wanted: int) -> int:
+    """Return the number of connections to open; warn once if it is less than half of `wanted`.
 
     Args:
         wanted: number of connections in the settings.
 
     Returns:
-        `wanted`, or what the limit on open files allows; at least 1.
+        `wanted`, or fewer if the limit on open files does not allow as many; at least 1.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
-    affordable = max(1, soft - _open_descriptors() - RESERVE)
-    if affordable < wanted / 2:
-        _warn_once(soft, affordable, wanted)
-    return min(wanted, affordable)
+    available = max(1, soft - _open_descriptors() - RESERVE)
+    if available < wanted / 2:
+        _warn_once(soft, available, wanted)
+    return min(wanted, available)
 
 
 def _open_descriptors() -> int:
@@ -50,10 +50,10 @@ def _open_descriptors() -> int:
 
 
 @lru_cache(maxsize=1)
-def _warn_once(soft: int, affordable: int, wanted: int) -> None:
+def _warn_once(soft: int, available: int, wanted: int) -> None:
     log.warning(
         "only %d of %d connections: this process may open %d files; raise it with `ulimit -n %d`",
-        affordable,
+        available,
         wanted,
         soft,
         max(4096, 4 * wanted),

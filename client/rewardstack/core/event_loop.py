@@ -1,6 +1,6 @@
-"""One event loop in a daemon thread runs all I/O; blocking callers and other loops submit coroutines to it.
+"""Runs all I/O in one event loop in a daemon thread; blocking callers and other loops submit coroutines to it.
 
-After a fork the child creates its own loop. It never uses or closes the inherited loop: closing an inherited session
+After a fork, the child creates its own loop. It never uses or closes the inherited loop: closing an inherited session
 would unregister the parent's sockets from the epoll instance that both processes share.
 """
 
@@ -21,15 +21,15 @@ from rewardstack.errors import LoopError
 T = TypeVar("T")
 
 CANCELLING_TIME = 0.25
-"""Seconds that the interpreter's exit waits until open calls are cancelled."""
+"""Maximum seconds to wait at exit until running calls are cancelled."""
 CLOSING_TIME = 3.0
-"""Seconds that the interpreter's exit waits for all cleanup, such as pending cache writes."""
+"""Maximum seconds to wait at exit for all cleanup, such as pending cache writes."""
 
 
-async def within(seconds: float, work: Awaitable[T]) -> T:
+async def run_with_timeout(seconds: float, work: Awaitable[T]) -> T:
     """Return the result of `work`; cancel it on timeout, or if the caller is cancelled.
 
-    Unlike `asyncio.wait_for` before Python 3.12, it does not lose a cancellation that coincides with the result.
+    Unlike `asyncio.wait_for` before Python 3.12, this does not lose a cancellation that coincides with the result.
 
     Raises:
         asyncio.TimeoutError: `work` takes longer than `seconds`.
@@ -45,7 +45,11 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
 
 
 class LoopThread:
-    """An event loop in its own daemon thread; awaits the functions in `closing` before it stops."""
+    """An event loop in its own daemon thread.
+
+    Attributes:
+        closing: functions to await before the loop stops.
+    """
 
     def __init__(self) -> None:
         self._stopping = False
@@ -71,14 +75,14 @@ class LoopThread:
         """
         if threading.current_thread() is self._thread:
             work.close()
-            raise LoopError("a blocking call from rewardstack's own event loop; await the async twin instead")
+            raise LoopError("a blocking call from rewardstack's own event loop; await the async version instead")
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return wait(future)
         except BaseException as error:
             future.cancel()
             if self._stopping:
-                # The interpreter exits: end this daemon thread's call without a traceback.
+                # The interpreter exits: end the call in this thread without a traceback.
                 raise SystemExit from error
             raise
 
@@ -89,7 +93,7 @@ class LoopThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
     def stop(self) -> None:
-        """Cancel running tasks, await `closing` and stop the loop; wait at most `CLOSING_TIME`."""
+        """Cancel running tasks, await the functions in `closing`, and stop the loop, within `CLOSING_TIME`."""
         self._stopping = True
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
@@ -135,8 +139,8 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     if _current is None:
         return
-    # Keep the inherited loop alive, so that it is not finalized. Detach it from the epoll instance that it shares with
-    # the parent, because the interpreter's exit finalizes it anyway.
+    # Keep a reference to the inherited loop, so that it is not finalized now. Detach it from the epoll instance that it
+    # shares with the parent, because it is finalized when the interpreter exits.
     _inherited.append(_current)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _current.selector.fileno())

@@ -1,4 +1,4 @@
-"""Stops a run when too many of its last samples have failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
+"""Stops a run when too many of its recent samples have failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rewardstack.score import Score
 from rewardstack.settings import FAILURE_WINDOW, MAX_FAILURE_RATE, Settings
 
 NUMBERS = re.compile(r"\d+(\.\d+)?")
-"""Numbers in a reason (times, ports, counts), which differ between failures of the same cause."""
+"""Matches numbers in a reason (times, ports, counts), which differ between failures with the same cause."""
 
 
 class FailureWindow:
-    """The last samples of a process."""
+    """The most recent samples of a process, and how many of them failed."""
 
     def __init__(self) -> None:
         self._reasons: deque[str | None] = deque()
-        """Why each sample failed; None for a sample that did not fail."""
+        """The reason of each failed sample; None for each other sample."""
         self._failed = 0
 
     def add(self, scores: Iterable[Score], limit: float, size: int) -> None:
-        """Add samples.
+        """Add the scores of samples.
 
         Args:
             scores: the scores of the samples.
@@ -35,7 +35,7 @@ class FailureWindow:
                 that a few early failures do not stop a run.
 
         Raises:
-            FailureRateError: more samples of the window failed.
+            FailureRateError: a larger share of the window has failed.
         """
         for score in scores:
             while len(self._reasons) >= size:
@@ -60,34 +60,34 @@ class FailureWindow:
 _windows: WeakKeyDictionary[asyncio.AbstractEventLoop, FailureWindow] = WeakKeyDictionary()
 
 
-def count(scores: Iterable[Score], settings: Settings) -> None:
+def add_scores(scores: Iterable[Score], settings: Settings) -> None:
     """Add samples to the failure window of the running loop; a forked process starts a new window.
 
     Raises:
-        FailureRateError: more of the last samples failed than the settings allow.
+        FailureRateError: more of the recent samples failed than the settings allow.
     """
     if settings.max_failure_rate < 1:
         window = _windows.setdefault(asyncio.get_running_loop(), FailureWindow())
         window.add(scores, settings.max_failure_rate, settings.failure_window)
 
 
-async def watch(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
-    """Return the scores of a call after adding them to the failure window.
+async def count_failures(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
+    """Await and return the scores of a call, and add them to the failure window.
 
-    The samples that a spent budget refuses count as failed. The call that is refused raises `BudgetError`, which names
-    the cause; the next call raises `FailureRateError`, even if a trainer has caught the first error.
+    Samples that a spent budget does not allow count as failed. Their call raises `BudgetError`, which names the cause.
+    If a trainer catches that error and continues, the next call raises `FailureRateError`.
 
     Raises:
-        FailureRateError: more of the last samples failed than the settings allow.
+        FailureRateError: more of the recent samples failed than the settings allow.
     """
     try:
         scores = await scoring
     except BudgetError as error:
         with suppress(FailureRateError):
-            count(error.scores, settings)
+            add_scores(error.scores, settings)
         raise
     except ScoringError as error:
-        count(error.scores, settings)
+        add_scores(error.scores, settings)
         raise
-    count(scores, settings)
+    add_scores(scores, settings)
     return scores

@@ -1,4 +1,4 @@
-"""Typed access to the fields of `extra_info`; errors name the field and its valid values."""
+"""Reads and validates the fields of `extra_info`; errors name the field and its valid values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardstack.errors import RequestError
 C = TypeVar("C", bound=str)
 D = TypeVar("D")
 OPTIONS = "extra_info"
-"""The argument with a sample's options; errors put it before the name of a field."""
+"""The argument with a sample's options; the prefix of field names in errors."""
 LONGEST = 50
 """Maximum number of characters of a value that an error shows."""
 
@@ -32,7 +32,7 @@ class Fields:
         self._values = values
 
     def get(self, name: str) -> Any:
-        """Return the value of a field in plain JSON types, unchecked; None if it is missing."""
+        """Return the value of a field in plain JSON types, without validation; None if it is missing."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -40,38 +40,38 @@ class Fields:
         return None if is_missing(value) else value
 
     def text(self, name: str, default: D) -> str | D:
-        """Return a string field, `default` if it is missing."""
+        """Return a string field; `default` if it is missing."""
         value = self.get(name)
         if value is None:
             return default
-        if not isinstance(value, str):  # not shown: it may be a key
+        if not isinstance(value, str):  # the value is not shown: it may be an API key
             raise field_error(name, f"expected a string, got {type(value).__name__}")
         return value
 
-    def number(self, name: str, default: D, low: float, high: float, *, above: bool = False) -> float | D:
-        """Return a number from `low` to `high`, excluding `low` if `above`; `default` if it is missing."""
+    def number(self, name: str, default: D, low: float, high: float, *, is_exclusive: bool = False) -> float | D:
+        """Return a number from `low` to `high`, excluding `low` if `is_exclusive`; `default` if it is missing."""
         value = self.get(name)
         if value is None:
             return default
-        if not is_finite(value) or not low <= value <= high or (above and value == low):
-            bounds = f"above {low:g} and at most {high:g}" if above else f"from {low:g} to {high:g}"
-            raise unfit(name, f"a number {bounds}", value)
+        if not is_finite(value) or not low <= value <= high or (is_exclusive and value == low):
+            bounds = f"above {low:g} and at most {high:g}" if is_exclusive else f"from {low:g} to {high:g}"
+            raise value_error(name, f"a number {bounds}", value)
         return float(value)
 
-    def whole(self, name: str, default: D, low: int, high: int) -> int | D:
-        """Return an integer from `low` to `high`, `default` if it is missing."""
+    def integer(self, name: str, default: D, low: int, high: int) -> int | D:
+        """Return an integer from `low` to `high`; `default` if it is missing."""
         value = self.get(name)
         if value is None:
             return default
         if not is_finite(value) or value != int(value) or not low <= value <= high:
-            raise unfit(name, f"a whole number from {low} to {high}", value)
+            raise value_error(name, f"a whole number from {low} to {high}", value)
         return int(value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return a boolean field, `default` if it is missing."""
+        """Return a boolean field; `default` if it is missing."""
         value = self.get(name)
         if not isinstance(value, (bool, type(None))):
-            raise unfit(name, "true or false", value)
+            raise value_error(name, "true or false", value)
         return default if value is None else value
 
     def choice(self, name: str, choices: Sequence[C]) -> C:
@@ -80,7 +80,7 @@ class Fields:
         if value is None:
             return choices[0]
         if value not in choices:
-            raise unfit(name, f"one of {', '.join(choices)}", value)
+            raise value_error(name, f"one of {', '.join(choices)}", value)
         return choices[choices.index(value)]
 
 
@@ -90,7 +90,7 @@ def is_missing(value: Any) -> bool:
 
 
 def field_error(name: str, why: str) -> RequestError:
-    """Return the error about a field of `extra_info`.
+    """Return an error about a field of `extra_info`.
 
     Args:
         name: name of the field.
@@ -99,21 +99,21 @@ def field_error(name: str, why: str) -> RequestError:
     return RequestError(f"{OPTIONS}.{name}: {why}", f"{OPTIONS}.{name}")
 
 
-def unfit(name: str, expected: str, value: Any) -> RequestError:
-    """Return the error about an invalid value of a field of `extra_info`.
+def value_error(name: str, expected: str, value: Any) -> RequestError:
+    """Return an error about an invalid value of a field of `extra_info`.
 
     Args:
         name: name of the field.
         expected: description of valid values.
-        value: the invalid value; only simple types are shown, truncated.
+        value: the invalid value. The error shows the start of a string, number or boolean, else only the type.
     """
     simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have too many digits to print
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"
     return field_error(name, f"expected {expected}, got {shown if len(shown) <= LONGEST else shown[:LONGEST] + '…'}")
 
 
-def unwritable(extra: Mapping[str, Any]) -> RequestError:
-    """Return the error about the first field that is not JSON serializable."""
+def serialization_error(extra: Mapping[str, Any]) -> RequestError:
+    """Return an error about the first field that is not JSON serializable."""
     for name, value in extra.items():
         try:
             json.dumps(value)

@@ -1,4 +1,4 @@
-"""Cut samples into batches only between groups, whose members a judge compares."""
+"""Splits samples into batches without dividing groups, because a judge compares the members of a group."""
 
 from __future__ import annotations
 
@@ -9,61 +9,61 @@ from rewardstack.errors import RequestError
 
 T = TypeVar("T")
 GroupOf = Callable[[T], Hashable]
-"""Returns the group of a sample; None for a sample that is scored alone."""
-LARGEST = 256
+"""Returns the group of a sample; None for a sample that is scored without a group."""
+MAX_GROUP_SIZE = 256
 """Maximum number of members of a group."""
 REMEDY = "give each group a `group_id` of its own, and put its members one after another"
 
 
-def alone(_: object) -> None:
-    """Return None, the group of a sample that is scored alone."""
+def no_group(_: object) -> None:
+    """Return None, which means that the sample is scored without a group."""
 
 
-def cut(
-    items: Iterable[T], most: int, size_of: Callable[[T], int], most_size: int, group_of: GroupOf[T]
+def split_batches(
+    items: Iterable[T], max_items: int, size_of: Callable[[T], int], max_size: int, group_of: GroupOf[T]
 ) -> Iterator[list[T]]:
     """Yield consecutive items in batches, without dividing a group.
 
     Args:
         items: the items; the members of a group are consecutive.
-        most: maximum number of items in a batch, unless a single group has more.
+        max_items: maximum number of items in a batch, unless a single group has more.
         size_of: returns the size of an item.
-        most_size: maximum size of a batch's items, unless a single item or group has more.
+        max_size: maximum size of a batch's items, unless a single item or group has more.
         group_of: returns the group of an item.
 
     Raises:
-        RequestError: a group has more than `LARGEST` members, or members in two batches.
+        RequestError: a group has more than `MAX_GROUP_SIZE` members, or its members are not consecutive.
     """
     batch: list[T] = []
-    size, ended, current = 0, set[Hashable](), set[Hashable]()
-    for group, run in _runs(items, group_of):
-        added = sum(map(size_of, run))
-        if batch and (len(batch) + len(run) > most or size + added > most_size):
+    size, earlier, groups = 0, set[Hashable](), set[Hashable]()
+    for group, members in _consecutive_groups(items, group_of):
+        members_size = sum(map(size_of, members))
+        if batch and (len(batch) + len(members) > max_items or size + members_size > max_size):
             yield batch
-            ended |= current
-            batch, size, current = [], 0, set()
-        if group is not None and group in ended:
+            earlier |= groups
+            batch, size, groups = [], 0, set()
+        if group is not None and group in earlier:
             why = "a group has members in several places, so it would be divided"
             raise RequestError(f"group_id: {why}; {REMEDY}", "group_id")
-        batch += run
-        size += added
-        current |= {group} if group is not None else set()
+        batch += members
+        size += members_size
+        groups |= {group} if group is not None else set()
     if batch:
         yield batch
 
 
-def halves(items: Sequence[T], group_of: GroupOf[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """Return two parts of about the same length, without dividing a group; the second is empty for a single group."""
+def split_in_half(items: Sequence[T], group_of: GroupOf[T]) -> tuple[Sequence[T], Sequence[T]]:
+    """Split items into two parts of similar length between groups; the second part is empty for a single group."""
     groups = [group_of(item) for item in items]
     middle = len(items) // 2
-    for at in sorted(range(1, len(items)), key=lambda at: abs(at - middle)):
-        if groups[at] is None or groups[at] != groups[at - 1]:
-            return items[:at], items[at:]
+    for index in sorted(range(1, len(items)), key=lambda index: abs(index - middle)):
+        if groups[index] is None or groups[index] != groups[index - 1]:
+            return items[:index], items[index:]
     return items, items[:0]
 
 
-def _runs(items: Iterable[T], group_of: GroupOf[T]) -> Iterator[tuple[Hashable, list[T]]]:
-    """Yield each group with its consecutive members; None with each item that is scored alone."""
+def _consecutive_groups(items: Iterable[T], group_of: GroupOf[T]) -> Iterator[tuple[Hashable, list[T]]]:
+    """Yield each group with its consecutive members, and None with each item that has no group."""
     run: list[T] = []
     before: Hashable = None
     for item in items:
@@ -76,7 +76,7 @@ def _runs(items: Iterable[T], group_of: GroupOf[T]) -> Iterator[tuple[Hashable, 
             continue
         run.append(item)
         before = group
-        if len(run) > LARGEST:
-            raise RequestError(f"group_id: a group has more than {LARGEST} members; {REMEDY}", "group_id")
+        if len(run) > MAX_GROUP_SIZE:
+            raise RequestError(f"group_id: a group has more than {MAX_GROUP_SIZE} members; {REMEDY}", "group_id")
     if run:
         yield before, run

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging  # noqa: F401 - its lock, which imports need, must be taken after this one: hooks before a fork run in reverse
+import logging  # noqa: F401 - a fork must take its lock after `import_lock`; hooks run in reverse order of imports
 import os
 import threading
 
-importing = threading.RLock()
-"""Hold this lock during an import inside a function, so that no thread forks meanwhile: the child could not import."""
+import_lock = threading.RLock()
+"""Hold this lock during an import inside a function. A child that is forked during an import could not import."""
 
-os.register_at_fork(before=importing.acquire, after_in_parent=importing.release, after_in_child=importing.release)
+os.register_at_fork(before=import_lock.acquire, after_in_parent=import_lock.release, after_in_child=import_lock.release)

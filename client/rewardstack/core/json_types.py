@@ -1,35 +1,37 @@
-"""Conversion of data loaders' values to plain JSON types: NumPy scalars and arrays, tuples, nested mappings."""
+"""Converts values from data loaders to plain JSON types: NumPy scalars and arrays, tuples, nested mappings."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
     import numpy as np
 
-MOST_DEEP = 100
-"""Deepest nesting of lists and mappings in a sample; much deeper ones exceed Python's recursion limit."""
+MAX_DEPTH = 100
+"""Maximum nesting of lists and mappings in a sample; much deeper nesting exceeds Python's recursion limit."""
 FLOAT_BYTES = 8
 """Size of Python's float, in bytes."""
-LONGEST_DATA_URL = 60
+MAX_DATA_URL = 60
 """Maximum number of characters of a data URL that are displayed."""
-TOO_DEEP = f"its response, reference or extra_info is nested more than {MOST_DEEP} deep"
-"""The error for a sample that exceeds `MOST_DEEP`."""
+TOO_DEEP = f"its response, reference or extra_info is nested more than {MAX_DEPTH} deep"
+"""The error about a sample that exceeds `MAX_DEPTH`."""
 
 
 def is_deep(value: Any) -> bool:
-    """Return whether lists and mappings are nested more than `MOST_DEEP` deep in `value`."""
-    level = _within([value])
-    for _ in range(MOST_DEEP):
+    """Return whether lists and mappings are nested more than `MAX_DEPTH` deep in `value`."""
+    level = _containers([value])
+    for _ in range(MAX_DEPTH):
         if not level:
             return False
-        level = [part for one in level for part in _within(one.values() if isinstance(one, Mapping) else one)]
+        level = [part for container in level for part in _containers(container)]
     return bool(level)
 
 
-def _within(values: Iterable[Any]) -> list[Any]:
+def _containers(container: Any) -> list[Any]:
+    """Return the lists and mappings that are elements of a list or values of a mapping."""
+    values = container.values() if isinstance(container, Mapping) else container
     return [value for value in values if isinstance(value, Mapping) or is_list(value)]
 
 
@@ -66,8 +68,8 @@ def is_finite(value: Any) -> TypeGuard[int | float]:
 def plain(value: Any) -> Any:
     """Convert NumPy scalars and arrays, sequences and mappings in `value` to Python numbers, lists and dicts.
 
-    NumPy floats of fewer than 64 bits are converted as NumPy prints them: 0.1, not 0.10000000149011612. Other values
-    are returned unchanged, even if they are not JSON serializable.
+    NumPy floats of fewer than 64 bits become the number that NumPy prints: 0.1, not 0.10000000149011612. Values of
+    other types are returned unchanged, even if they are not JSON serializable.
     """
     if isinstance(value, (str, bool, int, float)) or value is None:
         return value
@@ -82,15 +84,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-def brief(value: Any) -> Any:
-    """Convert `value` as `plain` does, but shorten data URLs and describe bytes and other objects, for display."""
+def shorten(value: Any) -> Any:
+    """Convert a value for display: as `plain` does, with short data URLs, and descriptions of bytes and objects."""
     value = plain(value)
     if isinstance(value, list):
-        return [brief(one) for one in value]
+        return [shorten(element) for element in value]
     if isinstance(value, dict):
-        return {name: brief(one) for name, one in value.items()}
-    if isinstance(value, str) and value.startswith("data:") and len(value) > LONGEST_DATA_URL:
-        return f"{value[:LONGEST_DATA_URL]}… ({len(value)} characters)"
+        return {name: shorten(element) for name, element in value.items()}
+    if isinstance(value, str) and value.startswith("data:") and len(value) > MAX_DATA_URL:
+        return f"{value[:MAX_DATA_URL]}… ({len(value)} characters)"
     if isinstance(value, (str, int, float)) or value is None:
         return value
     return f"({len(value)} bytes)" if isinstance(value, bytes) else f"(a value of type {type(value).__name__})"

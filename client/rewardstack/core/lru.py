@@ -40,7 +40,7 @@ class LruCache(Generic[K, V]):
         if len(self._values) > self.size:
             self._values.popitem(last=False)
 
-    def drop(self, key: K) -> None:
+    def remove(self, key: K) -> None:
         """Remove `key`."""
         self._values.pop(key, None)
 

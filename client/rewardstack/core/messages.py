@@ -1,5 +1,7 @@
-"""Chat messages from trainers: `{"role", "content"}`. The content is a text, or a list of parts that may include
-`{"type": "text", "text"}`, as in OpenAI's chat completions and TRL's conversational data.
+"""Reads the text of chat messages from trainers.
+
+A message is a mapping with `role` and `content`. The content is a string, or a list of parts such as
+`{"type": "text", "text": …}`, as in OpenAI's chat completions and TRL's conversational data.
 """
 
 from __future__ import annotations
@@ -10,20 +12,22 @@ from typing import Any
 from rewardstack.core.json_types import is_array, plain
 
 TEXTS = ("text", "output_text")
-"""Types of text parts; `output_text` is the one of OpenAI's Responses API."""
+"""Types of text parts; `output_text` is used by OpenAI's Responses API."""
 
 
 def is_conversation(value: Any) -> bool:
     """Return whether a value is a message (a mapping with `role`), or a non-empty list or NumPy array of messages."""
     if isinstance(value, (list, tuple)) or is_array(value):
-        return len(value) > 0 and all(isinstance(one, Mapping) and "role" in one for one in value)
+        return len(value) > 0 and all(isinstance(message, Mapping) and "role" in message for message in value)
     return isinstance(value, Mapping) and "role" in value
 
 
 def response_text(response: Any) -> str | None:
-    """Return a response as text: a string unchanged, or the text of its last assistant message; else None.
+    """Return the text of a response: a string unchanged, or the text of the last assistant message.
 
-    If that message has no content, such as a tool call, the response is empty.
+    Returns:
+        The text. Empty if the last assistant message has no content, such as a tool call. None if `response` is neither
+        a string nor messages with an assistant message.
     """
     if isinstance(response, str):
         return response
@@ -39,23 +43,22 @@ def last_text(conversation: Any, role: str) -> str | None:
         role: role such as `assistant`.
 
     Returns:
-        The text. None if no message has the role, or if the last message with the role has no text, such as a tool
-        call.
+        The text. None if no message has the role, or if the last such message has no text, e.g. a tool call.
     """
     last = _last(conversation, role)
     return None if last is None else _text(last.get("content"))
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Return the text of one message; empty if it has none, such as a tool call."""
+    """Return the text of one message; empty if it has none, e.g. a tool call."""
     return _text(message.get("content")) or ""
 
 
 def _last(conversation: Any, role: str) -> dict[str, Any] | None:
     value = plain(conversation)
     messages = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    found = [one for one in messages if isinstance(one, dict) and one.get("role") == role]
-    return found[-1] if found else None
+    matches = [message for message in messages if isinstance(message, dict) and message.get("role") == role]
+    return matches[-1] if matches else None
 
 
 def _text(content: Any) -> str | None:

@@ -1,6 +1,6 @@
-"""Extracts the response from an OpenRLHF query, which is prompt and response in one text.
+"""Extracts the response from an OpenRLHF query, a text that contains prompt and response.
 
-The query is decoded with special tokens, so a special token may precede the prompt.
+OpenRLHF decodes the query with special tokens, so a special token may precede the prompt.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ BEFORE_PROMPT = 64
 """Maximum length, in characters, of a special token before the prompt."""
 
 
-def response_in(query: Any, prompt: Any) -> Any:
+def extract_response(query: Any, prompt: Any) -> Any:
     """Return the response in a query: the text after the prompt.
 
     Args:
@@ -20,7 +20,7 @@ def response_in(query: Any, prompt: Any) -> Any:
 
     Returns:
         The response with its end tokens, which `read_request` removes. The whole query if it does not start with the
-        prompt (the trainer truncates long prompts), or if one of the two is not a string.
+        prompt (OpenRLHF truncates long prompts), or if query or prompt is not a string.
     """
     if not (isinstance(query, str) and isinstance(prompt, str)):
         return query

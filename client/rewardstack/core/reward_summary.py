@@ -1,4 +1,4 @@
-"""Summarizes the rewards of a batch, and tells which samples are one group."""
+"""Summarizes the rewards of a batch, and identifies the samples of one group for statistics."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ SCORED = ("ok", "fallback")
 TASKS = ("problem", "prompt", "messages", "question")
 """Fields of `extra_info` that may have the problem, in the order of `scorers.judge.conversation.TASKS`."""
 READ = 2048
-"""Number of characters, at the start and at the end of a text, that tell groups apart."""
+"""Number of characters at the start and at the end of a long text that are compared to find groups."""
 MOST_REFERENCES = 8
 MOST_PARTS = 16
 SAME = 1e-9
-"""A standard deviation of at most this part of the root mean square is rounding."""
+"""A standard deviation of at most this share of the mean is a rounding error and counts as 0."""
 
 
 class RewardSummary(NamedTuple):
-    """The rewards of the samples of a batch with the status `ok` or `fallback`.
+    """Statistics of a batch's rewards: the values of samples with the status `ok` or `fallback`.
 
     Args:
-        size: number of rewards; not 0.
-        mean: their mean.
-        std: their (population) standard deviation.
+        size: number of rewards; at least 1.
+        mean: mean of the rewards.
+        std: population standard deviation of the rewards.
         zeros: number of rewards that are 0.
         groups: number of groups with at least two rewards.
         flat: number of these groups whose rewards are all equal, so that their GRPO advantages are 0.
-        parts: the mean of each part that all rewards have; the criteria of different rubrics are not among them.
+        parts: the mean of each part that all rewards have.
     """
 
     size: int
@@ -44,18 +44,18 @@ class RewardSummary(NamedTuple):
     parts: dict[str, float]
 
     @classmethod
-    def of(cls, requests: Sequence[Request], scores: Sequence[Score]) -> RewardSummary | None:
+    def from_batch(cls, requests: Sequence[Request], scores: Sequence[Score]) -> RewardSummary | None:
         """Return the summary of a batch; None if it has no rewards."""
-        found = [
+        rewarded = [
             (request, score, score.value)
             for request, score in zip(requests, scores, strict=True)
             if score.value is not None and score.status in SCORED
         ]
-        if not found:
+        if not rewarded:
             return None
-        values = [value for _, _, value in found]
+        values = [value for _, _, value in rewarded]
         groups: dict[bytes, list[float]] = {}
-        for request, _, value in found:
+        for request, _, value in rewarded:
             if (group := group_of(request)) is not None:
                 groups.setdefault(group, []).append(value)
         pairs = [group for group in groups.values() if len(group) > 1]
@@ -63,10 +63,11 @@ class RewardSummary(NamedTuple):
         std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
         flat = sum(min(group) == max(group) for group in pairs)
         std = std if std > SAME * abs(mean) else 0.0
-        return cls(len(values), mean, std, values.count(0.0), len(pairs), flat, _parts([one for _, one, _ in found]))
+        parts = _parts([score for _, score, _ in rewarded])
+        return cls(len(values), mean, std, values.count(0.0), len(pairs), flat, parts)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A summary such as "512 rewards, mean 0.42, deviation 0.49, 58% zeros, 3 of 64 groups without spread"."""
         groups = f", {self.flat:,} of {self.groups:,} groups without spread" if self.groups else ""
         parts = "".join(f", {name} {mean:.3g}" for name, mean in self.parts.items())
@@ -76,20 +77,20 @@ class RewardSummary(NamedTuple):
 
 def _parts(scores: Sequence[Score]) -> dict[str, float]:
     """Return the means of the parts that all scores have."""
-    names = [name for name in scores[0].parts or () if all(name in (one.parts or ()) for one in scores)]
-    return {name: math.fsum((one.parts or {})[name] for one in scores) / len(scores) for name in names[:MOST_PARTS]}
+    names = [name for name in scores[0].parts or () if all(name in (score.parts or ()) for score in scores)]
+    return {name: math.fsum((score.parts or {})[name] for score in scores) / len(scores) for name in names[:MOST_PARTS]}
 
 
 def group_of(request: Request, tenant: str = "") -> bytes | None:
-    """Return the digest of a sample's group, of 16 bytes; None if nothing tells which prompt it answers.
+    """Return the 16-byte digest of a sample's group; None if the sample has no group ID, problem or reference.
 
-    A group is what has the same `extra_info["group_id"]`, else the same source, problem and references. This is for
-    statistics: it accepts any sample, and compares only parts of long texts. Judges that compare a group find it with
+    The samples of a group have the same `extra_info["group_id"]`, or else the same source, problem and references. Use
+    this for statistics only: it accepts any sample, and compares only parts of long texts. Judges use
     `scorers.judge.groups.group_name`, which compares whole texts and raises if a sample does not name its group.
 
     Args:
         request: the sample.
-        tenant: owner of the sample; samples of two tenants are never one group.
+        tenant: owner of the sample; samples of different tenants are never in one group.
     """
     extra = request.extra_info if isinstance(request.extra_info, Mapping) else {}
     group = extra.get("group_id")
@@ -108,17 +109,17 @@ def group_of(request: Request, tenant: str = "") -> bytes | None:
 
 
 def problem_of(extra: Mapping[str, Any]) -> Any:
-    """Return the problem in `extra_info`, a text or messages; None if it has none."""
-    found = (extra.get(name) for name in TASKS)
-    return next((value for value in found if value is not None and not (isinstance(value, str) and not value)), None)
+    """Return the problem in `extra_info`, as a string or chat messages; None if it has none."""
+    values = (extra.get(name) for name in TASKS)
+    return next((value for value in values if value is not None and not (isinstance(value, str) and not value)), None)
 
 
 def _text(value: Any, depth: int = 2) -> str:
-    """Return a text that is short for any value, and differs for problems and references that differ."""
+    """Return a short text for a problem or reference; different values usually have different texts."""
     if isinstance(value, str):
         return value if len(value) <= 2 * READ else f"{len(value)} {value[:READ]}{value[-READ:]}"
     if isinstance(value, Mapping):
         value = [*value.values()]
     if isinstance(value, (list, tuple)):
-        return "\1".join(_text(one, depth - 1) for one in value[:MOST_REFERENCES]) if depth else str(len(value))
+        return "\1".join(_text(element, depth - 1) for element in value[:MOST_REFERENCES]) if depth else str(len(value))
     return "" if value is None else str(value)[:READ]

@@ -1,8 +1,10 @@
-"""Writes a share of the scored samples to a file of JSON lines (`REWARDSTACK_SAMPLE_LOG`), and reads the extremes.
+"""Logs a share of the scored samples to a file of JSON lines (`REWARDSTACK_SAMPLE_LOG`).
+
+It also reads the samples with the highest and lowest rewards from the file, for the status page.
 
 A line has `at` (seconds since 1970), `route`, `status`, `value`, `reason`, `parts`, and the sample: `data_source`,
-`solution_str`, `ground_truth` and `problem`, cut to `LONGEST` characters. `owner` is a hash of the API key; empty
-without keys.
+`solution_str`, `ground_truth` and `problem`, shortened to `MAX_TEXT` characters. `owner` is a hash of the API key;
+empty without keys.
 """
 
 from __future__ import annotations
@@ -26,27 +28,28 @@ from rewardstack.core.messages import response_text
 from rewardstack.core.reward_summary import SCORED, problem_of
 from rewardstack.score import Request, Score
 
-LONGEST = 8000
-"""Number of characters that are kept of a text."""
-MOST_BYTES = 32 * 2**20
-"""Size of a file at which it is renamed to `NAME.1.jsonl`, in bytes; both together are at most 64 MiB and a batch."""
+MAX_TEXT = 8000
+"""Maximum number of characters of a text in the log."""
+MAX_BYTES = 32 * 2**20
+"""Size in bytes at which the file is renamed to `NAME.1.jsonl`, which replaces the previous one."""
 TAIL = 4 * 2**20
 """Number of bytes at the end of the log that are searched for the highest and the lowest rewards."""
-MOST_PARTS = 64
+MAX_PARTS = 64
 EXTREMES = 3
-"""Number of samples with the highest and with the lowest reward, for each route."""
-SECONDS = 3600.0
-QUIET = 60.0
-"""Seconds between two warnings that the file cannot be written."""
+"""Number of samples with the highest rewards, and of samples with the lowest rewards, for each route."""
+RECENT = 3600.0
+"""Age in seconds of the oldest samples among the extremes."""
+WARNING_INTERVAL = 60.0
+"""Minimum seconds between two warnings that the file cannot be written."""
 _NOT_JSON = re.compile("Infinity|NaN")
-"""Numbers that `json` writes and that no other reader of JSON knows; a value that may hold one is logged as text."""
+"""Matches numbers that Python's `json` writes although JSON does not have them; such a value is logged as text."""
 Line = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
 
 class SampleLog:
-    """Appends to the file; thread-safe, and safe between processes that write to the same file.
+    """Appends samples to the file; safe for several threads and processes.
 
     Args:
         path: the file; only its owner may read it.
@@ -58,18 +61,18 @@ class SampleLog:
         self._share = share
         self._random = Random(0)
         self._lock = threading.Lock()
-        self._warned = -QUIET
+        self._warned = -WARNING_INTERVAL
 
     def write(
         self, requests: Sequence[Request], scores: Sequence[Score], routes: Sequence[str], owner: str = ""
     ) -> None:
-        """Write a share of a batch; an error is logged, and changes no score.
+        """Write a share of a batch to the file; log errors instead of raising them.
 
         Args:
             requests: the samples.
             scores: their scores, in order.
             routes: the name of each sample's route.
-            owner: owner of the samples, who alone may see them.
+            owner: hash of the API key of the samples' owner, who alone may see them.
         """
         rows = zip(requests, scores, routes, strict=True)
         chosen = [row for row in rows if self._random.random() < self._share]
@@ -77,9 +80,11 @@ class SampleLog:
             return
         now = round(time.time(), 3)
         try:
-            self._append("".join(f"{json.dumps(_line(*row, now, owner), default=str)}\n" for row in chosen).encode())
+            self._append(
+                "".join(f"{json.dumps(_make_line(*row, now, owner), default=str)}\n" for row in chosen).encode()
+            )
         except (OSError, RecursionError) as error:
-            if time.monotonic() - self._warned > QUIET:
+            if time.monotonic() - self._warned > WARNING_INTERVAL:
                 self._warned = time.monotonic()
                 log.warning("REWARDSTACK_SAMPLE_LOG: cannot write to %s: %s", self._path, error)
 
@@ -91,10 +96,10 @@ class SampleLog:
                     fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
                     if not self._is_current(file):  # another process has renamed it
                         continue
-                    if os.fstat(file).st_size < MOST_BYTES:
+                    if os.fstat(file).st_size < MAX_BYTES:
                         os.write(file, data)
                         return
-                    os.replace(self._path, _rotated(self._path))
+                    os.replace(self._path, _rotated_path(self._path))
                 finally:
                     os.close(file)
 
@@ -107,25 +112,26 @@ class SampleLog:
 
 @lru_cache(maxsize=8)
 def sample_log(path: str, share: float) -> SampleLog:
-    """Return the log of this process for these settings."""
+    """Return this process's log for a file and a share."""
     return SampleLog(Path(path), share)
 
 
 def extremes(path: Path) -> dict[str, list[Line]]:
-    """Return the samples with the highest and the lowest rewards of the last hour.
+    """Return the samples with the highest and the lowest rewards in the last hour.
 
     Args:
         path: the file of `REWARDSTACK_SAMPLE_LOG`; only its last `TAIL` bytes are read.
 
     Returns:
-        For each owner, by route: `route`, `highest` and `lowest`, at most `EXTREMES` lines each, without `owner`.
+        For each owner, a list with an object per route: `route`, and `highest` and `lowest`, which have at most
+        `EXTREMES` lines each, without `owner`.
     """
     found: dict[str, dict[str, list[Line]]] = {}
-    since = time.time() - SECONDS
+    since = time.time() - RECENT
     for line in _last_lines(path):
         if line["at"] >= since and line["status"] in SCORED and isinstance(line["value"], (int, float)):
             found.setdefault(str(line.pop("owner")), {}).setdefault(str(line["route"]), []).append(line)
-    return {owner: [_extremes(*one) for one in sorted(routes.items())] for owner, routes in found.items()}
+    return {owner: [_extremes(*lines) for lines in sorted(routes.items())] for owner, routes in found.items()}
 
 
 def _extremes(route: str, lines: list[Line]) -> Line:
@@ -136,7 +142,7 @@ def _extremes(route: str, lines: list[Line]) -> Line:
 
 def _last_lines(path: Path) -> Iterator[Line]:
     left = TAIL
-    for file in (path, _rotated(path)):
+    for file in (path, _rotated_path(path)):
         try:
             with file.open("rb") as opened:
                 size = opened.seek(0, os.SEEK_END)
@@ -147,7 +153,7 @@ def _last_lines(path: Path) -> Iterator[Line]:
         left = max(0, left - size)
         for text in lines:
             try:
-                line = json.loads(text, parse_constant=_refuse)
+                line = json.loads(text, parse_constant=_reject_constant)
                 if {"at", "status", "value", "owner", "route"} <= line.keys():
                     yield line
             except (ValueError, AttributeError):  # not JSON: the last line of a process that was killed
@@ -156,38 +162,38 @@ def _last_lines(path: Path) -> Iterator[Line]:
             return
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _line(request: Request, score: Score, route: str, now: float, owner: str) -> Line:
+def _make_line(request: Request, score: Score, route: str, now: float, owner: str) -> Line:
     extra = request.extra_info if isinstance(request.extra_info, dict) else {}
     problem = problem_of(extra)
     return {
         "at": now,
         "route": route,
-        "data_source": _cut(request.data_source),
+        "data_source": _shorten(request.data_source),
         "status": score.status,
         "value": score.value,
-        "reason": score.reason[:LONGEST],
-        "parts": score.parts and dict(islice(score.parts.items(), MOST_PARTS)),
-        "solution_str": _cut(response_text(request.solution_str) or request.solution_str),
-        "ground_truth": _cut(request.ground_truth),
-        "problem": None if problem is None else _cut(problem),
+        "reason": score.reason[:MAX_TEXT],
+        "parts": score.parts and dict(islice(score.parts.items(), MAX_PARTS)),
+        "solution_str": _shorten(response_text(request.solution_str) or request.solution_str),
+        "ground_truth": _shorten(request.ground_truth),
+        "problem": None if problem is None else _shorten(problem),
         "owner": owner,
     }
 
 
-def _cut(value: Any) -> Any:
-    """Return a value if it is short, else the beginning of its text."""
+def _shorten(value: Any) -> Any:
+    """Return a short value unchanged; return the beginning of the text of a longer value."""
     if isinstance(value, str):
-        return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+        return value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}…"
     value = plain(value)
     text = json.dumps(value, default=str)
-    if len(text) > LONGEST:
-        return f"{text[:LONGEST]}…"
+    if len(text) > MAX_TEXT:
+        return f"{text[:MAX_TEXT]}…"
     return text if _NOT_JSON.search(text) else value
 
 
-def _rotated(path: Path) -> Path:
+def _rotated_path(path: Path) -> Path:
     return path.with_suffix(f".1{path.suffix}")

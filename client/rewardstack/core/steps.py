@@ -1,4 +1,4 @@
-"""The scoring steps of one sample, as `rewardstack explain` shows them."""
+"""Records how a sample is scored, step by step; `rewardstack explain` prints the steps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rewardstack.core.json_types import plain
 from rewardstack.core.wire import Record, score_record
 from rewardstack.score import Score
 
-MOST_DEEP = 32
-"""Deepest nesting of steps that is read from a server's explanation."""
+MAX_DEPTH = 32
+"""Maximum nesting of the steps in a server's explanation."""
 
 
 @dataclass(slots=True)
 class Step:
-    """One step: its name, its facts by name in plain JSON types, and the steps within it."""
+    """A step of scoring: its name, facts (values in plain JSON types by name), and inner steps."""
 
     name: str
     facts: Record
@@ -28,11 +28,11 @@ class Step:
     steps: list[Step] = field(default_factory=list)
 
     def record(self) -> Record:
-        """Return the step as JSON; infinity and NaN, which JSON does not have, become text."""
+        """Return the step as JSON; infinity and NaN, which JSON does not have, become strings."""
         return {
             "step": self.name,
             "latency_ms": round(self.latency_ms, 3),
-            "facts": _writable(plain(self.facts)),
+            "facts": _to_json(plain(self.facts)),
             "steps": [step.record() for step in self.steps],
         }
 
@@ -45,7 +45,7 @@ class Explanation:
         data_source: the sample's `data_source`.
         score: the score; None if scoring raised an error.
         steps: the steps of scoring, in order.
-        error: message of that error, which is about a setting or the request; empty for none.
+        error: message of the error that scoring raised, about a setting or the request; empty for none.
     """
 
     data_source: str
@@ -64,7 +64,7 @@ class Explanation:
 
 
 class Exchange(NamedTuple):
-    """One request to a service, including retries: the body, and the reply or the error."""
+    """One request to a service, with its retries: the body, and the reply or the error."""
 
     method: str
     path: str
@@ -80,15 +80,15 @@ class Exchange(NamedTuple):
 
 
 exchanges: ContextVar[list[Exchange] | None] = ContextVar("exchanges", default=None)
-"""The recorded exchanges of the current part of a composite, so that those of concurrent parts do not mix; None outside
-of parts."""
+"""The recorded exchanges of the current part of a composite, separate from those of concurrent parts; None outside of a
+part."""
 
 
 class Trace:
     """Collects the steps of a sample; the latency of a step is the time since the previous one.
 
     Args:
-        take: returns the exchanges with services since `take` was last called, of the current part of a composite.
+        take: returns the exchanges with services since the last call of `take`, of the current part of a composite.
         rescore: whether to call the scorer even if the score is cached.
     """
 
@@ -99,14 +99,14 @@ class Trace:
         self._since = time.monotonic()
 
     def note(self, name: str, facts: Mapping[str, Any], steps: Sequence[Step] | None = None) -> None:
-        """Add a step that ends now, with `steps` within it; if `steps` is None, the recent exchanges with services."""
+        """Add a step that ends now, with inner `steps`; None for the exchanges with services since the last step."""
         now = time.monotonic()
-        inner = [one.step() for one in self.take()] if steps is None else list(steps)
+        inner = [exchange.step() for exchange in self.take()] if steps is None else list(steps)
         self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))
         self._since = now
 
     @contextmanager
-    def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
+    def substep(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
         """Add a step; the steps that are added to the yielded trace become its inner steps."""
         inner = Trace(self.take, rescore=self.rescore)
         step = Step(name, dict(facts), steps=inner.steps)
@@ -121,26 +121,31 @@ class Trace:
             step.latency_ms = (self._since - started) * 1000
 
 
-def known(facts: Record) -> Record:
+def drop_none(facts: Record) -> Record:
     """Return the facts that are not None."""
     return {name: value for name, value in facts.items() if value is not None}
 
 
 def read_steps(records: Any, depth: int = 0) -> list[Step]:
     """Parse the steps from a server; raise ValueError, KeyError or TypeError if they are malformed."""
-    if depth > MOST_DEEP:
-        raise ValueError(f"steps within more than {MOST_DEEP} others")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"steps within more than {MAX_DEPTH} others")
     return [
-        Step(str(one["step"]), dict(one["facts"]), float(one["latency_ms"]), read_steps(one["steps"], depth + 1))
-        for one in records
+        Step(
+            str(record["step"]),
+            dict(record["facts"]),
+            float(record["latency_ms"]),
+            read_steps(record["steps"], depth + 1),
+        )
+        for record in records
     ]
 
 
-def _writable(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): _writable(one) for name, one in value.items()}
+        return {str(name): _to_json(element) for name, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_writable(one) for one in value]
+        return [_to_json(element) for element in value]
     return value if isinstance(value, str | int | float | None) else str(value)

@@ -1,4 +1,4 @@
-"""Aggregation and agreement of several values: the votes of a judge, the parts of a majority."""
+"""Aggregates several values (the votes of a judge, the parts of a majority) and computes their agreement."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ DECIMALS = 3
 
 
 def majority(values: Sequence[float]) -> float:
-    """Return the most frequent of at least one value; the mean of the most frequent values if there are several."""
+    """Return the most frequent value, or the mean of the most frequent values if there is a tie."""
     return statistics.fmean(statistics.multimode(round(value, DECIMALS) for value in values))
 
 
-def agreement(values: Sequence[float], asked: int) -> float:
+def agreement(values: Sequence[float], requested: int) -> float:
     """Return the share of votes, from 0 to 1, with the most frequent value.
 
     Args:
-        values: the values of the votes that have one; not empty.
-        asked: number of votes that were requested.
+        values: the values of the votes that succeeded; not empty.
+        requested: number of votes that were requested.
     """
-    return max(Counter(round(value, DECIMALS) for value in values).values()) / asked
+    return max(Counter(round(value, DECIMALS) for value in values).values()) / requested
 
 
-def combine(values: Sequence[float], how: str) -> float:
-    """Return the `mean`, `median` or `majority` of at least one value."""
-    if how == "median":
+def combine(values: Sequence[float], method: str) -> float:
+    """Return the `mean`, `median` or `majority` of values, which must not be empty."""
+    if method == "median":
         return statistics.median(values)
-    return majority(values) if how == "majority" else statistics.fmean(values)
+    return majority(values) if method == "majority" else statistics.fmean(values)

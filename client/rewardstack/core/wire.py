@@ -1,4 +1,4 @@
-"""The wire format: samples and scores as JSON, in `/v1/score` and in jobs and their results."""
+"""Converts samples and scores to and from JSON: the format of `/v1/score`, and of jobs and their results."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from rewardstack.score import STATUSES, Item, Score, Usage
 
 Record = dict[str, Any]
 """A JSON object."""
-MOST_COUNTED = 10**15
+MAX_COUNT = 10**15
 """Exclusive upper bound on the requests or tokens of one score."""
-REFUSED_FOR_GOOD = "X-Reward-Budget"
-"""Header of a 503 reply that is final, because the run's budget is spent; its value is the budget's variable."""
-SERVERS_OWN = ("url", "api_key", "path")
-"""Fields of `extra_info` that only the server's settings may set; so are fields that end with `_` and such a name."""
-ENDINGS = tuple(f"_{word}" for word in SERVERS_OWN)
-NOT_TAKEN = "URLs, keys and paths are not taken over HTTP; leave it out"
-"""The error for a request with a field of `SERVERS_OWN`."""
+BUDGET_HEADER = "X-Reward-Budget"
+"""Header of a 503 reply that must not be retried, because the run's budget is spent; its value names the setting."""
+SERVER_FIELDS = ("url", "api_key", "path")
+"""Fields of `extra_info` that only the server's settings may set; also fields that end with `_` and one of these."""
+ENDINGS = tuple(f"_{word}" for word in SERVER_FIELDS)
+SERVER_FIELD_ERROR = "URLs, keys and paths are not taken over HTTP; leave it out"
+"""The error for a request with a field of `SERVER_FIELDS`."""
 
 
-def is_servers_own(name: object) -> bool:
-    """Return whether only the server's settings may set this field of `extra_info`, so that it is never sent."""
-    return name in SERVERS_OWN or str(name).endswith(ENDINGS)
+def is_server_field(name: object) -> bool:
+    """Return whether only the server's settings may set this field of `extra_info`; clients never send such a field."""
+    return name in SERVER_FIELDS or str(name).endswith(ENDINGS)
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
@@ -84,11 +84,11 @@ def _read_score(record: Mapping[str, Any]) -> Score:
 
 
 def read_usage(record: Mapping[str, Any]) -> Usage | None:
-    """Parse the usage in a score from a server, None if there is none; raise as `read_scores` does."""
+    """Parse the usage in a score from a server; None if it has none. See `read_scores` for the errors."""
     usage = record.get("usage")
     if usage is None:
         return None
     counts = [usage[name] for name in Usage._fields]
-    if not all(type(count) is int and abs(count) < MOST_COUNTED for count in counts):
+    if not all(type(count) is int and abs(count) < MAX_COUNT for count in counts):
         raise ValueError(counts)
     return Usage(*counts)

@@ -1,1 +1,4 @@
-"""Scoring: `items` reads requests, `pipeline` groups them by route and scores them, in `stages` around a `scorer`."""
+"""Scoring: `items` validates requests, `pipeline` scores them by route, `stages` wrap each `scorer`.
+
+`arguments` reads the arguments of `compute_score`, and `missing` warns about samples without a score.
+"""

@@ -1,4 +1,4 @@
-"""Converts the arguments of `compute_score`, singular or plural, to requests, and scores to a trainer's rewards."""
+"""Converts the arguments of `compute_score` to requests, and the scores to the shape that the caller expects."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Call:
 
 
 def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[str, Any]) -> Call:
-    """Return the call that the arguments of `compute_score` describe.
+    """Convert the arguments of `compute_score` to a `Call`.
 
-    Lists in the singular arguments also mean a batch. The exception is a list of chat messages as `solution_str` with a
-    single `data_source`, which is one response.
+    A list in a singular argument means a batch, too, except a list of chat messages as `solution_str` with a single
+    `data_source`: that is one response.
 
     Args:
         singular: `data_source`, `solution_str`, `ground_truth` and `extra_info`.
@@ -50,15 +50,18 @@ def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[s
         options: `details`, `on_error` and `timeout`.
 
     Raises:
-        RequestError: an argument is missing or malformed, or its length does not match; the error names the argument.
+        RequestError: an argument is missing or malformed, or its length does not match.
     """
     data_source, solution_str = singular[:2]
-    several = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
-    single = all(many is None for many in plural) and not several
+    is_batch = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
+    single = all(plural_value is None for plural_value in plural) and not is_batch
     if single:
         requests = [Request(*singular)]
     else:
-        values = [many if many is not None else one for many, one in zip(plural, singular, strict=True)]
+        values = [
+            plural_value if plural_value is not None else value
+            for plural_value, value in zip(plural, singular, strict=True)
+        ]
         requests = _batch(*values)
     return Call(requests, single, *_options(options))
 
@@ -99,11 +102,7 @@ def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | 
 
 
 def check_options(on_error: Any, timeout: Any) -> None:
-    """Raise if the error policy or the timeout is invalid.
-
-    Raises:
-        RequestError: an argument is invalid; the error names the argument.
-    """
+    """Raise RequestError if the error policy or the timeout is invalid."""
     if on_error is not None and on_error not in ON_ERROR:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
     if timeout is not None and read_timeout(timeout) is None:

@@ -1,4 +1,4 @@
-"""Converts requests to items: validates them and selects their references."""
+"""Validates requests and converts them to items; selects each sample's references."""
 
 from __future__ import annotations
 
@@ -9,58 +9,58 @@ from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.deadline import TIMEOUT, read_timeout
-from rewardstack.core.fields import LONGEST, OPTIONS, Fields, unfit
-from rewardstack.core.json_types import TOO_DEEP, brief, is_array, is_deep, plain
+from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
+from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
 from rewardstack.core.messages import response_text
-from rewardstack.core.steps import known
+from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
-from rewardstack.score import NOTHING, Item, Request, Score
+from rewardstack.score import NO_OPTIONS, Item, Request, Score
 from rewardstack_verifier.transcript import last_turn
 
 TARGET = "target"
-"""The field with the reference in a ground truth that is an object."""
+"""The field that has the reference if the ground truth is an object."""
 GROUP_SIZE = "group_size"
-"""The field with the number of members of the sample's group, for a judge that compares them."""
-SECRET = ("api_key", "server_url")
-"""Traces omit fields of `extra_info` with these suffixes: keys, and URLs, which may contain keys."""
+"""The field with the number of samples in the sample's group, for a judge that compares the group."""
+SECRET_SUFFIXES = ("api_key", "server_url")
+"""Traces omit fields of `extra_info` whose names end with these: API keys, and URLs, which may contain keys."""
 
 
-def read_request(request: Request, *, whole: bool = False) -> tuple[Item, float | None]:
+def read_request(request: Request, *, is_single_reference: bool = False) -> tuple[Item, float | None]:
     """Return the request as an item, and the request's timeout in seconds or None.
-
-    The item's response is the last assistant turn, without end tokens and tool output (`last_turn`).
 
     Args:
         request: the sample.
-        whole: whether the sample's ground truth is always a single reference, even if it is a list.
+        is_single_reference: whether a ground truth that is a list is one reference rather than several.
 
     Raises:
         RequestError: the request is malformed; the error names the field.
     """
-    extra = NOTHING if request.extra_info is None else request.extra_info
+    extra = NO_OPTIONS if request.extra_info is None else request.extra_info
     if not isinstance(extra, Mapping):
         raise RequestError(f"extra_info: expected an object, got {type(extra).__name__}", OPTIONS)
     solution, truth = request.solution_str, request.ground_truth
-    if any(is_deep(one) for one in (solution, truth, extra or None) if not isinstance(one, str)):
+    if any(is_deep(value) for value in (solution, truth, extra or None) if not isinstance(value, str)):
         raise RequestError(TOO_DEEP)
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
     text = solution if isinstance(solution, str) else _last_message(solution)
-    references = as_one_reference(truth) if whole else choose(as_references(truth), extra)
+    references = (
+        parse_single_reference(truth) if is_single_reference else filter_references(parse_references(truth), extra)
+    )
     last = last_turn(text)
     messages = None if solution is text and len(last) == len(text) else solution
     return Item(last, references, extra, request.data_source, messages), timeout
 
 
 def is_single(item: Item) -> bool:
-    """Return whether the item's group has one member, as the field `group_size` says."""
+    """Return whether the item is the only one of its group (`group_size` is 1)."""
     return Fields(item.extra).get(GROUP_SIZE) == 1
 
 
 def _last_message(solution: Any) -> str:
-    """Return the text of the last assistant message in a response of chat messages; raise as `read_request` does."""
+    """Return the text of the last assistant message; raise RequestError if there is none."""
     text = response_text(solution)
     if text is not None:
         return text
@@ -76,16 +76,12 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
         return None
     seconds = read_timeout(timeout)
     if seconds is None:
-        raise unfit("timeout", TIMEOUT, timeout)
+        raise value_error("timeout", TIMEOUT, timeout)
     return seconds
 
 
-def raise_if_all_wrong(scores: Sequence[Score]) -> None:
-    """Raise if there are several samples and the same option of `extra_info` is invalid in all of them.
-
-    Raises:
-        RequestError: the option is invalid; the error names the option.
-    """
+def raise_if_all_invalid(scores: Sequence[Score]) -> None:
+    """Raise RequestError if there are several samples and the same field of `extra_info` is invalid in all of them."""
     if len(scores) < 2 or not scores[0].field.startswith(OPTIONS):
         return
     first = scores[0]
@@ -96,7 +92,7 @@ def raise_if_all_wrong(scores: Sequence[Score]) -> None:
 
 
 def has_same_option(items: Sequence[Item], field: str) -> bool:
-    """Return whether a field such as `extra_info.temperature` is an option with the same value in all items."""
+    """Return whether an option has the same value in all items; `field` is its name, e.g. `extra_info.temperature`."""
     name = field.removeprefix(f"{OPTIONS}.").partition(".")[0]
     if name == field or not items:
         return False
@@ -104,13 +100,13 @@ def has_same_option(items: Sequence[Item], field: str) -> bool:
     return all(plain(item.extra.get(name)) == first for item in items)
 
 
-def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
+def parse_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """Return the references in a `ground_truth`.
 
     Args:
-        ground_truth: a string, a number, a list (or NumPy array) of those, or an object with one of these as `target`,
-            as in data sets of verl and SkyRL. None and NaN mean no reference.
-        field: name of the argument or field with these references, for errors.
+        ground_truth: a string, a number, a list (or NumPy array) of strings and numbers, or an object that has one of
+            these as `target`, as in data sets of verl and SkyRL. None and NaN mean no reference.
+        field: name of the argument or field, for errors.
 
     Returns:
         The references in order, without blank ones. Numbers are formatted with `str`.
@@ -127,14 +123,14 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
         return ()
     if not isinstance(value, list):
         value = [value]
-    return tuple(text for one in value if (text := _text(one, field)).strip())
+    return tuple(text for element in value if (text := _text(element, field)).strip())
 
 
-def as_one_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
+def parse_single_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """Return a ground truth as a single reference: a string unchanged, anything else as JSON; empty if there is none.
 
-    A list of one string that starts like a JSON object or array is treated as that string: the wire format turns a
-    single reference into a list.
+    A list of one string that starts like a JSON object or array is treated as that string, because the wire format
+    always sends a list.
 
     Raises:
         RequestError: `ground_truth` is not JSON serializable.
@@ -161,7 +157,9 @@ def _target(value: Mapping[str, Any], field: str) -> Any:
     if TARGET in value:
         return value[TARGET]
     names = ", ".join(repr(name[:LONGEST]) for name in [*value][:5]) or "no field"
-    remedy = f"an object needs a {TARGET!r}, this one has {names}; put the reference there, or give it alone"
+    remedy = (
+        f"an object needs a {TARGET!r}, this one has {names}; put the reference there, or pass it without an object"
+    )
     raise RequestError(f"{field}: expected a string, a list of strings or {{{TARGET!r}: …}}: {remedy}", field)
 
 
@@ -178,61 +176,65 @@ def _text(value: Any, field: str) -> str:
         raise RequestError(f"{field}: {error}", field) from error
 
 
-def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the references that pass the filters of `extra_info`; a filter that matches nothing is ignored.
+def filter_references(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the references that pass the filters of `extra_info`; a filter that matches no reference is ignored.
 
     Args:
         references: all of the sample's references.
-        extra: `target_gt` (a string or a list of strings) keeps equal references; then `filter_gt_by_prompt_token` with
-            `prompt` keeps references that contain the last whitespace-separated token of the prompt, in lower case.
+        extra: `target_gt` (a string or a list of strings) keeps the references that are equal to it. Then
+            `filter_gt_by_prompt_token` keeps the references that contain the last whitespace-separated token of
+            `prompt`, ignoring case.
 
     Raises:
         RequestError: `target_gt` contains values other than strings and numbers.
     """
     if extra:
-        for narrow in FILTERS.values():
-            references = narrow(references, extra)
+        for keep_matching in FILTERS.values():
+            references = keep_matching(references, extra)
     return references
 
 
 def _by_target(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
     if "target_gt" not in extra:
         return references
-    wanted = set(as_references(extra["target_gt"], "extra_info.target_gt"))
-    return tuple(one for one in references if one in wanted) or references if wanted else references
+    wanted = set(parse_references(extra["target_gt"], "extra_info.target_gt"))
+    return tuple(reference for reference in references if reference in wanted) or references
 
 
 def _by_prompt_token(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
     if not (extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str)):
         return references
-    tokens = extra["prompt"].lower().split()
-    return tuple(one for one in references if tokens and tokens[-1] in one.lower().split()) or references
+    last = extra["prompt"].lower().split()[-1:]
+    return tuple(reference for reference in references if last and last[0] in reference.lower().split()) or references
 
 
 FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, ...]]] = {
     "target_gt": _by_target,
     "filter_gt_by_prompt_token": _by_prompt_token,
 }
-"""Reference filters by the field of `extra_info` that enables them, in order of application."""
+"""The filters of references in the order in which they apply, by the field of `extra_info` that enables each."""
 
 
-def request_facts(request: Request, item: Item, timeout: float | None, *, whole: bool = False) -> Record:
+def request_facts(request: Request, item: Item, timeout: float | None, *, is_single_reference: bool = False) -> Record:
     """Return the facts of a request for a trace: its fields, and the references that pass each filter."""
     truth = plain(request.ground_truth)
-    if whole:
-        return {"solution": item.solution, **known({"extra_info": _shown(item) or None, "timeout": timeout})}
-    references = as_references(truth)
+    if is_single_reference:
+        return {
+            "solution": item.solution,
+            **drop_none({"extra_info": _public_options(item) or None, "timeout": timeout}),
+        }
+    references = parse_references(truth)
     truth = truth[TARGET] if isinstance(truth, dict) else truth
-    given = len(truth) if isinstance(truth, list) else int(truth is not None)
+    count = len(truth) if isinstance(truth, list) else int(truth is not None)
     facts: Record = {"solution": item.solution, "references": list(references)}
-    if given > len(references):
-        facts["blank references"] = given - len(references)
-    for name, narrow in FILTERS.items():
+    if count > len(references):
+        facts["blank references"] = count - len(references)
+    for name, keep_matching in FILTERS.items():
         if name in item.extra:
-            references = narrow(references, item.extra)
+            references = keep_matching(references, item.extra)
             facts[f"left by {name}"] = list(references)
-    return {**facts, **known({"extra_info": _shown(item) or None, "timeout": timeout})}
+    return {**facts, **drop_none({"extra_info": _public_options(item) or None, "timeout": timeout})}
 
 
-def _shown(item: Item) -> Record:
-    return {name: brief(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}
+def _public_options(item: Item) -> Record:
+    return {name: shorten(value) for name, value in item.extra.items() if not str(name).endswith(SECRET_SUFFIXES)}

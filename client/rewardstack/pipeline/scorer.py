@@ -25,19 +25,20 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class Context:
-    """The context of all samples that a stage handles.
+    """What a stage or scorer knows about the call besides its samples.
 
     Args:
-        deadline: deadline of the work, which all callers that wait for it share; always set in a scorer's context.
-        waits: deadline to pass to a batcher: the caller's own, which other callers do not extend, or a batch's.
+        deadline: deadline of the work, shared by all callers that wait for it; always set in a scorer's context.
+        waits: deadline to pass to a batcher: the caller's deadline, or the shared deadline of a batch.
         tenant: cache namespace of the caller.
         ends_at: end of the call, on `time.monotonic()`.
-        timeout: seconds without progress after which the samples fail; None for their scorer's timeout.
+        timeout: seconds without progress after which the samples fail; None for the scorer's timeout.
         may_extend: whether `timeout` may exceed the scorer's timeout; true for trainers, false for a server's clients.
         lexical: whether failed samples get substitutes (policy `lexical`).
-        refused: collects budget errors, which end the call; None if an explicit policy handles such samples.
-        batch: all items of the call, to raise an error if an option is invalid in all of them; empty for no check.
-        trace: records the steps of stages and scorers; None for no trace. With a trace nothing is shared or cached.
+        budget_errors: list to which `BudgetError`s are added, which then end the call; None if an explicit error
+            policy handles samples that the budget does not allow.
+        batch: all items of the call, to detect an option that is invalid in all of them; empty for no check.
+        trace: records the steps of stages and scorers; None for no trace. With a trace, nothing is shared or cached.
     """
 
     deadline: SharedDeadline = UNLIMITED
@@ -47,12 +48,12 @@ class Context:
     timeout: float | None = None
     may_extend: bool = True
     lexical: bool = False
-    refused: list[BudgetError] | None = None
+    budget_errors: list[BudgetError] | None = None
     batch: Sequence[Item] = ()
     trace: Trace | None = None
 
     def timeout_of(self, scorer: Scorer[Any]) -> float:
-        """Return the samples' timeout at a scorer: seconds without progress after which they fail."""
+        """Return the seconds without progress after which the samples fail at this scorer."""
         if self.timeout is None:
             return scorer.timeout
         return self.timeout if self.may_extend else min(self.timeout, scorer.timeout)
@@ -65,11 +66,11 @@ class Scorer(ABC, Generic[P]):
         source: the scorer's name in every `Score`, such as `rule:gsm8k`.
         timeout: seconds without progress after which a sample fails, unless its `extra_info` overrides it.
         on_error: policy for samples without a score, unless the route or the call overrides it.
-        inline: returns the score of a prepared sample if that takes microseconds, less than a Redis lookup; else the
-            prepared sample, with intermediate results that `score` can reuse.
-        is_shaped: whether scores have the route's shaping already, because a reward server has applied it.
-        fallback: returns a substitute with status `fallback` for an item that the service did not score; may take 0.1 s
-            and runs in a thread.
+        inline: returns the score of a prepared sample if that takes only microseconds, less than a Redis lookup.
+            Otherwise, it returns the prepared sample, with intermediate results that `score` can reuse.
+        is_shaped: whether a reward server has applied the route's shaping already.
+        fallback: returns a substitute with status `fallback` for an item that the service did not score. It may take
+            0.1 s, and runs in a thread.
         batch: returns the batch key of a prepared sample; None if the scorer does its own batching.
         report: logs the scores of a caller's samples and the elapsed seconds.
         quote: returns the maximum usage of prepared samples, an estimate if the service does not answer; None if
@@ -94,7 +95,7 @@ class Scorer(ABC, Generic[P]):
 
         Raises:
             ServiceError: none of the samples could be scored; the pipeline gives each the status `failed`.
-            ConfigError: the caller made an error; it is raised to the caller.
+            ConfigError: a setting or argument of the caller is invalid; the error reaches the caller.
         """
 
     def prepare(self, item: Item) -> P | Score:
@@ -102,12 +103,16 @@ class Scorer(ABC, Generic[P]):
 
         Raises:
             RequestError: the item is invalid; the pipeline gives it the status `unscored`, and records the field.
-            ConfigError: a setting is invalid; it is raised to the caller.
+            ConfigError: a setting is invalid; the error reaches the caller.
         """
         return item  # type: ignore[return-value]
 
     async def keys(self, samples: Sequence[P], context: Context) -> list[Key | None]:
-        """Return the cache key of each sample, None if it must not be cached or shared; raise as `score` does."""
+        """Return the cache key of each sample; None if its score must not be cached or shared.
+
+        Raises:
+            ServiceError, ConfigError: see `score`.
+        """
         return [None] * len(samples)
 
     def describe(self, item: Item, sample: P) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewardstack.core.deadline import LONGEST
-from rewardstack.core.groups import LARGEST as LARGEST_GROUP
+from rewardstack.core.groups import MAX_GROUP_SIZE as LARGEST_GROUP
 from rewardstack.core.json_types import is_finite, plain
 from rewardstack.errors import RouteError
 from rewardstack.routing.named_table import NamedTable, table_error
@@ -27,7 +27,7 @@ KEYED = ("model", "template", "score_range", "options", "compare", "pairs", "ord
 MOST_REPLICAS = 1024
 MOST_PER_MINUTE = 10**12
 MODES = ("listwise", "pairwise")
-MAX_GROUP_SIZE = 64
+DEFAULT_GROUP_LIMIT = 64
 """Default of `max_group_size`."""
 
 
@@ -50,7 +50,7 @@ class Comparison:
     orders: int = 2
     group_size: int | None = None
     group_wait: float | None = None
-    max_group_size: int = MAX_GROUP_SIZE
+    max_group_size: int = DEFAULT_GROUP_LIMIT
     single_route: str = ""
 
     @property
@@ -59,7 +59,7 @@ class Comparison:
         fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
         fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
         fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
-        return fields | {"max_group_size": self.max_group_size if self.max_group_size != MAX_GROUP_SIZE else None}
+        return fields | {"max_group_size": self.max_group_size if self.max_group_size != DEFAULT_GROUP_LIMIT else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
         template=_template(read, folder or Path()),
         score_range=_score_range(read),
         options=_options(read),
-        replicas=read.whole("replicas", MOST_REPLICAS, 1),
+        replicas=read.integer("replicas", MOST_REPLICAS, 1),
         allow_image_urls=read.flag("allow_image_urls"),
-        requests_per_minute=read.whole("requests_per_minute", MOST_PER_MINUTE),
-        tokens_per_minute=read.whole("tokens_per_minute", MOST_PER_MINUTE),
+        requests_per_minute=read.integer("requests_per_minute", MOST_PER_MINUTE),
+        tokens_per_minute=read.integer("tokens_per_minute", MOST_PER_MINUTE),
         comparison=_comparison(read),
     )
     if judge.base_url and "replicas" in read.given:
@@ -173,12 +173,12 @@ def _comparison(table: NamedTable) -> Comparison | None:
                 raise table.error(name, f"needs compare; set it to one of {', '.join(MODES)}, or leave {name} out")
         return None
     mode = table.choice("compare", MODES, "")
-    most = table.whole("max_group_size", LARGEST_GROUP, MAX_GROUP_SIZE)
+    most = table.integer("max_group_size", LARGEST_GROUP, DEFAULT_GROUP_LIMIT)
     found = Comparison(
         mode,
         table.choice("pairs", ("all", "circular"), "all"),
-        table.whole("orders", 2, 2),
-        table.whole("group_size", most) or None,
+        table.integer("orders", 2, 2),
+        table.integer("group_size", most) or None,
         _seconds(table, "group_wait"),
         most,
         table.text("single_route"),

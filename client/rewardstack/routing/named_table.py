@@ -91,7 +91,7 @@ class NamedTable:
             raise self.error(field, f"must be true or false, got {str(value)[:50]!r}")
         return value
 
-    def whole(self, field: str, most: int, default: int = 0) -> int:
+    def integer(self, field: str, most: int, default: int = 0) -> int:
         """Return an integer from 1 to `most`; `default` if the field is missing."""
         if field not in self.given:
             return default

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rewardstack.core.imports import importing
+from rewardstack.core.imports import import_lock
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import Comparison, NamedJudge
@@ -114,7 +114,7 @@ class _Found:
 
     route: Route
     bounds: Bounds
-    takes_whole: bool
+    has_single_reference: bool
     comparisons: tuple[Comparison, ...]
 
 
@@ -217,9 +217,9 @@ class RouteTable:
         """
         return self._find(source).route
 
-    def takes_whole(self, source: str) -> bool:
+    def has_single_reference(self, source: str) -> bool:
         """Return whether the ground truth of `source` is always one reference, even if it is a list, as for `code`."""
-        return self._find(source).takes_whole
+        return self._find(source).has_single_reference
 
     def comparisons(self, source: str) -> tuple[Comparison, ...]:
         """Return how the parts of a source's route compare the members of groups; empty if they score each alone."""
@@ -244,17 +244,19 @@ class RouteTable:
         if isinstance(route.target, Leaf):
             target = route.leaf_target(source)
             bounds = _leaf_bounds(route.target, target)
-            whole = route.target.kind == "rule" and target == CODE
-            compared = tuple(filter(None, (route.target.comparison,)))
+            has_single_reference = route.target.kind == "rule" and target == CODE
+            comparisons = tuple(filter(None, (route.target.comparison,)))
             if single := route.target.single_route:
                 low, high = self._find(single).bounds
                 bounds = min(bounds[0], low), max(bounds[1], high)
         else:
             parts = [self._find(part) for part in routes_of(route.target)]
             bounds = composite_bounds(route.target, [part.bounds for part in parts])
-            whole = any(part.takes_whole for part in parts)
-            compared = tuple(one for part in parts for one in part.comparisons)
-        return _Found(route, bounds if route.shaping is None else route.shaping.bounds(bounds), whole, compared)
+            has_single_reference = any(part.has_single_reference for part in parts)
+            comparisons = tuple(one for part in parts for one in part.comparisons)
+        return _Found(
+            route, bounds if route.shaping is None else route.shaping.bounds(bounds), has_single_reference, comparisons
+        )
 
     def check(self) -> None:
         """Raise if a part of a route has no route, or if a route contains itself.
@@ -295,9 +297,9 @@ class RouteTable:
 
     def _unknown(self, source: str) -> UnknownSourceError:
         """Return the error about a source without a route, with the most similar name and the remedy."""
-        with importing:
-            from rewardstack.core.near_misses import suggestion
-        meant = suggestion(source, [route.name for route in self._routes.values()])
+        with import_lock:
+            from rewardstack.core.misspellings import did_you_mean
+        meant = did_you_mean(source, [route.name for route in self._routes.values()])
         remedy = why_unserved(source) or (
             f"for your own reward function {source!r} (REWARD_FUNCTIONS) write {RULE_PREFIX + source!r}; "
             "REWARDSTACK_ROUTES may name a file with more routes"
@@ -309,9 +311,9 @@ class RouteTable:
         """Log once if what follows the name of the source's route is similar to the rest of a longer route's name."""
         longer = [name for name in self._routes if name.startswith(route.name) and len(name) > len(route.name)]
         if longer and source != route.name:
-            with importing:
-                from rewardstack.core.near_misses import warn_of_suffix
-            warn_of_suffix(route.name, source, tuple(longer))
+            with import_lock:
+                from rewardstack.core.misspellings import warn_of_misspelled_suffix
+            warn_of_misspelled_suffix(route.name, source, tuple(longer))
 
     def _taking(self, source: str) -> Route | None:
         """Return the route that matches a source, None if there is none."""

@@ -81,7 +81,7 @@ class Budget:
         self._link = link
         self._run_id = run_id
         self._ttl = ttl
-        self._shared = bool(run_id) and link.present
+        self._shared = bool(run_id) and link.is_configured
         self._key = f"{PREFIX}spent:{blake2b(run_id.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
         self._caps = Count()
         self._known = Count()
@@ -158,7 +158,7 @@ class Budget:
         def take(redis: Any) -> Any:
             return redis.eval(TAKE, 1, self._key, *arguments)
 
-        found = await self._link.guarded("counted", take)
+        found = await self._link.execute("counted", take)
         if found is None:
             self._log_once("away", "Redis is unavailable: this process counts the run's requests and tokens alone")
             granted = self._grant(wanted)

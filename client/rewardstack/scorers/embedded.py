@@ -19,7 +19,7 @@ from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.fields import Fields
-from rewardstack.core.imports import importing
+from rewardstack.core.imports import import_lock
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.score import Item, Score
 from rewardstack.settings import Settings
@@ -77,7 +77,7 @@ class EmbeddedRule(Scorer[Placed]):
     def _local_scorer(self) -> Scorer[Any]:
         """Return the scorer in this process, which the first call creates on the running loop."""
         if self._local is None:
-            with importing:
+            with import_lock:
                 from rewardstack_rules.scoring.local import embedded_rules
 
                 rules = embedded_rules()

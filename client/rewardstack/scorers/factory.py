@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.descriptors import connection_ceiling
-from rewardstack.core.imports import importing
+from rewardstack.core.descriptors import max_connections
+from rewardstack.core.imports import import_lock
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.reward_models import RewardModel
@@ -50,7 +50,7 @@ class Backends:
     """
 
     def __init__(self, spent: Spent | None = None, *, recorded: bool = False, within: Backends | None = None) -> None:
-        with importing:
+        with import_lock:
             from rewardstack.transport.recording import Recording
         self.recording = Recording()
         self._spent = spent
@@ -92,7 +92,7 @@ class Backends:
     def _judge(
         self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
-        with importing:
+        with import_lock:
             from rewardstack.scorers.judge import GroupJudge, Judge, Named
         named = Named(judges[name]) if name in judges else None
         own = settings if named is None else named.settings(settings)
@@ -115,7 +115,7 @@ class Backends:
     def _reward_model(
         self, settings: Settings, cache: ResultCache, models: Mapping[str, RewardModel], name: str
     ) -> Scorer[Any]:
-        with importing:
+        with import_lock:
             from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer, urls_of_model
         find = self._finder(settings, f"reward_model:{name}", _place_of_reward_models, None)
         scorer = RewardModelScorer(models[name], settings, find, self._new_meter(cache, settings))
@@ -153,7 +153,7 @@ class Backends:
         return self._reward_servers(settings).find(urls, api_key)
 
     def _embedding(self, settings: Settings, cache: ResultCache, tenant: str) -> Embedding:
-        with importing:
+        with import_lock:
             from rewardstack.scorers.embedding import Embedding
         find = self._finder(
             settings,
@@ -166,7 +166,7 @@ class Backends:
 
     def _vector_store(self, cache: ResultCache, settings: Settings) -> VectorStore:
         if cache not in self._vectors:
-            with importing:
+            with import_lock:
                 from rewardstack.scorers.embedding import VectorStore
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
@@ -175,7 +175,7 @@ class Backends:
         """Return the rate limit of a judge, shared by all its scorers of these backends; None for no limit."""
         if not (requests or tokens):
             return None
-        with importing:
+        with import_lock:
             from rewardstack.scorers.rate import RateLimit
         which = judge, requests, tokens
         if which not in self._rates:
@@ -184,7 +184,7 @@ class Backends:
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
         """Return a constructor of meters; set the limits of the run's budget, without a reset of its usage."""
-        with importing:
+        with import_lock:
             from rewardstack.scorers.budget import Budget, Meter, tell_nobody
         which = cache, settings.run_id
         if which not in self._budgets:
@@ -229,7 +229,7 @@ class Backends:
         identity = (*name, settings.max_connections, settings.max_retries, most_refused)
         service = self._services.get(identity)
         if service is None:
-            ceiling = connection_ceiling(settings.max_connections)
+            ceiling = max_connections(settings.max_connections)
             service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now, most_refused)
             self._services[identity] = service
         return service
@@ -259,7 +259,7 @@ def _place_of_judge(named: Named | None, settings: Settings) -> Place:
 
 def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
     """Return a scorer that runs the rule in this process if `runs_here` says so, else `remote`."""
-    with importing:
+    with import_lock:
         from rewardstack.scorers.embedded import EmbeddedRule, runs_here
     return EmbeddedRule(name, remote) if runs_here(settings) else remote
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from rewardstack.cache.key import CLIENT_FIELDS
-from rewardstack.core.near_misses import closest
+from rewardstack.core.misspellings import find_closest
 from rewardstack.pipeline.items import FILTERS
 from rewardstack.routing.routes import RULE_OPTIONS
 from rewardstack.score import Request
@@ -79,6 +79,6 @@ def _meant(name: str) -> str:
         return WORDS[name]
     if name in TRAINERS_OWN or len(name) < SHORTEST:
         return ""
-    meant = closest(name, READ)
+    meant = find_closest(name, READ)
     is_column = name.removesuffix("s") == meant.removesuffix("s")  # `label` and `prompts` are columns of data sets
     return "" if is_column else meant

@@ -64,14 +64,14 @@ class RateLimit:
             tokens: estimated number of tokens that the sample uses.
             deadline: deadline of the sample's batch; the time spent here does not count.
         """
-        with deadline.queued(self):
+        with deadline.in_queue(self):
             async with self._lock:
                 while (wait := self._wait(requests, tokens)) > 0:
                     await asyncio.sleep(min(wait, LONGEST_SLEEP))
                 spending = Spending(time.monotonic(), requests, tokens)
                 self._count(spending, 1)
                 self._spent.append(spending)
-        deadline.progress()
+        deadline.restart()
         return spending
 
     def correct(self, spending: Spending, requests: int, tokens: int | None) -> None:

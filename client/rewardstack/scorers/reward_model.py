@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, cast
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, Key, digest, extended
+from rewardstack.cache.key import FLOW_VERSION, PREFIX, Key, digest, hex_digest
 from rewardstack.core.batching import BatchKey
-from rewardstack.core.cost import estimated_tokens
+from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.json_types import plain
 from rewardstack.core.messages import is_conversation, message_text
@@ -141,7 +141,9 @@ class RewardModelScorer(Relayable[Sample]):
         settings = json.dumps([self._model.name, self._model.keyed], sort_keys=True)
         revision = self._settings.judge_revision
         state = digest(("reward_model", FLOW_VERSION, _sources(), root, revision, settings))
-        return [Key(PREFIX + extended(state, *(part for one in sample.messages for part in one))) for sample in samples]
+        return [
+            Key(PREFIX + hex_digest(state, *(part for one in sample.messages for part in one))) for sample in samples
+        ]
 
     async def _root(self, destination: Destination, deadline: SharedDeadline) -> str | None:
         """Return the name of the weights; None if unknown. Only vLLM reports it, so others use the configured name."""
@@ -196,7 +198,7 @@ class RewardModelScorer(Relayable[Sample]):
     def estimate(self, samples: Sequence[Sample]) -> Usage:
         """Return the estimated usage of samples, from the length of their texts."""
         texts = [text for sample in samples for _, text in sample.messages]
-        return Usage(len(samples), sum(map(estimated_tokens, texts)), 0, len(samples))
+        return Usage(len(samples), sum(map(estimate_tokens, texts)), 0, len(samples))
 
     async def _score(self, sample: Sample, deadline: SharedDeadline) -> Score:
         if self._api is not None:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.fields import Fields, field_error, unwritable
-from rewardstack.core.imports import importing
-from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
+from rewardstack.core.fields import Fields, field_error, serialization_error
+from rewardstack.core.imports import import_lock
+from rewardstack.core.wire import SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
 from rewardstack.errors import (
     BudgetError,
     RejectedError,
@@ -116,9 +116,9 @@ class RewardServers:
         if types is None:
             return UNKNOWN
         if name not in types:
-            with importing:
-                from rewardstack.core.near_misses import suggestion
-            known = f"{suggestion(name, types)}it has: {', '.join(sorted(types))}"
+            with import_lock:
+                from rewardstack.core.misspellings import did_you_mean
+            known = f"{did_you_mean(name, types)}it has: {', '.join(sorted(types))}"
             raise UnknownSourceError(f"the reward server has no {name!r}; {known}", "data_source")
         found: RewardType = types[name]
         return found
@@ -171,14 +171,14 @@ class RewardServers:
     def _record(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
         """Return the JSON of an item; an unscored score if a field of `extra_info` cannot be sent."""
         extra = read_fields(item, fields)
-        if wrong := next(filter(is_servers_own, extra), None):
-            return _unsent(field_error(wrong, NOT_TAKEN))
+        if wrong := next(filter(is_server_field, extra), None):
+            return _unsent(field_error(wrong, SERVER_FIELD_ERROR))
         if not self._cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
             extra[CACHE_ENABLED] = False
         try:
             return json.dumps(sample_record(source, item, extra))
         except (TypeError, ValueError):
-            return _unsent(unwritable(extra))
+            return _unsent(serialization_error(extra))
 
 
 def _unsent(error: RequestError) -> Score:
@@ -239,10 +239,10 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         """Warn about fields that are not sent because their names are most likely misspelled."""
         named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
         if named and EVERY_FIELD not in fields:
-            with importing:
-                from rewardstack.core.near_misses import near_miss
+            with import_lock:
+                from rewardstack.core.misspellings import misspelling_hint
             for given in {tuple(item.extra) for item in items}:
-                near_miss(self._name, named, given)
+                misspelling_hint(self._name, named, given)
 
     async def score(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Score]:
         """Return one score for each sample; raise as `RewardServers.score` does."""
@@ -439,7 +439,7 @@ async def _explained(
     service: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
     """Return a sample's score with the server's explanation, whose steps are added to `trace`; None if unsupported."""
-    with importing:
+    with import_lock:
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "rescore": {json.dumps(trace.rescore)}}}'.encode()
     try:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import aiohttp
 
 from rewardstack.core.addresses import shown_url
-from rewardstack.core.event_loop import within
+from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.errors import RejectedError, RewardstackError, SettingsError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.scorers.destination import KEY_REFUSED
@@ -96,7 +96,7 @@ async def _ask(session: aiohttp.ClientSession, one: _Asked) -> ServiceHealth:
     if is_actor(one.url):
         return ServiceHealth(one.service, address, None, one.model)
     try:
-        reply = await within(ANSWER_TIMEOUT, send(session, "GET", one.url + one.path, None, one.headers))
+        reply = await run_with_timeout(ANSWER_TIMEOUT, send(session, "GET", one.url + one.path, None, one.headers))
         data = body_of(reply)
     except asyncio.TimeoutError:
         return ServiceHealth(one.service, address, False, one.model, f"no answer within {ANSWER_TIMEOUT:g} s")

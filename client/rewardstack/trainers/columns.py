@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.core.fields import is_missing
-from rewardstack.core.imports import importing
+from rewardstack.core.imports import import_lock
 from rewardstack.core.messages import is_conversation, last_text
 from rewardstack.errors import RequestError, ScoringError
-from rewardstack.score import NO_REFERENCE, NOTHING, Request, Score
+from rewardstack.score import NO_OPTIONS, NO_REFERENCE, Request, Score
 from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
@@ -41,7 +41,7 @@ def first_of(values: Iterable[Any]) -> Any:
     return next((value for value in values if not is_missing(value)), None)
 
 
-def options_of(extra: Any, defaults: Mapping[str, Any] = NOTHING) -> Any:
+def options_of(extra: Any, defaults: Mapping[str, Any] = NO_OPTIONS) -> Any:
     """Return the `extra_info` of a sample.
 
     Args:
@@ -49,7 +49,7 @@ def options_of(extra: Any, defaults: Mapping[str, Any] = NOTHING) -> Any:
             fields of all rows. A value that is not a mapping is returned as it is; scoring the sample reports it.
         defaults: fields to add if `extra` does not have them.
     """
-    own = NOTHING if is_missing(extra) else extra
+    own = NO_OPTIONS if is_missing(extra) else extra
     if not isinstance(own, Mapping):
         return own
     return {**defaults, **{name: value for name, value in own.items() if not is_missing(value)}}
@@ -169,10 +169,10 @@ class Columns:
     def _column(self, given: Mapping[str, Sequence[Any]], name: str, count: int, argument: str) -> Sequence[Any]:
         if given.get(name) is not None:
             return column_of(given[name], count, name)
-        with importing:
-            from rewardstack.core.near_misses import suggestion
+        with import_lock:
+            from rewardstack.core.misspellings import did_you_mean
         end = f"; {self.remedy}" if self.remedy else ""
-        message = f"{argument}: there is no column {name!r}; {suggestion(name, given)}{REMEDIES[argument]}{end}"
+        message = f"{argument}: there is no column {name!r}; {did_you_mean(name, given)}{REMEDIES[argument]}{end}"
         raise RequestError(message, argument)
 
 

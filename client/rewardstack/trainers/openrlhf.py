@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.core.responses import response_in
+from rewardstack.core.responses import extract_response
 from rewardstack.errors import ScoringError
 from rewardstack.score import Request
 from rewardstack.trainers.columns import column_of, source_of
@@ -48,7 +48,9 @@ def reward_func(
     source = source_of()
     count = len(queries)
     rows = zip(queries, column_of(prompts, count, "prompts"), column_of(labels, count, "labels"), strict=True)
-    requests = [Request(source, response_in(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows]
+    requests = [
+        Request(source, extract_response(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows
+    ]
     api.check_groups(requests, GROUPS, THREADS)
     scores = api.score(requests, on_error="none")
     failed = [score.reason for score in scores if score.status == "failed"]

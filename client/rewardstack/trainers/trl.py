@@ -88,7 +88,7 @@ class RewardFunc:
         if log_metric := given.get("log_metric"):
             for status in STATUSES:
                 log_metric(f"rewards/{self.__name__}/{status}", float(sum(one.status == status for one in scores)))
-            if summary := RewardSummary.of(requests, scores):
+            if summary := RewardSummary.from_batch(requests, scores):
                 log_metric(f"rewards/{self.__name__}/zeros", summary.zeros / summary.size)
                 for part, mean in summary.parts.items():
                     log_metric(f"rewards/{self.__name__}/part/{part}", mean)

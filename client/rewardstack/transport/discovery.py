@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.core.event_loop import within
+from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
@@ -63,10 +63,10 @@ class _Request(Generic[T]):
             DeadlineError: no answer came within `seconds` or within the request's own deadline.
         """
         try:
-            return await within(seconds, asyncio.shield(self.task))
+            return await run_with_timeout(seconds, asyncio.shield(self.task))
         except asyncio.TimeoutError:
-            awaited = self.deadline.awaited
-            raise DeadlineError(f"no answer in time{f'; last: {awaited.cause()}' if awaited else ''}") from None
+            service = self.deadline.service
+            raise DeadlineError(f"no answer in time{f'; last: {service.cause()}' if service else ''}") from None
 
 
 class Discovery(Generic[D, T]):

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from rewardstack.core.deadline import HEADER, AttemptTimeout
-from rewardstack.core.event_loop import within
+from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import (
     DeadlineError,
@@ -738,7 +738,7 @@ class Endpoint:
             await message.admit()
         try:
             sending = send(self._session, message.method, self.url + message.path, message.body, headers)
-            result_of(await within(seconds, sending), message.read)
+            result_of(await run_with_timeout(seconds, sending), message.read)
         except asyncio.TimeoutError:
             return UnreachableError(f"{self._named}: no answer to {message.method} {message.path} within {seconds:g} s")
         except ServiceError as error:
@@ -785,7 +785,7 @@ class Endpoint:
         parts = urlsplit(self.url)
         url = f"{parts.scheme}://{parts.netloc}/gateway/health"
         try:
-            reply = await within(PING_TIMEOUT, send(self._session, "GET", url, None, {}))
+            reply = await run_with_timeout(PING_TIMEOUT, send(self._session, "GET", url, None, {}))
         except (asyncio.TimeoutError, ServiceError):
             self._gateway = None
             return False

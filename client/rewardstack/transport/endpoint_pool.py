@@ -362,7 +362,7 @@ class EndpointPool:
             BudgetError: `message.admit` does not allow an attempt.
         """
         self._budget.earn()
-        deadline.waits_for(self)
+        deadline.set_service(self)
         failures: Failures | None = None
         timeout = AttemptTimeout(deadline, time.monotonic())
         self._look()
@@ -372,7 +372,7 @@ class EndpointPool:
             # Only an answer restarts the timeout, not a slot that a failure has freed: else each batch of requests
             # would wait a whole timeout for a service that never answers.
             if timeout.since < self.last_progress:
-                timeout = deadline.sent()
+                timeout = deadline.start_attempt()
             try:
                 return await self._attempt(endpoint, message, timeout, failures)
             except (OverloadError, UnreachableError, RejectedError, ReplyError) as error:
@@ -600,7 +600,7 @@ class EndpointPool:
             endpoint = None if self._queue else self._queue.take(failures)
             if endpoint is not None:
                 if failures is None:
-                    deadline.progress()
+                    deadline.restart()
                 return endpoint
             deadline.enter_queue(self)
             try:

@@ -19,7 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from rewardstack.core.imports import importing
+from rewardstack.core.imports import import_lock
 from rewardstack.errors import (
     OverloadError,
     RefusedError,
@@ -217,7 +217,7 @@ async def send(
         SettingsError: as `proxy_of` does.
     """
     if url.startswith(RAY_SCHEME):
-        with importing:
+        with import_lock:
             from rewardstack.transport import ray_actor
         return await ray_actor.send(method, url, body, headers)
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)

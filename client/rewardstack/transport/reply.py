@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rewardstack.core.wire import REFUSED_FOR_GOOD
+from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 
 MESSAGE_CHARACTERS = 300
@@ -95,7 +95,7 @@ def error_of(reply: Reply) -> ServiceError:
     status = reply.status
     if _is_out_of_quota(record):
         return RejectedError(message, status, complaint=complaint)
-    if status in OVERLOADED and REFUSED_FOR_GOOD not in reply.headers:
+    if status in OVERLOADED and BUDGET_HEADER not in reply.headers:
         return OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")), status)
     if status < 500 or status == 503:
         # An error that names a field shows that the right server has read the request.

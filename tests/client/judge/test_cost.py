@@ -194,7 +194,7 @@ async def test_failed_cache_writes_do_not_stop_the_count(redis: Redis) -> None:
     async def refused(_: Any) -> bool:
         raise OSError("refused")
 
-    assert await link.guarded("written", refused) is None
+    assert await link.execute("written", refused) is None
     first, second = Budget(link, "shared", 60), Budget(link, "shared", 60)
     for one in (first, second):
         one.cap(1, 0)
@@ -213,12 +213,12 @@ def test_what_is_told_again_counts_once(redis: Redis, monkeypatch: pytest.Monkey
         budget.cap(0, 50)
         other.cap(0, 50)
         with monkeypatch.context() as patched:
-            told = link.guarded
+            told = link.execute
 
             async def lose(*arguments: Any) -> None:
                 await told(*arguments)
 
-            patched.setattr(link, "guarded", lose)
+            patched.setattr(link, "execute", lose)
             budget.add(0, 34)
             await budget.flush()
         await budget.flush()

@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
+from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, hex_digest
 from rewardstack.core.batching import BatchKey
-from rewardstack.core.cost import estimated_tokens
+from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ServiceError
@@ -111,7 +111,7 @@ class Embedding(Relayable[Sample]):
             if which not in states:
                 states[which] = _state(about, sample.options)
             if states[which] is not None:
-                keys[at] = Key(PREFIX + extended(states[which], sample.solution, *sample.references), range=UNIT)
+                keys[at] = Key(PREFIX + hex_digest(states[which], sample.solution, *sample.references), range=UNIT)
         return keys
 
     async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
@@ -167,13 +167,13 @@ class Embedding(Relayable[Sample]):
         """Return the estimated usage of samples if each distinct text is sent once, in full requests."""
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
         requests = -(-len(texts) // BATCH)
-        return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
+        return Usage(requests, sum(map(estimate_tokens, texts)), 0, requests)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """Log a summary of a batch."""
         cached = sum(score.cached for score in scores)
         usage = Usage.total(score.usage for score in scores)
-        log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
+        log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.summary)
 
     def describe(self, item: Item, sample: Sample) -> Record:
         """Return the servers, the texts to embed, and the options with their origin."""

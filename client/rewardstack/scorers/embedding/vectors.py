@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from rewardstack.cache.key import PREFIX, digest, extended
+from rewardstack.cache.key import PREFIX, digest, hex_digest
 from rewardstack.cache.link import RedisLink
 from rewardstack.cache.store import Codec, Store
 from rewardstack.core.batching import Batcher, BatchKey
@@ -87,7 +87,7 @@ class Embedder:
         """
         # Texts of similar length share a request, because servers pad all texts of a request to the longest one.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
-        keys = {text: PREFIX + extended(self._state, text) for text in ordered}
+        keys = {text: PREFIX + hex_digest(self._state, text) for text in ordered}
         read = await self._read(keys) if cached and self._keeps else {}
         asked: dict[str, Found] = {}
         while True:  # repeat if new vectors show that cached vectors are from another model
@@ -101,7 +101,7 @@ class Embedder:
 
     async def _read(self, keys: Mapping[str, str]) -> dict[str, Vector]:
         """Return the cached vectors by text, given the key of each text."""
-        found = dict(zip(keys.values(), self._store.recall(keys.values()), strict=True))
+        found = dict(zip(keys.values(), self._store.get_from_memory(keys.values()), strict=True))
         found.update(await self._store.read_redis([key for key, one in found.items() if one is None]))
         return {text: one for text, key in keys.items() if (one := found[key]) is not None}
 

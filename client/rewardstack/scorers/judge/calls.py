@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.event_loop import within
+from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement, combine
 from rewardstack.errors import RejectedError, RequestError, ServiceError
@@ -90,7 +90,7 @@ class Calls:
         if lock is None:
             self._trials.put(kind, lock := asyncio.Lock())
         try:
-            await within(TRIAL_SHARE * deadline.remaining(), self._try(kind, lock, plan, model, deadline))
+            await run_with_timeout(TRIAL_SHARE * deadline.remaining(), self._try(kind, lock, plan, model, deadline))
         except (ServiceError, asyncio.TimeoutError) as error:
             log.debug("the trial request to the judge failed, its supported fields are unknown: %s", error)
 

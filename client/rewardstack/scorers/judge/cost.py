@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardstack.core.cost import estimated_tokens
+from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import ServiceError
 from rewardstack.score import Usage
@@ -31,7 +31,7 @@ def estimate(plan: Plan, model: Model) -> Usage:
     requests = _requests(plan)
     texts = [text for sent in _sent(plan, model) for text in _texts(sent)]
     images = TOKENS * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
-    prompt = (sum(map(estimated_tokens, texts)) + images) * _votes(plan)
+    prompt = (sum(map(estimate_tokens, texts)) + images) * _votes(plan)
     return Usage(requests, prompt, _most_completion(plan, model), requests)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from rewardstack.core.json_types import brief
-from rewardstack.core.steps import Exchange, Step, known
+from rewardstack.core.json_types import shorten
+from rewardstack.core.steps import Exchange, Step, drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
 from rewardstack.scorers.judge.calls import TRIAL
@@ -85,8 +85,8 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
     known_users = {plan.user(one, chunk): at for at, one in enumerate(plan.references, 1) for chunk in plan.chunks}
     asked = known_users.get(first_asked, len(plan.references) if again else 0)
     facts: Record = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system}
-    facts["images"] = [brief(url) for url in plan.shown.images] or None
-    facts = known({**facts, "user": user, "asked once more": True if again else None, "the reply is begun": begun})
+    facts["images"] = [shorten(url) for url in plan.shown.images] or None
+    facts = drop_none({**facts, "user": user, "asked once more": True if again else None, "the reply is begun": begun})
     if not exchange.received:
         return exchange.step("request for a verdict", facts)
     return exchange.step("request for a verdict", {**facts, **_reply(plan, request, exchange.received)})
@@ -113,9 +113,9 @@ def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     elif text:
         facts["line read"] = verdict_line(text) or "none begins with REWARD:"
     try:
-        return {**known(facts), **_verdict(plan, request, received)}
+        return {**drop_none(facts), **_verdict(plan, request, received)}
     except ServiceError as error:
-        return {**known(facts), "verdict": None, "why": str(error)}
+        return {**drop_none(facts), "verdict": None, "why": str(error)}
 
 
 def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:

@@ -123,7 +123,7 @@ class GroupJudge(Relayable[Member]):
             RequestError: an option is invalid, or the sample has neither a `group_id` nor a problem.
             RouteError: the group has one member, and the judge has no `single_route`.
         """
-        size = Fields(item.extra).whole(GROUP_SIZE, self._how.group_size, 1, self._how.max_group_size)
+        size = Fields(item.extra).integer(GROUP_SIZE, self._how.group_size, 1, self._how.max_group_size)
         if size == 1:
             field = f"{self._name}.single_route"
             raise RouteError(f"{field}: missing, and a sample has group_size = 1; name the route that scores it", field)

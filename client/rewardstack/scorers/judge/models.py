@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.event_loop import within
+from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
@@ -147,7 +147,7 @@ class Models:
         """Return the dialect of a vLLM server; if it reports no version, its last known dialect, else `VLLM`."""
         try:
             asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
-            return vllm_of(await within(briefly(deadline), asked))
+            return vllm_of(await run_with_timeout(briefly(deadline), asked))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
 

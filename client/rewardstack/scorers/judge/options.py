@@ -142,22 +142,22 @@ def _parse(*values: Any) -> Options:
     verdict = given.choice("verdict", KINDS)
     labelled = verdict == "logprob"
     template, declared = given.text("prompt_template", "default"), read_range(given.get("score_range"))
-    most = given.whole("max_criteria", None, 1, MOST_CRITERIA)
+    most = given.integer("max_criteria", None, 1, MOST_CRITERIA)
     options = Options(
         model=given.text("model_name", "") or given.text("model", ""),
         verdict=verdict,
         template=find_template(template, verdict=verdict, declared=declared, is_split=most is not None),
         system_prompt=given.text("system_prompt", None),
         temperature=given.number("temperature", 0.7, 0, 2),
-        top_p=given.number("top_p", 0.8, 0, 1, above=True),
-        max_new_tokens=given.whole("max_new_tokens", 512, 1, MOST_TOKENS),
+        top_p=given.number("top_p", 0.8, 0, 1, is_exclusive=True),
+        max_new_tokens=given.integer("max_new_tokens", 512, 1, MOST_TOKENS),
         enable_thinking=given.flag("enable_thinking", False),
-        thinking_budget=given.whole("thinking_budget", THINKING_TOKENS, 1, MOST_TOKENS),
-        seed=given.whole("seed", None, 0, 2**53),
-        batch_size=given.whole("batch_size", None, 1, 2**31),
+        thinking_budget=given.integer("thinking_budget", THINKING_TOKENS, 1, MOST_TOKENS),
+        seed=given.integer("seed", None, 0, 2**53),
+        batch_size=given.integer("batch_size", None, 1, 2**31),
         labels=_labels(given.get("labels"), template) if labelled else (),
         label_mass_floor=given.number("label_mass_floor", LABEL_MASS_FLOOR, 0, 1),
-        num_samples=given.whole("num_samples", 1, 1, MOST_SAMPLES),
+        num_samples=given.integer("num_samples", 1, 1, MOST_SAMPLES),
         aggregate=given.choice("aggregate", AGGREGATES),
         max_criteria=most,
         clip_negative=given.flag("clip_negative", True),

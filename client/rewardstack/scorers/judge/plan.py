@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import ANY, FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
+from rewardstack.cache.key import ANY, FLOW_VERSION, PREFIX, UNIT, Key, digest, hex_digest
 from rewardstack.core.fields import field_error
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
@@ -139,7 +139,7 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "")
     further = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
     state = _state(options, model, revision, scope, name)
     shown = plan.shown
-    text = extended(state, shown.problem, shown.candidate, *plan.references, *further, *shown.images)
+    text = hex_digest(state, shown.problem, shown.candidate, *plan.references, *further, *shown.images)
     bounds = UNIT if options.clip_negative else ANY
     return Key(PREFIX + text, deterministic and options.num_samples == 1, bounds)
 

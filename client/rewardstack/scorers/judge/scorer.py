@@ -258,7 +258,7 @@ class Judge(Relayable[Plan]):
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
             sum(score.status == "unscored" for score in scores),
-            Usage.total(score.usage for score in scores).words,
+            Usage.total(score.usage for score in scores).summary,
         )
 
     def _own(self, item: Item) -> Item:

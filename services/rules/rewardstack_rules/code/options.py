@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rewardstack.core.fields import Fields, unfit
+from rewardstack.core.fields import Fields, value_error
 from rewardstack_rules.code.comparison import WAYS
 from rewardstack_rules.code.formats import MOST_TESTS
 from rewardstack_rules.code.languages import LANGUAGES, find_language
@@ -45,10 +45,10 @@ class Options(NamedTuple):
         return Options(
             given.choice("score", SCORES),
             given.number("time_limit", 6.0, 0.1, 60),
-            given.whole("memory_mb", 512, 16, 4096) << 20,
+            given.integer("memory_mb", 512, 16, 4096) << 20,
             given.choice("compare", WAYS),
-            given.number("tolerance", None, 0, 1, above=True),
-            given.whole("max_tests", MOST_TESTS, 1, MOST_TESTS),
+            given.number("tolerance", None, 0, 1, is_exclusive=True),
+            given.integer("max_tests", MOST_TESTS, 1, MOST_TESTS),
             _language(given.get("language")),
             given.choice("extract", ("fence", "response")),
         )
@@ -64,5 +64,5 @@ def _language(value: Any) -> str:
         return ""
     found = find_language(value) if isinstance(value, str) else None
     if found is None:
-        raise unfit("language", f"one of {', '.join(LANGUAGES)}", value)
+        raise value_error("language", f"one of {', '.join(LANGUAGES)}", value)
     return found

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from rewardstack.core.messages import last_text
-from rewardstack.core.near_misses import SUGGESTED, closest
+from rewardstack.core.misspellings import SUGGESTION_SIMILARITY, find_closest
 from rewardstack.errors import RouteError
 from rewardstack_rules.functions.calling import ABSENT, Call, Get, Parameter, Sample, folder_of, reads_messages
 from rewardstack_rules.functions.outcome import Outcome
@@ -238,7 +238,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
     if any(one in name.lower() for one in known):  # answer_id, preference, labeled
         return ""
-    meant = closest(name, known, SUGGESTED)
+    meant = find_closest(name, known, SUGGESTION_SIMILARITY)
     letters, others = (Counter(one.lower().replace("_", "")) for one in (name, meant))
     is_typo = meant[:1] == name[:1].lower() and ((letters - others) + (others - letters)).total() <= MOST_OTHER_LETTERS
     return meant if is_typo else ""

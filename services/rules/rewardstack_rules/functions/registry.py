@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardstack.core.near_misses import suggestion
+from rewardstack.core.misspellings import did_you_mean
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack_rules.functions.binding import RewardFunction
 from rewardstack_rules.functions.verifier import Verifier
@@ -78,7 +78,7 @@ class Registry:
         """
         rule = self._rules.get(name)
         if rule is None:
-            meant = suggestion(name, self._rules)
+            meant = did_you_mean(name, self._rules)
             raise UnknownSourceError(
                 f"no reward function is named {name!r}; {meant}available: {self._known()}", "data_source"
             )

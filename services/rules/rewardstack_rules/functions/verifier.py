@@ -59,6 +59,6 @@ class Verifier:
         extraction = given.choice("extraction", EXTRACTIONS)
         return Options(
             EXTRACTIONS[0] if self.marked else extraction,
-            given.number("tolerance", None, 0, 1, above=True),
+            given.number("tolerance", None, 0, 1, is_exclusive=True),
             given.flag("simplified", False),
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import RequestError, SettingsError
-from rewardstack.pipeline.items import as_references
+from rewardstack.pipeline.items import parse_references
 from rewardstack_rules.golden.responses import Answer, GoldenResponses
 
 
@@ -39,7 +39,7 @@ def _is_jsonl(path: Path) -> bool:
 
 def _row(path: Path, number: int, row: Any) -> tuple[str, Answer]:
     try:
-        question, answer = row["question"], as_references(row["answer"])
+        question, answer = row["question"], parse_references(row["answer"])
     except (KeyError, TypeError, RequestError) as error:
         raise SettingsError(
             f"DATASET_PATH: row {number} of {path} needs the keys question and answer, a string each", "DATASET_PATH"

@@ -21,7 +21,7 @@ import re
 from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from rewardstack.core.wire import REFUSED_FOR_GOOD
+from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
 from rewardstack_rules.scoring.wanted import UnwantedError
 
@@ -89,7 +89,7 @@ def _refusal(error: ApiError) -> Response:
 
 def _over_budget(error: BudgetError) -> Response:
     response = answer(503, str(error), error.field)
-    response.headers[REFUSED_FOR_GOOD] = error.field or "spent"
+    response.headers[BUDGET_HEADER] = error.field or "spent"
     return response
 
 

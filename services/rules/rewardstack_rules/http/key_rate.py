@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from rewardstack.cache.link import REST, WAIT
+from rewardstack.cache.link import RETRY_AFTER, TIMEOUT
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.request_log import QUIET
 
@@ -66,7 +66,9 @@ class SlidingWindow:
         self._rests_until = 0.0
         if cache_url:
             once = Retry(NoBackoff(), 0)
-            pool = ConnectionPool.from_url(cache_url, socket_timeout=WAIT, socket_connect_timeout=WAIT, retry=once)
+            pool = ConnectionPool.from_url(
+                cache_url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=once
+            )
             storage = RedisStorage(cache_url, connection_pool=pool, key_prefix=PREFIX)
             self._shared = SlidingWindowCounterRateLimiter(storage)
 
@@ -76,6 +78,6 @@ class SlidingWindow:
             try:
                 return self._shared.hit(self._rate, tenant)
             except RedisError as error:
-                self._rests_until = time.monotonic() + REST
+                self._rests_until = time.monotonic() + RETRY_AFTER
                 log.warning("REWARD_CACHE_URL: cannot count requests, so each process counts its own: %s", error)
         return self._own.hit(self._rate, tenant)

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rewardstack.core.deadline import HEADER as DEADLINE
-from rewardstack.core.wire import REFUSED_FOR_GOOD
+from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack_rules import __version__
 from rewardstack_rules.http import key_rate, request_log
 from rewardstack_rules.http.auth import OPEN_PATHS
@@ -30,7 +30,7 @@ ERROR_TEXTS = {
     415: "The Content-Type of the body is missing or not supported",
     429: "A limit of the API key is exceeded; wait for Retry-After seconds",
     503: "The infrastructure failed every sample, or the server is overloaded; try again, unless the reply has "
-    f"{REFUSED_FOR_GOOD}: the run has used up its budget",
+    f"{BUDGET_HEADER}: the run has used up its budget",
 }
 SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer"},

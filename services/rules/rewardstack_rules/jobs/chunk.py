@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from rewardstack.core.groups import halves
+from rewardstack.core.groups import split_in_half
 from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import BudgetError, ConfigError, RequestError
 from rewardstack.score import Request, Score
@@ -144,7 +144,7 @@ def _score(
     except Exception as error:
         log.exception("scoring %d samples raised", len(requests))
         fault = Score.failed(f"scoring it raised {type(error).__name__}")
-    parts = halves(requests, evaluator.group_of)
+    parts = split_in_half(requests, evaluator.group_of)
     if not parts[1]:
         return [fault] * len(requests), False
     (first, over), (second, too) = (_score(evaluator, part, tenant, is_wanted) for part in parts)

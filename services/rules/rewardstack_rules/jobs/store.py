@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from rewardstack.core.groups import GroupOf, alone
+from rewardstack.core.groups import GroupOf, no_group
 from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import audit, scripts
@@ -43,7 +43,7 @@ class JobStore:
         group_of: returns the group of a sample; the members of a group are in one chunk.
     """
 
-    def __init__(self, settings: Settings, group_of: GroupOf[Request] = alone) -> None:
+    def __init__(self, settings: Settings, group_of: GroupOf[Request] = no_group) -> None:
         self.redis = connect(settings.queue_url)
         self._delivery = Delivery(self.redis)
         self._chunk_size = settings.job_chunk_size

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from operator import itemgetter
 
-from rewardstack.core.groups import GroupOf, alone, cut
+from rewardstack.core.groups import GroupOf, no_group, split_batches
 from rewardstack.errors import OverloadError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import scripts
@@ -45,7 +45,7 @@ class Submission:
         keys: JobKeys,
         chunk_size: int,
         most_bytes: int | None,
-        group_of: GroupOf[Request] = alone,
+        group_of: GroupOf[Request] = no_group,
     ) -> None:
         self.items = self.bytes = 0
         self.sources: Counter[str] = Counter()
@@ -118,7 +118,9 @@ class Submission:
 
     def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
         sized = ((request, self._add(request)) for request in requests)
-        found = cut(sized, self._chunk_size, itemgetter(1), CHUNK_CHARACTERS, lambda one: self._group_of(one[0]))
+        found = split_batches(
+            sized, self._chunk_size, itemgetter(1), CHUNK_CHARACTERS, lambda one: self._group_of(one[0])
+        )
         return ([request for request, _ in chunk] for chunk in found)
 
     def _add(self, request: Request) -> int:

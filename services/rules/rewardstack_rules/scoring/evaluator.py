@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import group_of, route_table
-from rewardstack.core.event_loop import loop_thread, run, within
-from rewardstack.core.near_misses import suggestion
+from rewardstack.core.event_loop import loop_thread, run, run_with_timeout
+from rewardstack.core.misspellings import did_you_mean
 from rewardstack.core.sample_log import sample_log
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
@@ -173,7 +173,7 @@ class Evaluator:
             self._routes.find(reward_type)
         except UnknownSourceError as error:
             known = sorted({rule.name for rule in self._registry} | set(self._routes.names()))
-            meant = suggestion(reward_type, known)
+            meant = did_you_mean(reward_type, known)
             raise UnknownSourceError(
                 f"reward_type {reward_type!r} is not known; {meant}available: {', '.join(known)}", "reward_type"
             ) from error
@@ -262,7 +262,7 @@ class Evaluator:
         """
         clients = self._rules.clients.items()
         asked = _all([client.stats() for pool, client in clients if (pool is Pool.CODE) == code])
-        counts = run(within(STATS_SECONDS, asked))
+        counts = run(run_with_timeout(STATS_SECONDS, asked))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
     @property

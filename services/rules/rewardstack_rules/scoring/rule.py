@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from rewardstack.cache.key import Key, read_fields, rule_key
 from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.fields import unwritable
+from rewardstack.core.fields import serialization_error
 from rewardstack.core.lru import LruCache
-from rewardstack.core.near_misses import near_miss
+from rewardstack.core.misspellings import misspelling_hint
 from rewardstack.core.wire import Record
 from rewardstack.errors import ConfigError, DeadlineError, RequestError, RewardstackError, ServiceError
 from rewardstack.pipeline.scorer import Context, Scorer
@@ -89,7 +89,7 @@ class Isolation:
         """
         work = asyncio.ensure_future(self._client.run([task], self.timeout, brief=brief, tenant=tenant))
         try:
-            with deadline.queued(self):
+            with deadline.in_queue(self):
                 while not work.done():
                     left = deadline.remaining()
                     if left <= 0:
@@ -167,7 +167,7 @@ class LocalRule(Scorer[LocalSample]):
         result = await self._isolation.run(task, deadline, self._tenant)
         output_log.add(self._rule.name, result.get("output"))
         if result.get("error") == "unwritable":
-            error = unwritable(task["extra"])
+            error = serialization_error(task["extra"])
             return Score.unscored(str(error), self.source, error.field)
         return self._read(result)
 
@@ -221,7 +221,7 @@ class IsolatedRule(LocalRule):
 
     def _with_hint(self, item: Item, score: Score) -> Score:
         """Add a hint to a score's reason if a field name of `extra_info` is most likely a typo."""
-        if self._rule.named and (hint := near_miss(self._rule.name, self._rule.named, tuple(item.extra))):
+        if self._rule.named and (hint := misspelling_hint(self._rule.name, self._rule.named, tuple(item.extra))):
             score.reason = f"{score.reason}; {hint}" if score.reason else hint
         return score
 

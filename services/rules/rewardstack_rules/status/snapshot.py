@@ -41,7 +41,7 @@ KEPT = {
 """The metrics that snapshots have, with their numbers of labels."""
 MOST_BYTES = 2**20
 """Maximum size of a stored snapshot, in bytes: enough for about 250 routes."""
-MOST_COUNTED = 2**53
+MAX_COUNT = 2**53
 """The largest count that a stored snapshot may have: floats represent all integers up to it, and sums stay finite."""
 
 
@@ -104,7 +104,7 @@ def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
 
 def _row(row: Any) -> tuple[Key, float]:
     *key, value = row
-    is_count = type(value) in (int, float) and 0 <= value <= MOST_COUNTED
+    is_count = type(value) in (int, float) and 0 <= value <= MAX_COUNT
     if not is_count or not all(isinstance(part, str) for part in key) or KEPT[key[0]] != len(key) - 1:
         raise ValueError
     return tuple(key), float(value)

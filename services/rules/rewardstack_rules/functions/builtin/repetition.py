@@ -40,7 +40,7 @@ def repetition(
         RequestError: an option is malformed.
     """
     options = Fields({"ngram_size": ngram_size, "repetition_unit": repetition_unit})
-    size = options.whole("ngram_size", NGRAM_SIZE, 1, MAX_NGRAM_SIZE)
+    size = options.integer("ngram_size", NGRAM_SIZE, 1, MAX_NGRAM_SIZE)
     unit = options.choice("repetition_unit", UNITS)
     if len(response) > MAX_RESPONSE:
         return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")

@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Response
 
-from rewardstack.core.responses import response_in
+from rewardstack.core.responses import extract_response
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.protocols.body import read_columns
 from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, reward_of, score_samples, source_of
@@ -29,7 +29,7 @@ def answer(body: dict[str, Any]) -> Response:
 
 
 def _sample(source: str, query: Any, prompt: Any, label: Any) -> Request:
-    return make_sample(source, prompt, response_in(query, prompt), label)
+    return make_sample(source, prompt, extract_response(query, prompt), label)
 
 
 def _reply(scores: Sequence[Score]) -> Response:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardstack.core.groups import LARGEST
-from rewardstack.core.wire import SERVERS_OWN
+from rewardstack.core.groups import MAX_GROUP_SIZE
+from rewardstack.core.wire import SERVER_FIELDS
 from rewardstack.score import STATUSES, Usage
 from rewardstack_rules.http.protocols import roll
 from rewardstack_rules.jobs.state import JOB_STATUSES
@@ -72,7 +72,7 @@ JUDGE_OPTIONS: dict[str, Schema] = {
     "images": {"anyOf": [array({"anyOf": [TEXT, FREE]}), {"enum": [False]}]},
     "rubrics": RUBRIC,
     "group_id": {"anyOf": [TEXT, {"type": "integer"}]},
-    "group_size": {"type": "integer", "minimum": 1, "maximum": LARGEST},
+    "group_size": {"type": "integer", "minimum": 1, "maximum": MAX_GROUP_SIZE},
     "rollout_index": {"anyOf": [TEXT, {"type": "integer"}]},
     "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
 }
@@ -83,7 +83,7 @@ EXTRA: Schema = {
         {
             "type": "object",
             "properties": {name: nullable(schema) for name, schema in JUDGE_OPTIONS.items()},
-            "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVERS_OWN)})$"}},
+            "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVER_FIELDS)})$"}},
         },
     ]
 }

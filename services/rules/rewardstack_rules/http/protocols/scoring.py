@@ -10,7 +10,7 @@ from flask import Response, g, jsonify, request
 
 from rewardstack.core.deadline import HEADER, read_header
 from rewardstack.core.steps import Explanation
-from rewardstack.core.wire import NOT_TAKEN, is_servers_own
+from rewardstack.core.wire import SERVER_FIELD_ERROR, is_server_field
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
@@ -173,7 +173,7 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
 
 def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a data set's row, except those that only the server's settings may set."""
-    return {name: value for name, value in extra.items() if not is_servers_own(name)}
+    return {name: value for name, value in extra.items() if not is_server_field(name)}
 
 
 def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
@@ -187,6 +187,6 @@ def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
         ApiError: 400; there is such a field.
     """
     for name in extra:
-        if is_servers_own(name):
+        if is_server_field(name):
             field = f"{where}.{name}"
-            raise ApiError(400, f"{field}: {NOT_TAKEN}", field)
+            raise ApiError(400, f"{field}: {SERVER_FIELD_ERROR}", field)

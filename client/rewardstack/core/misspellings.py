@@ -1,0 +1,83 @@
+"""Detects misspelled names, such as `temprature` for `temperature`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+
+SIMILARITY = 0.83
+"""Minimum similarity, from 0 to 1, at which a field counts as a misspelling of another. `max_new_tokens` counts as a
+misspelling of `max_tokens`; `problem_id` does not count as one of `problem`."""
+SUGGESTION_SIMILARITY = 0.8
+"""Minimum similarity at which an error suggests a known name for an unknown name, such as `gsm8k` for `gsm9k`."""
+MIN_LENGTH, MAX_LENGTH = 3, 40
+"""Minimum and maximum length, in characters, of names that are compared."""
+MAX_NAMES = 50
+"""Maximum number of a sample's fields that are compared."""
+
+log = logging.getLogger(__name__)
+
+
+def find_closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> str:
+    """Return the entry of `names` that is most similar to `name`; empty if none is similar enough."""
+    if not MIN_LENGTH <= len(name) <= MAX_LENGTH:
+        return ""
+    by_lower = {entry.lower(): entry for entry in names if len(entry) >= MIN_LENGTH}
+    return next((by_lower[entry] for entry in get_close_matches(name.lower(), by_lower, n=1, cutoff=similarity)), "")
+
+
+@lru_cache(maxsize=1024)
+def misspelling_hint(reader: str, read: tuple[str, ...], present: tuple[object, ...]) -> str:
+    """Return a hint about fields that are probably misspelled, and log it once; empty if there are none.
+
+    Args:
+        reader: name of the reward function.
+        read: the fields that the function reads.
+        present: the fields of a sample.
+    """
+    unread = [name for name in present if isinstance(name, str) and name not in read][:MAX_NAMES]
+    absent = [name for name in read if name not in present]
+    hint = "; ".join(
+        f"extra_info.{name} is not read by {reader}; did you mean extra_info.{meant}?"
+        for name in unread
+        if (meant := find_closest(name, absent))
+    )
+    if hint:
+        log.warning("%s", hint)
+    return hint
+
+
+@lru_cache(maxsize=1024)
+def warn_of_misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> None:
+    """Log once if `name` is probably a misspelling of another route with the same prefix.
+
+    Args:
+        prefix: the route that scores `name`.
+        name: a `data_source` that begins with the prefix.
+        longer: routes that begin with the prefix; only the text after the prefix is compared.
+    """
+    suffixes = {entry[len(prefix) :].strip("_"): entry for entry in longer}
+    if meant := suffixes.get(find_closest(name[len(prefix) :].strip("_"), suffixes)):
+        log.warning("data_source %r is scored by route %r: did you mean %r?", name, prefix, meant)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a suggestion such as "did you mean 'math'? " for an unknown name; empty if there is none.
+
+    It suggests a known name that is similar to `name`, or to the beginning of `name` (`gsn8k_train`, `gsm8k-train`), or
+    that contains `name` (`judge`).
+    """
+    names = sorted(known)
+    beginnings = (entry for entry in names if _begins_like(name, entry))
+    containing = (entry for entry in names if len(name) > MIN_LENGTH and name.lower() in entry.lower())
+    meant = find_closest(name, names, SUGGESTION_SIMILARITY) or next(beginnings, "") or next(containing, "")
+    return f"did you mean {meant!r}? " if meant else ""
+
+
+def _begins_like(name: str, known: str) -> bool:
+    """Return whether `name` begins with a misspelling of `known`, or with `known` and punctuation other than `_`."""
+    begin, rest = name[: len(known)], name[len(known) :]
+    is_longer_word = begin == known and (rest[:1].isalnum() or rest[:1] == "_")
+    return bool(find_closest(begin, [known], SUGGESTION_SIMILARITY)) and not is_longer_word
