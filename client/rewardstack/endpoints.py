@@ -24,7 +24,7 @@ from rewardstack_settings.setting import Malformed, Setting
 VARIABLE = "REWARDSTACK_ENDPOINTS"
 VERSION = 1
 """Version of the file's format."""
-LOOK = 1.0
+CHECK_INTERVAL = 1.0
 """Seconds between two checks of the file."""
 STALE = 60.0
 """Seconds without a heartbeat (any change of the file) after which a warning is logged."""
@@ -67,13 +67,13 @@ class EndpointsFile:
         self._is_stale = False
 
     def servers(self) -> Mapping[str, Any]:
-        """Return the values of all variables of the file, by name; read the file at most every `LOOK` seconds.
+        """Return the values of all variables in the file, by name; read it at most every `CHECK_INTERVAL` seconds.
 
         Raises:
             SettingsError: the file is invalid, and no earlier content is known.
         """
         known, now = self._known, time.monotonic()
-        if known is None or now >= self._looked_at + LOOK:
+        if known is None or now >= self._looked_at + CHECK_INTERVAL:
             self._looked_at = now
             found = self._look(known)
             self._listen(known is None or found.data != known.data, now)

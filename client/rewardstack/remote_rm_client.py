@@ -23,7 +23,7 @@ from rewardstack.errors import ReplyError, RequestError
 from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
 from rewardstack.transport.endpoint import Message
-from rewardstack.transport.http import proxy_of, shown
+from rewardstack.transport.http import display_url, find_proxy
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class RemoteRewardModel:
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
             if not value > 0:
                 raise RequestError(f"{name}: {value!r} is not above 0", name)
-        proxy_of(address)
+        find_proxy(address)
         self.endpoint = endpoint
         self.timeout = timeout
         self.retry_times = retry_times
@@ -97,7 +97,7 @@ class RemoteRewardModel:
         if failed or unscored:
             log.warning(
                 "%s: %d of %d samples have no score (failed: %d, unscored: %d); their reward is 0.0",
-                shown(self.endpoint), failed + unscored, len(self.statuses), failed, unscored,
+                display_url(self.endpoint), failed + unscored, len(self.statuses), failed, unscored,
             )  # fmt: skip
         return [float(reward) for reward in reply["rewards"]]
 
@@ -108,7 +108,7 @@ class RemoteRewardModel:
         read = partial(_read, len(body["prompts"]))
         message = Message("POST", self._path, json.dumps(body).encode(), read=read)
         reply: dict[str, Any] = await service.ask(message, deadline)
-        failed = Score.failed(f"{shown(self.endpoint)} reports a failed sample; its log says why")
+        failed = Score.failed(f"{display_url(self.endpoint)} reports a failed sample; its log says why")
         failure_rate.add_scores([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply
 

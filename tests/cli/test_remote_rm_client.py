@@ -123,8 +123,8 @@ def test_a_server_that_hangs() -> None:
 
 def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a server has not answered a batch, the next ones of any caller are told so at once."""
-    monkeypatch.setattr(endpoint, "SILENCE", 0.2)
-    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 0.3)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.2)
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ServiceError):

@@ -39,9 +39,9 @@ CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     "busy": (lambda server: server.set(delay=60), 1.2, ["{url} lives and is working on 1 request of ours, the oldest"]),
 }
 TIMEOUTS = {
-    "stopped": {"PING_TIMEOUT": 60.0, "LOG_AFTER": 60.0},
-    "silent": {"PING_TIMEOUT": 60.0, "LOG_AFTER": 0.2},
-    "stopped for long": {"PING_TIMEOUT": 0.2, "LOG_AFTER": 60.0},
+    "stopped": {"HEALTH_TIMEOUT": 60.0, "LOG_AFTER": 60.0},
+    "silent": {"HEALTH_TIMEOUT": 60.0, "LOG_AFTER": 0.2},
+    "stopped for long": {"HEALTH_TIMEOUT": 0.2, "LOG_AFTER": 60.0},
 }
 """When more is known about a server: before the samples' timeout, or never."""
 
@@ -50,7 +50,7 @@ TIMEOUTS = {
 @pytest.mark.parametrize("cause", CAUSES)
 def test_every_reason_has_its_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
     """The reason of a sample that waited in vain names the server: gone, silent, refusing or busy."""
-    for name, seconds in ({"SILENCE": 0.1} | TIMEOUTS.get(cause, {})).items():
+    for name, seconds in ({"PROBE_AFTER": 0.1} | TIMEOUTS.get(cause, {})).items():
         monkeypatch.setattr(endpoint, name, seconds)
     assert "ok" == score([Request("math", "warm")])[0].status
     befall, timeout, says = CAUSES[cause]
@@ -120,7 +120,7 @@ def test_silence_is_said(
     soon: None, server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The same with a server whose silence is noticed and logged sooner."""
-    monkeypatch.setattr(endpoint, "SILENCE", 0.1)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.1)
     monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
     assert_silence_is_said(server, monkeypatch, caplog, timeout=0.8, seconds="[01]")
 
@@ -133,7 +133,7 @@ def assert_silence_is_said(
     seconds: str,
 ) -> None:
     """Score samples that a server never answers, and compare the log with the server's silence."""
-    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 60.0)
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 60.0)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     caplog.clear()  # on a busy machine that answer, too, may have been slow enough to be logged
@@ -148,21 +148,21 @@ async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:
     awaited = [True]
     one = EndpointFailure(lambda: awaited[0])
     refused = OverloadError("refuses"), OverloadError("refuses still")
-    one.note(refused[0])
-    one.over()
+    one.record(refused[0])
+    one.reset()
     await asyncio.sleep(0.15)
     awaited[0] = False
-    one.note(UnreachableError("nobody asks"))
+    one.record(UnreachableError("nobody asks"))
     await asyncio.sleep(0.15)
     assert "" == caplog.text
-    one.over()
+    one.reset()
     awaited[0] = True
     for error in refused * 2:
-        one.note(error)
+        one.record(error)
         await asyncio.sleep(0.06)
     assert "refuses still (4 times)" == str(one)
     assert 1 == caplog.text.count(SAID)
-    one.over()
+    one.reset()
     assert one.error is None
 
 

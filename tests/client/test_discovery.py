@@ -54,7 +54,7 @@ async def test_asked_together_and_once() -> None:
     other = await said.find("b", server.ask, deadline())
 
     assert ([1] * 5, 1, 2) == (first, later, other)
-    assert ("a" in said, "c" in said, said.known("a", 0), said.known("c", 0)) == (True, False, 1, 0)
+    assert ("a" in said, "c" in said, said.last_answer("a", 0), said.last_answer("c", 0)) == (True, False, 1, 0)
 
 
 async def test_each_waits_as_long_as_it_can() -> None:
@@ -76,7 +76,7 @@ async def test_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert [1, 1] == [await said.find("a", server.ask, deadline()) for _ in range(2)]
     assert 2 == await said.refresh("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
     assert 3 == await said.find("a", server.ask, deadline())
 
 
@@ -88,8 +88,8 @@ async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) 
     """A server that does not answer any more is waited for briefly, and once; its next answer is heard nonetheless."""
     server, said = Server(), Discovery[str, int]()
     await said.find("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
-    monkeypatch.setattr(discovery, "BRIEF", 0.1)
+    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.1)
     server.seconds, server.fault = 0.0, FAULTS[fault]
     if fault == "slow":
         server.open.clear()
@@ -99,9 +99,9 @@ async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) 
     assert 2 == server.asked
     if fault == "slow":
         server.open.set()
-        while said.known("a", 0) == 1:
+        while said.last_answer("a", 0) == 1:
             await asyncio.sleep(0.01)
-        assert 2 == said.known("a", 0)
+        assert 2 == said.last_answer("a", 0)
 
 
 async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +109,8 @@ async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     server, said, faults = Server(), Discovery[str, int](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     await said.find("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
-    monkeypatch.setattr(discovery, "BRIEF", 0.05)
+    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.05)
     server.seconds, server.fault = 0.2, UnreachableError("gone")
 
     assert 1 == await said.find("a", server.ask, deadline())
@@ -124,7 +124,7 @@ async def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal is raised even where the server was known."""
     server, said = Server(), Discovery[str, int]()
     await said.find("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
     server.fault = RejectedError("a wrong key", 401)
 
     with pytest.raises(RejectedError, match="a wrong key"):

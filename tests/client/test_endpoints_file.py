@@ -37,7 +37,7 @@ ALL = {
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the file is to be, which `REWARDSTACK_ENDPOINTS` names and which is looked at without a pause."""
-    monkeypatch.setattr(endpoints, "LOOK", 0.0)
+    monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 0.0)
     monkeypatch.setenv(VARIABLE, str(path := tmp_path / "endpoints.json"))
     yield path
 
@@ -191,8 +191,8 @@ def test_no_heartbeat(
 
 
 def test_one_look_a_second(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within `LOOK` seconds of a look the file is not looked at again."""
-    monkeypatch.setattr(endpoints, "LOOK", 3600.0)
+    """Within `CHECK_INTERVAL` seconds of a look the file is not looked at again."""
+    monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 3600.0)
     write_endpoints(file, ALL)
     before = Settings.from_env()
     write_endpoints(file)

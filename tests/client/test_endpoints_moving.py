@@ -89,8 +89,8 @@ def test_moves_in_mid_run(
     end: Callable[[FaultServer], None],
 ) -> None:
     """A server is replaced while slow samples are in flight and more wait for a slot: all are ok."""
-    monkeypatch.setattr(endpoint, "SILENCE", 0.5)
-    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 1.0)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.5)
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 1.0)
     (tmp_path / "routes.toml").write_text(NAMED)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "4")
@@ -140,7 +140,7 @@ def test_the_old_server_keeps_running(file: Path, serve: Serve, monkeypatch: pyt
 
 def test_one_of_several_leaves(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """When one of several busy servers is replaced by another, it still answers the requests in flight there."""
-    monkeypatch.setattr(endpoints, "LOOK", 0.1)
+    monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 0.1)
     first, second, third = (serve(FAULT_SERVER) for _ in range(3))
     for one in (first, second):
         one.set(delay=1.0)
@@ -157,7 +157,7 @@ def test_one_of_several_leaves(file: Path, serve: Serve, monkeypatch: pytest.Mon
 
 def test_named_no_more(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits for a server that the file does not name any more is scored there while it lives."""
-    monkeypatch.setattr(endpoints, "LOOK", 0.1)
+    monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 0.1)
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
     server = serve(FAULT_SERVER)
     server.set(delay=0.6)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from rewardstack.transport import limiter as limiters
-from rewardstack.transport.limiter import BACKOFF_MOST, RETRY_AFTER_MOST, Limiter
+from rewardstack.transport.limiter import BACKOFF_MAX, RETRY_AFTER_MAX, Limiter
 from tests.support.table import Table
 
 START = 100.0
-REFUSED, TOOK = ("refused", 0.0), ("succeeded",)
-OUT_OF_REACH: list[tuple[Any, ...]] = [("failed",)] * 3
+REFUSED, TOOK = ("refused", 0.0), ("record_success",)
+OUT_OF_REACH: list[tuple[Any, ...]] = [("record_failure",)] * 3
 
 
 class Clock:
@@ -40,14 +40,14 @@ def play(limiter: Limiter, clock: Clock, events: list[tuple[Any, ...]]) -> None:
         elif name == "refused":
             refuse(limiter, clock, *arguments)
         elif name == "hangs":
-            limiter.failed(immediately=True)
+            limiter.record_failure(immediately=True)
         else:
             getattr(limiter, name)()
 
 
 def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, retry_after: float = 0.0) -> None:
     """A request sent `sent_ago` seconds before now is refused."""
-    limiter.refused(clock.now - sent_ago, in_flight, retry_after)
+    limiter.record_overload(clock.now - sent_ago, in_flight, retry_after)
 
 
 def state(limiter: Limiter, clock: Clock) -> tuple[int, float, bool]:
@@ -73,7 +73,7 @@ REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
     ([("refused", 0.0, 10, 7.0)], 10, 7.0),
     ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
     ([("refused", 0.0, 0, 0.1)], 1, 0.2),
-    ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MOST),
+    ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MAX),
 ]
 
 
@@ -90,12 +90,12 @@ def test_refusals(clock: Clock, table: Table) -> None:
 @pytest.mark.parametrize(
     ("events", "limit", "pause", "is_open"),
     [
-        ([("failed",)] * 2, 64, 0.0, False),
-        ([("failed",)] * 2 + [TOOK, ("failed",)], 64, 0.0, False),
-        ([("failed",)] * 2 + [("refused", 0.0, 60), ("failed",)], 32, 0.0, False),
+        ([("record_failure",)] * 2, 64, 0.0, False),
+        ([("record_failure",)] * 2 + [TOOK, ("record_failure",)], 64, 0.0, False),
+        ([("record_failure",)] * 2 + [("refused", 0.0, 60), ("record_failure",)], 32, 0.0, False),
         (OUT_OF_REACH, 1, 0.2, True),
         (OUT_OF_REACH * 2, 1, 0.2, True),
-        ([*OUT_OF_REACH, ("wait", 0.2), ("failed",)], 1, 0.4, True),
+        ([*OUT_OF_REACH, ("wait", 0.2), ("record_failure",)], 1, 0.4, True),
         ([*OUT_OF_REACH, ("wait", 0.2), TOOK], 2, 0.0, False),
         ([*OUT_OF_REACH, ("wait", 0.2), REFUSED], 1, 0.4, False),
         ([("hangs",)], 1, 0.2, True),
@@ -114,13 +114,13 @@ def test_ejection(clock: Clock) -> None:
     limiter, pauses = Limiter(64), []
     for _ in range(9):
         for _ in range(3):
-            limiter.failed(ejects=True)
+            limiter.record_failure(ejects=True)
         pauses.append(limiter.opens_at - clock.now)
         clock.now = limiter.opens_at
     assert [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 4] == pytest.approx(pauses)
     limiter = Limiter(64)
     for times in range(1, 11):
-        limiter.refused(clock.now, 60, 0.0, ejects=True)
+        limiter.record_overload(clock.now, 60, 0.0, ejects=True)
         assert (times == 10) == limiter.is_open != limiter.is_available
 
 
@@ -174,11 +174,11 @@ def test_long_outage(clock: Clock) -> None:
     """However long an outage lasts, the pauses grow to their longest and no further, and hold."""
     limiter, pauses = Limiter(64), []
     for _ in range(3000):
-        limiter.refused(clock.now, 0, 0.0)
+        limiter.record_overload(clock.now, 0, 0.0)
         pauses.append(limiter.opens_at - clock.now)
         clock.now = limiter.opens_at
     assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
-    assert {BACKOFF_MOST} == {round(pause, 6) for pause in pauses[5:]}
+    assert {BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
 
 
 def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pauses_are_counted_until_an_answer(clock: Clock) -> None:
     """From a pause until the next answer the endpoint counts as paused, so that a probe goes first."""
     limiter, seen = Limiter(64), []
-    for event in (("succeeded",), REFUSED, ("wait", 0.2), TOOK):
+    for event in (("record_success",), REFUSED, ("wait", 0.2), TOOK):
         play(limiter, clock, [event])
         seen.append(limiter.pauses)
     assert [0, 1, 1, 0] == seen

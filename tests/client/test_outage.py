@@ -34,7 +34,7 @@ def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> flo
     """The factor of all times in a test; at 1 the client's own hold."""
     factor = float(request.param)
     for module, name in (
-        *((endpoint, name) for name in ("SILENCE", "PING_TIMEOUT", "LOG_AFTER")),
+        *((endpoint, name) for name in ("PROBE_AFTER", "HEALTH_TIMEOUT", "LOG_AFTER")),
         (outage, "PROBE_TIMEOUT"),
     ):
         monkeypatch.setattr(module, name, factor * getattr(module, name))

@@ -131,8 +131,8 @@ def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change, 
 @pytest.mark.parametrize("fault", ["dead", "frozen", "refuses"])
 def test_one_of_two_urls(server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """With one of two URLs dead, stopped or refusing, every sample is `ok`."""
-    monkeypatch.setattr(endpoint, "SILENCE", 0.5)
-    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 1.0)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.5)
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 1.0)
     with fault_server() as other:
         monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
         score(requests("both"))

@@ -13,8 +13,8 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.errors import OverloadError, ServiceError, SettingsError, UnreachableError
 from rewardstack.remote_rm_client import RemoteRewardModel
-from rewardstack.transport.http import open_session, proxy_of, send, shown
-from rewardstack.transport.reply import body_of
+from rewardstack.transport.http import display_url, find_proxy, open_session, send
+from rewardstack.transport.reply import get_body
 from tests.support.servers import free_port
 from tests.support.table import Table
 
@@ -30,11 +30,11 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    proxy_of.cache_clear()
-    shown.cache_clear()
+    find_proxy.cache_clear()
+    display_url.cache_clear()
     yield
-    proxy_of.cache_clear()
-    shown.cache_clear()
+    find_proxy.cache_clear()
+    display_url.cache_clear()
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch, table: Table)
     monkeypatch.setenv("no_proxy", ".cluster.local, 10.0.0.0/8, [fd00::7]")
     for url, proxy in PROXIES:
         with table.case(url):
-            assert proxy == proxy_of(url)
+            assert proxy == find_proxy(url)
 
 
 @pytest.mark.parametrize("given", [PROXY, PROXY.removeprefix("http://")])
@@ -89,7 +89,7 @@ def test_a_proxy_for_all_schemes(monkeypatch: pytest.MonkeyPatch, given: str) ->
     """ALL_PROXY is taken where the scheme has no proxy of its own, with or without `http://`."""
     monkeypatch.setenv("ALL_PROXY", given)
     monkeypatch.setenv("HTTPS_PROXY", "http://other.example:1")
-    assert [PROXY, "http://other.example:1"] == [proxy_of(REWARDS), proxy_of("https://rewards.example")]
+    assert [PROXY, "http://other.example:1"] == [find_proxy(REWARDS), find_proxy("https://rewards.example")]
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
@@ -102,7 +102,7 @@ def test_a_proxy_that_is_none_for_http(monkeypatch: pytest.MonkeyPatch, variable
     with pytest.raises(SettingsError, match=variable):
         RemoteRewardModel(f"{REWARDS}/get_reward")
     monkeypatch.setenv("NO_PROXY", "rewards.example")
-    assert proxy_of("http://localhost:6000") is None and proxy_of(REWARDS) is None
+    assert find_proxy("http://localhost:6000") is None and find_proxy(REWARDS) is None
 
 
 @pytest.mark.parametrize("given", ["http://proxy.example:port", "http://", "http://me:secret@:3128"])
@@ -135,8 +135,8 @@ def test_errors_name_the_proxy(monkeypatch: pytest.MonkeyPatch, refusing: str) -
 
     nobody = f"http://me:secret@127.0.0.1:{free_port()}"
     monkeypatch.setenv("http_proxy", nobody)
-    proxy_of.cache_clear()
-    shown.cache_clear()
+    find_proxy.cache_clear()
+    display_url.cache_clear()
     error = _error(_posted())
     place = nobody.partition("@")[2]
     assert isinstance(error, UnreachableError)
@@ -155,7 +155,7 @@ def test_align_anythings_client(monkeypatch: pytest.MonkeyPatch, refusing: str) 
 
 async def _posted() -> bytes:
     async with open_session() as session:
-        return body_of(await send(session, "POST", f"{REWARDS}/v1/score?key=secret", b"{}", {}))
+        return get_body(await send(session, "POST", f"{REWARDS}/v1/score?key=secret", b"{}", {}))
 
 
 def _error(asked: Coroutine[Any, Any, bytes]) -> ServiceError:

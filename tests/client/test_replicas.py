@@ -52,11 +52,11 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds takes tenths of them."""
     for module, name, seconds in (
-        (endpoint, "LEAST", 0.3),
+        (endpoint, "MIN_STUCK", 0.3),
         (endpoint, "RETRY_PAUSE", 0.1),
         (endpoint_pool, "LOADING_PAUSE", 0.1),
         (limiter, "EJECTION_FIRST", 0.2),
-        (limiter, "EJECTION_MOST", 0.5),
+        (limiter, "EJECTION_MAX", 0.5),
     ):
         monkeypatch.setattr(module, name, seconds)
 
@@ -109,7 +109,7 @@ def test_one_is_ill(
 def test_one_that_hangs_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None) -> None:
     """A replica that answers /health alone is left out after three requests that the other one answered first."""
     monkeypatch.setattr(limiter, "EJECTION_FIRST", 60.0)
-    monkeypatch.setattr(limiter, "EJECTION_MOST", 60.0)
+    monkeypatch.setattr(limiter, "EJECTION_MAX", 60.0)
     silent, _ = pair(serve, monkeypatch, "judge", "hang")
     for request in samples(SERVICES["judge"][1], 30):
         assert [one.status for one in score([request])] == ["ok"]

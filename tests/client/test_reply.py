@@ -11,7 +11,7 @@ import pytest
 
 from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError
-from rewardstack.transport.reply import Reply, body_of, result_of
+from rewardstack.transport.reply import Reply, get_body, parse_reply
 from tests.support.table import Table
 
 URL = "http://judge:8000/v1/chat/completions"
@@ -48,7 +48,7 @@ def test_statuses(table: Table) -> None:
         for status in statuses:
             with table.case(str(status)):
                 with pytest.raises(kind, match=f"{URL} returned {status}: boom") as raised:
-                    body_of(Reply(URL, status, {}, b'{"error": "boom"}'))
+                    get_body(Reply(URL, status, {}, b'{"error": "boom"}'))
                 assert (kind, status) == (type(raised.value), raised.value.status)  # type: ignore[attr-defined]
 
 
@@ -58,21 +58,21 @@ def test_unreadable_bodies(table: Table) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         with table.case(str(data)):
             with pytest.raises(kind, match=words) as raised:
-                result_of(Reply(URL, 200, {}, data), read)
+                parse_reply(Reply(URL, 200, {}, data), read)
             assert (kind, status) == (type(raised.value), raised.value.status)  # type: ignore[attr-defined]
             assert str(raised.value).startswith(URL)
 
 
 def test_readable_body() -> None:
     """A body that can be read is a result, whatever else it holds."""
-    assert [1] == result_of(Reply(URL, 200, {}, b'{"scores": [1], "error": "a warning"}'), read)
+    assert [1] == parse_reply(Reply(URL, 200, {}, b'{"scores": [1], "error": "a warning"}'), read)
 
 
 @pytest.mark.parametrize(("body", "status"), [({"error": "x", "field": "data_source"}, 404), (QUOTA, 403), ({}, 400)])
 def test_the_requests_own_fault(body: Any, status: int) -> None:
     """No other endpoint is asked where the server names a field, has no quota left, or finds the request malformed."""
     with pytest.raises(RejectedError) as raised:
-        body_of(Reply(URL, status, {}, json.dumps(body).encode()))
+        get_body(Reply(URL, status, {}, json.dumps(body).encode()))
     assert not raised.value.is_misplaced
 
 
@@ -80,7 +80,7 @@ def test_the_requests_own_fault(body: Any, status: int) -> None:
 def test_another_endpoint_may_differ(status: int) -> None:
     """A key, path or model that one endpoint does not know, another may."""
     with pytest.raises(RejectedError) as raised:
-        body_of(Reply(URL, status, {}, b"{}"))
+        get_body(Reply(URL, status, {}, b"{}"))
     assert raised.value.is_misplaced
 
 
@@ -88,7 +88,7 @@ def test_nothing_left_to_spend() -> None:
     """429 without quota and 503 without budget are final."""
     for status, headers, body in ((429, {}, QUOTA), (503, {BUDGET_HEADER: "spent"}, {})):
         with pytest.raises(RejectedError):
-            body_of(Reply(URL, status, headers, json.dumps(body).encode()))
+            get_body(Reply(URL, status, headers, json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ def test_retry_after(header: str, seconds: float) -> None:
     """The header is a number of seconds or a date; anything else is no wish."""
     header = formatdate(time.time() + seconds, usegmt=True) if header == "a date" else header
     with pytest.raises(OverloadError) as raised:
-        body_of(Reply(URL, 503, {"Retry-After": header}, b""))
+        get_body(Reply(URL, 503, {"Retry-After": header}, b""))
     assert raised.value.retry_after == pytest.approx(seconds, abs=2)

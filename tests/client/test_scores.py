@@ -133,8 +133,8 @@ def test_remembered_while_its_server_hangs(server: FaultServer, monkeypatch: pyt
     """A remembered score is read long before its deadline while the server hangs that said long ago what it has."""
     request = Request("math", "remembered", "1", {"timeout": 300})
     assert not score([request])[0].cached
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
-    monkeypatch.setattr(discovery, "BRIEF", 0.2)
+    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.2)
     server.freeze()
     try:
         assert score([request])[0].cached

@@ -84,7 +84,7 @@ async def test_a_hedge_that_is_cancelled_before_it_starts() -> None:
     async with one_place() as (_, pool, _):
         endpoint = pool._endpoints[0]
         message, timeout = Message("GET", "/", is_hedged=True), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
-        hedge = pool._hedge(endpoint, message, timeout)
+        hedge = pool._start_hedge(endpoint, message, timeout)
         assert hedge is not None and endpoint.in_flight == 1
         hedge.cancel()
         await asyncio.wait((hedge,))

@@ -14,8 +14,8 @@ import aiohttp
 
 from rewardstack.core.addresses import shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
-from rewardstack.transport.http import authorization, open_session, proxy_of, send
-from rewardstack.transport.reply import Reply, body_of
+from rewardstack.transport.http import authorization, find_proxy, open_session, send
+from rewardstack.transport.reply import Reply, get_body
 from rewardstack_cli.console import wait_with_notice
 from rewardstack_cli.probes.finding import Finding, ProbeError
 
@@ -106,7 +106,7 @@ class Probed:
         """
         reply = await self.reply(path, body, timeout)
         try:
-            return body_of(reply)
+            return get_body(reply)
         except ServiceError as error:
             raise self.probe_error(error) from error
 
@@ -121,7 +121,7 @@ class Probed:
         """Return an error with the problem and the remedy, without secrets of the URL."""
         what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
         remedy = self._remedy(error)
-        if proxy_of(self._url):
+        if find_proxy(self._url):
             host = urlsplit(self._url).hostname
             remedy = f"if {host} is reached without the proxy, name it in NO_PROXY; else {remedy}"
         return ProbeError(what, remedy)

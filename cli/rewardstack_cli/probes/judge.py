@@ -24,7 +24,7 @@ from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
-from rewardstack.transport.reply import body_of
+from rewardstack.transport.reply import get_body
 from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import Names, Probed, probe
 
@@ -129,7 +129,7 @@ async def _served(server: Probed, url: str) -> Served:
     if reply.status in NO_SUCH_PATH:
         return NOTHING
     try:
-        data = body_of(reply)
+        data = get_body(reply)
     except ServiceError as error:
         raise server.probe_error(error) from error
     roots = read_models(data)
@@ -160,7 +160,7 @@ async def _reply(
         request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
         reply = await server.reply(asked.path, request.body(user), TIMEOUT)
         try:
-            return body_of(reply), asked
+            return get_body(reply), asked
         except RejectedError as error:
             better = corrected(asked.dialect, refused_fields(error, request.fields))
             if better == asked.dialect:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewardstack.transport.ray_actor import join
+from rewardstack.transport.ray_actor import connect
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 FOLDER = "/tmp"
@@ -47,7 +47,7 @@ def connected(address: str = "", processors: int | None = None, gpus: int | None
 
 @contextmanager
 def _joined(address: str) -> Iterator[dict[str, str]]:
-    join(address)
+    connect(address)
     import ray
 
     try:

@@ -12,7 +12,7 @@ from rewardstack.errors import DeadlineError, OverloadError, ReplyError, Service
 from rewardstack.ray_judge.balancing import Answer, FrozenRewardInferenceClient, refusal
 from rewardstack.ray_judge.engines import RemoteEngine, create_frozen_vllm_engines
 from rewardstack.ray_judge.options import EngineOptions
-from rewardstack.transport.reply import Reply, body_of
+from rewardstack.transport.reply import Reply, get_body
 
 NAME = "reward_inference_service"
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
@@ -154,7 +154,7 @@ class RewardInferenceService:
         while (left := until - time.monotonic()) > 0:
             status, data = await self._client.request(method, path, body, left)
             try:
-                reply: dict[str, Any] = json.loads(body_of(Reply(f"{NAME}{path}", status, {}, data)))
+                reply: dict[str, Any] = json.loads(get_body(Reply(f"{NAME}{path}", status, {}, data)))
                 return reply
             except OverloadError as error:
                 obstacle = str(error)

@@ -13,7 +13,7 @@ from rewardstack.core.fields import OPTIONS, Fields
 from rewardstack.errors import RejectedError, RequestError, SettingsError
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
-from rewardstack.transport.http import proxy_of
+from rewardstack.transport.http import find_proxy
 
 FindService = Callable[[tuple[str, ...], str], EndpointPool]
 """Returns the pool of endpoints for base URLs and an API key."""
@@ -109,7 +109,7 @@ def _own_urls(text: str) -> tuple[str, ...]:
         raise RequestError(str(error), field) from error
     try:
         for url in urls:
-            proxy_of(url)
+            find_proxy(url)
     except SettingsError as error:
         raise RequestError(f"{field}: {error}", field) from error
     return urls

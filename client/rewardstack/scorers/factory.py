@@ -25,7 +25,7 @@ from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
 from rewardstack.transport.discovery import Discovery
-from rewardstack.transport.endpoint_pool import EndpointPool, Place
+from rewardstack.transport.endpoint_pool import EndpointPool, Location
 from rewardstack.transport.http import open_session
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Backends:
         return partial(Meter, self._budgets[which], told=self._spent or tell_nobody)
 
     def _finder(
-        self, settings: Settings, kind: str, place: Callable[[Settings], Place], refused_timeout: float | None
+        self, settings: Settings, kind: str, place: Callable[[Settings], Location], refused_timeout: float | None
     ) -> FindService:
         """Return a function that finds the endpoint pool for URLs and a key, from the environment or from a sample.
 
@@ -212,7 +212,7 @@ class Backends:
                 service = self._service(
                     named, (urls, api_key), settings, most_refused, lambda: place(settings.follow())
                 )
-                service.follow()
+                service.update_location()
                 return service
             return self._service((urls, api_key), (urls, api_key), settings, most_refused)
 
@@ -221,16 +221,16 @@ class Backends:
     def _service(
         self,
         name: tuple[object, ...],
-        place: Place,
+        place: Location,
         settings: Settings,
         most_refused: float,
-        place_now: Callable[[], Place] | None = None,
+        find_location: Callable[[], Location] | None = None,
     ) -> EndpointPool:
         identity = (*name, settings.max_connections, settings.max_retries, most_refused)
         service = self._services.get(identity)
         if service is None:
             ceiling = max_connections(settings.max_connections)
-            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now, most_refused)
+            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, find_location, most_refused)
             self._services[identity] = service
         return service
 
@@ -245,12 +245,12 @@ class Backends:
         await self._session.close()
 
 
-def _place_of_reward_models(settings: Settings) -> Place:
+def _place_of_reward_models(settings: Settings) -> Location:
     """Return the URLs and the key of the environment's reward model."""
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
-def _place_of_judge(named: Named | None, settings: Settings) -> Place:
+def _place_of_judge(named: Named | None, settings: Settings) -> Location:
     """Return the URLs and the key of a judge in the environment; both are empty for a judge with its own `base_url`."""
     if named is None:
         return settings.judge_urls, settings.judge_api_key

@@ -21,7 +21,7 @@ from rewardstack.scorers.reward_model import key_of_model, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, open_session, send
 from rewardstack.transport.ray_actor import is_actor
-from rewardstack.transport.reply import body_of
+from rewardstack.transport.reply import get_body
 
 ANSWER_TIMEOUT = 2.0
 """Timeout of a check, in seconds."""
@@ -97,7 +97,7 @@ async def _ask(session: aiohttp.ClientSession, one: _Asked) -> ServiceHealth:
         return ServiceHealth(one.service, address, None, one.model)
     try:
         reply = await run_with_timeout(ANSWER_TIMEOUT, send(session, "GET", one.url + one.path, None, one.headers))
-        data = body_of(reply)
+        data = get_body(reply)
     except asyncio.TimeoutError:
         return ServiceHealth(one.service, address, False, one.model, f"no answer within {ANSWER_TIMEOUT:g} s")
     except RejectedError as error:

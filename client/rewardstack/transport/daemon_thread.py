@@ -1,4 +1,4 @@
-"""Blocking work in daemon threads: work that hangs blocks neither the event loop nor the interpreter's exit."""
+"""Runs blocking functions in daemon threads, so that a hanging function blocks neither the event loop nor the exit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
-    """Run `work` in a new daemon thread and return its result; an exception of `work` is raised here.
+async def run_in_daemon_thread(name: str, work: Callable[[], T]) -> T:
+    """Run `work` in a new daemon thread, and return its result or raise its exception.
 
     Args:
         name: the thread's name.
@@ -20,7 +20,7 @@ async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: T | None, error: Exception | None) -> None:
+    def set_outcome(result: T | None, error: Exception | None) -> None:
         if answer.done():
             return
         if error is not None:
@@ -29,13 +29,13 @@ async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
             answer.set_result(result)  # type: ignore[arg-type]
 
     def run() -> None:
-        result, failed = None, None
+        result, failure = None, None
         try:
             result = work()
         except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
-            failed = error
+            failure = error
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failed)
+            loop.call_soon_threadsafe(set_outcome, result, failure)
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return await answer

@@ -1,6 +1,6 @@
-"""Service discovery: remember what each server reports about itself, such as its model, and ask again when outdated.
+"""Service discovery: caches what each server reports about itself, such as its model.
 
-An answer is valid for a minute. Each server is asked by one request at a time, which all callers share.
+An answer is valid for a minute. Only one request at a time asks a server, and all callers share its answer.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
-FRESH = 60.0
+VALID_FOR = 60.0
 """Seconds for which an answer is valid."""
 RENEWAL = 30.0
-"""Seconds that a server has to renew its answer; after a failed renewal, the old answer is valid for as long again."""
-BRIEF = 2.0
-"""Maximum seconds that callers wait for an answer that they can do without."""
-BRIEF_SHARE = 0.3
-"""Maximum share of the remaining time that callers wait for such an answer."""
-SERVERS = 1024
-"""Maximum number of servers whose answers are kept; samples can name any number of servers."""
+"""Timeout in seconds of the request that renews an answer. If it fails, the old answer is valid for as long again."""
+OPTIONAL_WAIT = 2.0
+"""Maximum seconds that callers wait for an optional answer, e.g. to replace an outdated one."""
+OPTIONAL_WAIT_SHARE = 0.3
+"""Maximum share of their remaining time that callers wait for an optional answer."""
+MAX_SERVERS = 1024
+"""Maximum number of servers whose answers are cached; samples can name any number of servers."""
 
 D = TypeVar("D", bound=Hashable)
 T = TypeVar("T")
@@ -38,14 +38,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Answer(Generic[T]):
-    """A server's last answer, and the time when it came."""
+    """A server's last answer, and the time when it was received."""
 
     value: T
-    given_at: float = field(default_factory=time.monotonic)
+    received_at: float = field(default_factory=time.monotonic)
 
     @property
     def is_fresh(self) -> bool:
-        return time.monotonic() <= self.given_at + FRESH
+        return time.monotonic() <= self.received_at + VALID_FOR
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class _Request(Generic[T]):
 
     task: asyncio.Task[T]
     deadline: SharedDeadline
-    begun_at: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     async def result(self, seconds: float) -> T:
         """Return the answer of the request.
@@ -70,32 +70,32 @@ class _Request(Generic[T]):
 
 
 class Discovery(Generic[D, T]):
-    """The last answer of each server about itself; belongs to one event loop."""
+    """A cache of what each server reported about itself; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._answers: LruCache[D, _Answer[T]] = LruCache(SERVERS)
+        self._answers: LruCache[D, _Answer[T]] = LruCache(MAX_SERVERS)
         self._requests: dict[D, _Request[T]] = {}
 
     def is_fresh(self, destination: D) -> bool:
-        """Return whether the last answer of a server is at most `FRESH` seconds old."""
+        """Return whether the last answer of a server is at most `VALID_FOR` seconds old."""
         answer = self._answers.get(destination)
         return answer is not None and answer.is_fresh
 
-    def known(self, destination: D, default: T) -> T:
-        """Return the last answer of a server, `default` if there is none."""
+    def last_answer(self, destination: D, default: T) -> T:
+        """Return the last answer of a server; `default` if there is none."""
         answer = self._answers.get(destination)
         return default if answer is None else answer.value
 
     def has_answered_since(self, destination: D, moment: float) -> bool:
         """Return whether the last answer of a server came at or after `moment`, on `time.monotonic()`."""
         answer = self._answers.get(destination)
-        return answer is not None and answer.given_at >= moment
+        return answer is not None and answer.received_at >= moment
 
     def __contains__(self, destination: D) -> bool:
         return self._answers.get(destination) is not None
 
     async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
-        """Return the answer of a server, even an outdated answer if no new one comes within `briefly(deadline)`.
+        """Return the answer of a server; an outdated answer if no new answer comes within `optional_wait(deadline)`.
 
         Args:
             destination: the server.
@@ -112,9 +112,9 @@ class Discovery(Generic[D, T]):
             return await self.refresh(destination, ask, deadline, wait)
         if answer.is_fresh:
             return answer.value
-        request = self._requests.get(destination) or self._begin(destination, ask, SharedDeadline(Deadline(RENEWAL)))
+        request = self._requests.get(destination) or self._start(destination, ask, SharedDeadline(Deadline(RENEWAL)))
         try:
-            return await request.result(request.begun_at + briefly(deadline) - time.monotonic())
+            return await request.result(request.started_at + optional_wait(deadline) - time.monotonic())
         except RejectedError:
             raise
         except RewardstackError as error:
@@ -122,29 +122,29 @@ class Discovery(Generic[D, T]):
             return answer.value
 
     async def refresh(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
-        """Ask the server, or join a request in flight, and return the new answer; raise as `find` does."""
-        until = time.monotonic() + wait
+        """Ask the server, or join a request in flight, and return the new answer; see `find` for the errors."""
+        ends_at = time.monotonic() + wait
         while (request := self._requests.get(destination)) is not None:
             try:
-                return await request.result(min(until - time.monotonic(), deadline.remaining()))
+                return await request.result(min(ends_at - time.monotonic(), deadline.remaining()))
             except DeadlineError:
                 if not request.task.done() or deadline.remaining() <= 0:
                     raise
-        return await self._begin(destination, ask, deadline).result(until - time.monotonic())
+        return await self._start(destination, ask, deadline).result(ends_at - time.monotonic())
 
-    def _begin(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> _Request[T]:
-        task = asyncio.create_task(self._learn(destination, ask, deadline))
+    def _start(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> _Request[T]:
+        task = asyncio.create_task(self._ask(destination, ask, deadline))
         request = self._requests[destination] = _Request(task, deadline)
-        request.task.add_done_callback(_notice)
+        request.task.add_done_callback(_retrieve_exception)
         return request
 
-    async def _learn(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> T:
+    async def _ask(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> T:
         try:
             value = await ask(deadline)
         except RewardstackError as error:
             answer = self._answers.get(destination)
             if answer is not None and not isinstance(error, RejectedError):
-                answer.given_at = time.monotonic() - FRESH + RENEWAL
+                answer.received_at = time.monotonic() - VALID_FOR + RENEWAL
             raise
         else:
             self._answers.put(destination, _Answer(value))
@@ -153,12 +153,12 @@ class Discovery(Generic[D, T]):
             del self._requests[destination]
 
 
-def _notice(task: asyncio.Task[Any]) -> None:
-    """Mark the task's exception as retrieved, so that asyncio does not log it if nobody waits for the task."""
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the task's exception, so that asyncio does not log it if nobody waits for the task."""
     if not task.cancelled():
         task.exception()
 
 
-def briefly(deadline: SharedDeadline) -> float:
-    """Return the seconds that a caller with this deadline waits for an answer that it can do without."""
-    return min(BRIEF, deadline.remaining() * BRIEF_SHARE)
+def optional_wait(deadline: SharedDeadline) -> float:
+    """Return the seconds that a caller with this deadline waits for an optional answer."""
+    return min(OPTIONAL_WAIT, deadline.remaining() * OPTIONAL_WAIT_SHARE)

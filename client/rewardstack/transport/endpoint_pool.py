@@ -1,26 +1,27 @@
 """A service behind one or several equivalent URLs: load balancing, failover and retries.
 
-This module alone selects endpoints and decides about retries. Other modules send again in three cases only: a judge is
-asked once more for an unreadable verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a
-caller that joined with more time (`core.batching`). `reply` classifies replies, and `endpoint` updates the endpoint's
-state accordingly. A request is handled as follows:
+Only this module selects endpoints and retries requests, with three exceptions: a judge is asked again for an unreadable
+verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a caller that joined with more time
+(`core.batching`). `reply` classifies replies, and `endpoint` updates the state of the endpoint. The rules:
 
-1. It goes to the endpoint with the fewest requests in flight, or queues until an endpoint has capacity (`limiter`).
-2. After a failure it goes immediately to another endpoint that is neither paused nor ejected, if there is one. Such a
-   failover is not charged to the retry budget.
-3. If no endpoint is left, overload is retried until the deadline, paced by the limiters. A `Retry-After` beyond the
-   deadline ends the request.
-4. Requests wait during an outage, but all of them together for one timeout, which counts from the start of the outage.
-   Later requests fail fast until a background probe succeeds (`outage`).
-5. An invalid reply is retried `max_retries` times with growing pauses, from a retry budget (a tenth of all requests,
-   plus ten). While an endpoint gives invalid replies to all requests, one trial request at a time is sent; once a trial
-   succeeds, all requests continue. Behind our gateway retries address another replica by number, and are not charged.
-6. A rejection is final. If it is about the key, path or model, all endpoints are tried first (twice after a 404).
-7. As in Envoy's outlier detection, an endpoint is ejected (not used for a growing interval) after three failures in a
-   row, or ten for 429, 503 and 529. At most half of the endpoints are ejected. After the interval, a probe and a single
-   request test for recovery.
-8. A stuck request is hedged, charged to the retry budget. A hedge that is answered first is refunded. An empty budget
-   still gives one hedge per second.
+1. **Load balancing**: a request goes to the endpoint with the fewest requests in flight. If all endpoints are at their
+   limit (`limiter`), it waits in a queue.
+2. **Failover**: after a failure, the request goes immediately to another endpoint that is neither paused nor ejected.
+   Failover does not use the retry budget.
+3. **Overload**: if no endpoint is left, the request is retried until the deadline; the limiters control the pace. A
+   `Retry-After` beyond the deadline ends the request.
+4. **Outage**: requests wait for at most one timeout from the start of the outage. Later requests fail fast until a
+   background probe succeeds (`outage`).
+5. **Invalid replies** are retried `max_retries` times with growing pauses, from a retry budget (a tenth of all
+   requests, plus ten). While an endpoint gives invalid replies to all requests, only one trial request at a time is
+   sent; once a trial succeeds, all requests continue. Behind our gateway, a retry is addressed to another replica by
+   number, and does not use the budget.
+6. **Rejections** are final. If the key, path or model is rejected, all endpoints are tried first (twice after a 404).
+7. **Ejection**, as in Envoy's outlier detection: an endpoint is not used for a growing interval after three failures in
+   a row, or after ten replies 429, 503 or 529. At most half of the endpoints are ejected. After the interval, a probe
+   and a single request test for recovery.
+8. **Hedging**: a stuck request is sent again, and uses the retry budget. The budget is refunded if the hedge is
+   answered first. Even without a budget, one hedge per second is sent.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from typing import Any
 import aiohttp
 
 from rewardstack.core.deadline import AttemptTimeout, SharedDeadline
-from rewardstack.endpoints import LOOK
+from rewardstack.endpoints import CHECK_INTERVAL
 from rewardstack.errors import (
     DeadlineError,
     OverloadError,
@@ -49,28 +50,28 @@ from rewardstack.errors import (
 )
 from rewardstack.transport.endpoint import Endpoint, LatencyTracker, Message, retry_pause
 from rewardstack.transport.http import authorization
-from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST, backoff
+from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MAX, backoff
 from rewardstack.transport.outage import Outage
-from rewardstack.transport.reply import DOWN, LIMITING, STEERED
+from rewardstack.transport.reply import DOWN, LIMITING, REPLICA_STATUSES
 
 RETRY_SHARE = 0.1
 """Number of retries that each request adds to the retry budget."""
 RETRY_RESERVE = 10.0
 """Initial retry budget, in retries."""
-PAST_THE_LIMIT = 3
-"""Maximum number of hedges that an endpoint accepts beyond its limit, to find out which server hangs."""
-HEDGE_PACE = 1.0
-"""Seconds between hedges while the retry budget is empty: without any, requests on a server that hangs would stay there
-until their timeout, because they earn nothing while they wait."""
+MAX_EXCESS_HEDGES = 3
+"""Maximum number of hedges beyond an endpoint's limit, to find out which server hangs."""
+HEDGE_INTERVAL = 1.0
+"""Seconds between hedges while the retry budget is empty. Without hedges, requests to a server that hangs would wait
+until their timeout, because only new requests refill the budget."""
 LOADING_PAUSE = 2.5
-"""Seconds before the retry after a 404: a model may still be loading."""
+"""Seconds before the retry after a 404, because a model may still be loading."""
 NOT_FOUND = 404
 """HTTP status for an unknown path or model."""
 
-Place = tuple[tuple[str, ...], str]
+Location = tuple[tuple[str, ...], str]
 """Base URLs of equivalent endpoints, and their API key."""
-Turn = asyncio.Future["Endpoint | None"]
-"""Resolves to an endpoint with a slot for the waiter; None if the waiter has to check whether to keep waiting."""
+SlotFuture = asyncio.Future["Endpoint | None"]
+"""The result is an endpoint with a reserved slot, or None if the waiter has to check whether to keep waiting."""
 Tried = frozenset[Endpoint]
 """Endpoints that failed a request."""
 NONE_TRIED: Tried = frozenset()
@@ -90,14 +91,14 @@ class RetryBudget:
         """Add `retries` to the budget: for a request, or to refund a hedge that was useful."""
         self._tokens = min(self._tokens + retries, RETRY_RESERVE * 10)
 
-    def spend(self, pace: float = math.inf) -> bool:
-        """Take one retry from the budget; return whether it had one.
+    def spend(self, interval: float = math.inf) -> bool:
+        """Take one retry from the budget; return whether the retry is allowed.
 
         Args:
-            pace: seconds since the last retry after which an empty budget still gives one.
+            interval: seconds since the last retry after which a retry is allowed even if the budget is empty.
         """
         now = time.monotonic()
-        if self._tokens < 1.0 and now - self._spent_at < pace:
+        if self._tokens < 1.0 and now - self._spent_at < interval:
             return False
         self._tokens, self._spent_at = max(0.0, self._tokens - 1.0), now
         return True
@@ -111,23 +112,23 @@ class Failures:
         endpoint: endpoint of the last error.
         at: time of the last error, on `time.monotonic()`.
         tried: endpoints that failed since the last pause; used again only if no other endpoint is available.
-        faulty: last error of each endpoint that gave an invalid reply or rejected the key, path or model.
-        is_over: whether the endpoints in `faulty` are no longer used.
+        faulty: the last error of each endpoint that sent an invalid reply or rejected the key, path or model.
+        excludes_faulty: whether the endpoints in `faulty` are no longer used.
         rounds: how often all endpoints have failed.
         pauses: number of backoff pauses after overload.
-        replica: number of the replica behind a gateway to which the next retry goes; empty for any.
+        replica: number of the replica behind a gateway to which the next retry is addressed; empty for any.
     """
 
-    __slots__ = ("at", "endpoint", "error", "faulty", "is_over", "pauses", "replica", "rounds", "tried")
+    __slots__ = ("at", "endpoint", "error", "excludes_faulty", "faulty", "pauses", "replica", "rounds", "tried")
 
     def __init__(self) -> None:
         self.tried: Tried = NONE_TRIED
         self.faulty: dict[Endpoint, ReplyError | RejectedError] = {}
-        self.is_over = False
+        self.excludes_faulty = False
         self.rounds = self.pauses = 0
         self.replica = ""
 
-    def note(self, endpoint: Endpoint, error: ServiceError) -> None:
+    def record(self, endpoint: Endpoint, error: ServiceError) -> None:
         """Record a failure."""
         self.endpoint, self.error, self.at = endpoint, error, time.monotonic()
         self.tried |= {endpoint}
@@ -136,14 +137,15 @@ class Failures:
 
     def candidates(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Return the endpoints that the request may go to next."""
-        if self.is_over:
-            return [one for one in endpoints if one not in self.faulty]
-        return [one for one in endpoints if one not in self.tried and one.limiter.is_available] or endpoints
+        if self.excludes_faulty:
+            return [endpoint for endpoint in endpoints if endpoint not in self.faulty]
+        untried = [endpoint for endpoint in endpoints if endpoint not in self.tried and endpoint.limiter.is_available]
+        return untried or endpoints
 
     def back_off(self) -> float:
-        """Return the seconds of the next pause."""
+        """Count a pause, and return its length in seconds."""
         self.pauses += 1
-        return backoff(BACKOFF_FIRST, BACKOFF_MOST, self.pauses - 1)
+        return backoff(BACKOFF_FIRST, BACKOFF_MAX, self.pauses - 1)
 
 
 class WaitQueue:
@@ -152,38 +154,38 @@ class WaitQueue:
     Args:
         endpoints: returns the current endpoints.
         seconds_left: returns the seconds that a request still waits, given its deadline and failures.
-        leave: releases the slot of a cancelled request.
-        look: checks whether the service has moved; None for a service at a fixed address.
+        release_slot: releases the slot of a cancelled request.
+        check_location: checks whether the service has moved; None for a service at a fixed address.
     """
 
     def __init__(
         self,
         endpoints: Callable[[], Sequence[Endpoint]],
         seconds_left: Callable[[SharedDeadline, Failures | None], float],
-        leave: Callable[[Endpoint], None],
-        look: Callable[[], None] | None,
+        release_slot: Callable[[Endpoint], None],
+        check_location: Callable[[], None] | None,
     ) -> None:
         self._endpoints = endpoints
         self._seconds_left = seconds_left
-        self._leave = leave
-        self._look = look
-        self._retries: dict[Turn, tuple[SharedDeadline, Failures]] = {}
-        self._waiting: dict[Turn, tuple[SharedDeadline, None]] = {}
+        self._release_slot = release_slot
+        self._check_location = check_location
+        self._retries: dict[SlotFuture, tuple[SharedDeadline, Failures]] = {}
+        self._waiting: dict[SlotFuture, tuple[SharedDeadline, None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._first_gives_up_at = math.inf
+        self._next_timeout_at = math.inf
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._retries)
 
-    def take(self, failures: Failures | None = None) -> Endpoint | None:
-        """Reserve a slot at the least loaded endpoint and return the endpoint; None if all are full.
+    def reserve_slot(self, failures: Failures | None = None) -> Endpoint | None:
+        """Reserve a slot at the least loaded endpoint and return the endpoint; None if no endpoint has a free slot.
 
         Args:
             failures: the failures of a retry; None for a new request.
         """
         endpoints = self._endpoints()
-        some = endpoints if failures is None else failures.candidates(endpoints)
-        free = [one for one in some if one.limiter.admits(one.in_flight)]
+        candidates = endpoints if failures is None else failures.candidates(endpoints)
+        free = [endpoint for endpoint in candidates if endpoint.limiter.admits(endpoint.in_flight)]
         if not free:
             return None
         endpoint = free[0] if len(free) == 1 else min(free, key=lambda one: (one.in_flight, random.random()))
@@ -197,100 +199,100 @@ class WaitQueue:
             deadline: the deadline that all callers of the request share.
             failures: the failures of a retry, which is served before new requests; None for a new request.
         """
-        turn: Turn = asyncio.get_running_loop().create_future()
+        slot: SlotFuture = asyncio.get_running_loop().create_future()
         if failures is None:
-            self._waiting[turn] = deadline, None
+            self._waiting[slot] = deadline, None
         else:
-            self._retries[turn] = deadline, failures
+            self._retries[slot] = deadline, failures
         if self._retries or len(self._waiting) == 1:
             self.assign_slots()
-        self._watch(self._seconds_left(deadline, failures))
+        self._check_by(self._seconds_left(deadline, failures))
         try:
-            return await turn
+            return await slot
         except asyncio.CancelledError:
-            self._remove(turn)
-            if not turn.cancelled() and (endpoint := turn.result()) is not None:
-                self._leave(endpoint)
+            self._remove(slot)
+            if not slot.cancelled() and (endpoint := slot.result()) is not None:
+                self._release_slot(endpoint)
             raise
 
-    def _remove(self, turn: Turn) -> None:
-        self._waiting.pop(turn, None)
-        self._retries.pop(turn, None)
+    def _remove(self, slot: SlotFuture) -> None:
+        self._waiting.pop(slot, None)
+        self._retries.pop(slot, None)
 
     def assign_slots(self) -> None:
-        """Assign free slots to waiters; schedule the next check at the end of a pause, or when the service may move."""
+        """Assign free slots to waiters, and schedule the next check of the queue if some still wait."""
         if self._retries:
             self._assign_to_retries()
         while self._waiting and self._assign(next(iter(self._waiting)), None):
             pass
         if self._waiting or self._retries:
-            self._schedule_wake()
+            self._schedule_check()
 
     def _assign_to_retries(self) -> None:
         without_slot: set[tuple[Tried, bool]] = set()
-        for turn, (_, failures) in list(self._retries.items()):
-            alike = failures.tried, failures.is_over
+        for slot, (_, failures) in list(self._retries.items()):
+            state = failures.tried, failures.excludes_faulty
             if (NONE_TRIED, False) in without_slot:
                 break
-            if alike not in without_slot and not self._assign(turn, failures):
-                without_slot.add(alike)
+            if state not in without_slot and not self._assign(slot, failures):
+                without_slot.add(state)
 
-    def _assign(self, turn: Turn, failures: Failures | None) -> bool:
-        """Assign a slot to a waiter; return whether the waiter left the queue, with a slot or cancelled."""
-        if not turn.done():
-            endpoint = self.take(failures)
+    def _assign(self, slot: SlotFuture, failures: Failures | None) -> bool:
+        """Assign a slot to a waiter; return whether the waiter has left the queue, with a slot or cancelled."""
+        if not slot.done():
+            endpoint = self.reserve_slot(failures)
             if endpoint is None:
                 return False
-            turn.set_result(endpoint)
-        self._remove(turn)
+            slot.set_result(endpoint)
+        self._remove(slot)
         return True
 
     def wake_all(self) -> None:
         """Wake all waiters without a slot, so that each checks whether to keep waiting."""
-        for turn in (*self._retries, *self._waiting):
-            self._end(turn)
+        for slot in (*self._retries, *self._waiting):
+            self._wake_waiter(slot)
 
-    def _end(self, turn: Turn) -> None:
-        self._remove(turn)
-        if not turn.done():
-            turn.set_result(None)
+    def _wake_waiter(self, slot: SlotFuture) -> None:
+        self._remove(slot)
+        if not slot.done():
+            slot.set_result(None)
 
-    def _schedule_wake(self) -> None:
-        if self._look is not None:
-            self._wake_in(LOOK)
+    def _schedule_check(self) -> None:
+        if self._check_location is not None:
+            self._check_in(CHECK_INTERVAL)
         for endpoint in self._endpoints():
             if endpoint.limiter.opens_at and (pause := endpoint.limiter.opens_at - time.monotonic()) > 0:
-                self._wake_in(pause)
+                self._check_in(pause)
 
-    def _wake_in(self, seconds: float) -> None:
-        """Wake the queue in `seconds` at the latest; one timer for all waiters is cheaper than one for each."""
+    def _check_in(self, seconds: float) -> None:
+        """Check the queue in `seconds` at the latest; one timer for all waiters is cheaper than one for each."""
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             if self._timer.when() <= loop.time() + seconds:
                 return
             self._timer.cancel()
-        self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._wake)
+        self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._check_waiters)
 
-    def _watch(self, seconds: float) -> None:
-        self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + seconds)
-        self._wake_in(seconds)
+    def _check_by(self, seconds: float) -> None:
+        self._next_timeout_at = min(self._next_timeout_at, time.monotonic() + seconds)
+        self._check_in(seconds)
 
-    def _wake(self) -> None:
+    def _check_waiters(self) -> None:
         self._timer = None
         with suppress(SettingsError):  # the next call raises it
-            if self._look is not None:
-                self._look()
+            if self._check_location is not None:
+                self._check_location()
         self.assign_slots()
-        if time.monotonic() < self._first_gives_up_at:
-            self._wake_in(self._first_gives_up_at - time.monotonic())
+        if time.monotonic() < self._next_timeout_at:
+            self._check_in(self._next_timeout_at - time.monotonic())
             return
-        self._first_gives_up_at = math.inf
-        for turn, (deadline, failures) in (*self._retries.items(), *self._waiting.items()):
+        self._next_timeout_at = math.inf
+        for slot, (deadline, failures) in (*self._retries.items(), *self._waiting.items()):
             left = self._seconds_left(deadline, failures)
             if left <= 0:
-                self._end(turn)
+                self._wake_waiter(slot)
             else:
-                self._watch(left)
+                self._check_by(left)
 
     def close(self) -> None:
         """Cancel the timer."""
@@ -306,9 +308,9 @@ class EndpointPool:
         urls: base URLs of the endpoints.
         api_key: bearer token for all endpoints; empty for none.
         session: HTTP session.
-        ceiling: maximum requests in flight to one endpoint.
-        max_retries: maximum retries of a request after invalid replies.
-        place_now: returns the current URLs and key of a service that may move; None for fixed URLs.
+        ceiling: maximum number of requests in flight to one endpoint.
+        max_retries: maximum number of retries of a request after invalid replies.
+        find_location: returns the current URLs and key of a service that may move; None for fixed URLs.
         refused_timeout: seconds to wait while connections are refused; ignored if the service may move.
     """
 
@@ -319,12 +321,12 @@ class EndpointPool:
         session: aiohttp.ClientSession,
         ceiling: int,
         max_retries: int,
-        place_now: Callable[[], Place] | None = None,
+        find_location: Callable[[], Location] | None = None,
         refused_timeout: float = math.inf,
     ) -> None:
         self.last_progress = 0.0
         self._endpoints: list[Endpoint] = []
-        self._outage = Outage(lambda: self._endpoints, refused_timeout if place_now is None else math.inf)
+        self._outage = Outage(lambda: self._endpoints, refused_timeout if find_location is None else math.inf)
         self._new_endpoint = partial(
             Endpoint,
             ceiling=ceiling,
@@ -334,17 +336,20 @@ class EndpointPool:
             may_eject=self._may_eject,
             has_others=lambda: len(self._endpoints) > 1,
             on_stall=self._outage.probe,
-            moves=place_now is not None,
+            moves=find_location is not None,
         )
-        self._place_now = place_now
-        self._looked_at = time.monotonic()
-        self._place: Place = tuple(urls), api_key
+        self._find_location = find_location
+        self._checked_at = time.monotonic()
+        self._location: Location = tuple(urls), api_key
         self._endpoints = [self._new_endpoint(url, authorization(api_key)) for url in urls]
-        self._left: list[Endpoint] = []
+        self._retired: list[Endpoint] = []
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._queue = WaitQueue(
-            lambda: self._endpoints, self._seconds_left, self._leave, None if place_now is None else self._look
+            lambda: self._endpoints,
+            self._seconds_left,
+            self._release_slot,
+            None if find_location is None else self._check_location,
         )
 
     async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
@@ -356,7 +361,7 @@ class EndpointPool:
 
         Raises:
             DeadlineError: no valid answer came in time; the message has the last error.
-            UnreachableError: the service has been down or stalled for as long as a call waits.
+            UnreachableError: the service has been down or stalled for at least the timeout of the call.
             RejectedError: the service rejected the request.
             ReplyError: all retries got invalid replies.
             BudgetError: `message.admit` does not allow an attempt.
@@ -365,12 +370,12 @@ class EndpointPool:
         deadline.set_service(self)
         failures: Failures | None = None
         timeout = AttemptTimeout(deadline, time.monotonic())
-        self._look()
+        self._check_location()
         self._outage.raise_if_stalled(message.method, deadline)
         while True:
-            endpoint = await self._turn(deadline, failures)
-            # Only an answer restarts the timeout, not a slot that a failure has freed: else each batch of requests
-            # would wait a whole timeout for a service that never answers.
+            endpoint = await self._wait_for_slot(deadline, failures)
+            # Only an answer restarts the timeout. If a slot that a failure has freed restarted it, too, each batch of
+            # requests would wait a whole timeout for a service that never answers.
             if timeout.since < self.last_progress:
                 timeout = deadline.start_attempt()
             try:
@@ -379,9 +384,9 @@ class EndpointPool:
                 if isinstance(error, RejectedError) and not error.is_misplaced:
                     raise
                 failures = failures or Failures()
-                failures.note(endpoint, error)
-            await self._until_retry(message, failures, deadline)
-            self._look()
+                failures.record(endpoint, error)
+            await self._wait_until_retry(message, failures, deadline)
+            self._check_location()
 
     async def _attempt(
         self, endpoint: Endpoint, message: Message, timeout: AttemptTimeout, failures: Failures | None
@@ -389,7 +394,7 @@ class EndpointPool:
         """Send a message to an endpoint with a reserved slot; return the result, which may be the hedge's."""
         sent = message if failures is None else message.to_replica(failures.replica)
         is_hedged = message.is_hedged or len(self._endpoints) > 1
-        hedge = partial(self._hedge, endpoint, message, timeout) if is_hedged else None
+        hedge = partial(self._start_hedge, endpoint, message, timeout) if is_hedged else None
         try:
             result = await endpoint.ask(sent, timeout, hedge)
         except RejectedError:
@@ -398,206 +403,208 @@ class EndpointPool:
         else:
             self.last_progress = time.monotonic()
             if failures is not None:
-                self._learn(failures, endpoint)
+                self._record_outcomes(failures, endpoint)
             return result
         finally:
-            self._leave(endpoint)
+            self._release_slot(endpoint)
 
-    def _learn(self, failures: Failures, taker: Endpoint) -> None:
-        """Blame the endpoints that rejected a request once another endpoint has accepted it."""
+    def _record_outcomes(self, failures: Failures, acceptor: Endpoint) -> None:
+        """Record that one endpoint accepted a request that others rejected, so that the others are at fault."""
         for endpoint, error in failures.faulty.items():
-            if endpoint is not taker and isinstance(error, RejectedError):
-                endpoint.rejected_wrongly(error)
+            if endpoint is not acceptor and isinstance(error, RejectedError):
+                endpoint.record_wrong_rejection(error)
         if failures.replica:
-            taker.replicas.took(failures.replica)
+            acceptor.replicas.record_success(failures.replica)
 
     def _may_eject(self, endpoint: Endpoint) -> bool:
         """Return whether at least half of all endpoints stay available if this endpoint is ejected."""
-        out = sum(not one.limiter.is_available for one in self._endpoints if one is not endpoint)
-        return 2 * (out + 1) <= len(self._endpoints)
+        unavailable = sum(not other.limiter.is_available for other in self._endpoints if other is not endpoint)
+        return 2 * (unavailable + 1) <= len(self._endpoints)
 
-    async def _until_retry(self, message: Message, failures: Failures, deadline: SharedDeadline) -> None:
-        """Wait until a failed request may be retried, which is immediately if another endpoint is available.
+    async def _wait_until_retry(self, message: Message, failures: Failures, deadline: SharedDeadline) -> None:
+        """Wait until a failed request may be retried; return immediately if another endpoint is available.
 
         Raises:
             ServiceError: the last error, if it is final.
         """
-        if any(one.limiter.is_available for one in self._endpoints if one not in failures.tried):
+        if any(endpoint.limiter.is_available for endpoint in self._endpoints if endpoint not in failures.tried):
             return
         failures.tried = NONE_TRIED
         error = failures.error
         if isinstance(error, UnreachableError):
             return  # `Outage` and the limiters control the wait
         if isinstance(error, OverloadError):
-            await self._until_accepted(error, failures, deadline)
+            await self._wait_for_overload(error, failures, deadline)
             return
         failures.rounds += 1
         try:
             if isinstance(error, RejectedError):
-                await self._until_loaded(error, message, failures, deadline)
+                await self._wait_for_model(error, message, failures, deadline)
             elif isinstance(error, ReplyError):
-                await self._until_healthy(error, message, failures, deadline)
+                await self._wait_for_valid_reply(error, message, failures, deadline)
         except (RejectedError, ReplyError):
-            if not self._is_one_awaited(failures, deadline):
+            if not self._may_recover(failures, deadline):
                 raise
-            failures.is_over = True
+            failures.excludes_faulty = True
 
-    def _is_one_awaited(self, failures: Failures, deadline: SharedDeadline) -> bool:
-        """Return whether an endpoint that is not in `failures.faulty` may still accept the request in time."""
-        others = [one for one in self._endpoints if one not in failures.faulty]
-        return bool(others) and deadline.remaining() > 0 and self._outage.ends_in(others, deadline) > 0
+    def _may_recover(self, failures: Failures, deadline: SharedDeadline) -> bool:
+        """Return whether an endpoint that is not in `failures.faulty` may accept the request before the deadline."""
+        others = [endpoint for endpoint in self._endpoints if endpoint not in failures.faulty]
+        return bool(others) and deadline.remaining() > 0 and self._outage.time_left(others, deadline) > 0
 
-    async def _until_accepted(self, error: OverloadError, failures: Failures, deadline: SharedDeadline) -> None:
-        """Wait until an overloaded service may be tried again; usually the limiters control the wait."""
+    async def _wait_for_overload(self, error: OverloadError, failures: Failures, deadline: SharedDeadline) -> None:
+        """Wait after an overload reply, unless the limiters control the wait, or select another replica."""
         if error.retry_after > deadline.remaining():
             why = f"{error}; Retry-After of {error.retry_after:.0f} s is beyond the deadline"
             raise DeadlineError(why) from error
         replicas = failures.endpoint.replicas
         if (
-            error.status in STEERED
+            error.status in REPLICA_STATUSES
             and failures.rounds < self._max_retries
             and await failures.endpoint.is_gateway(deadline.remaining())
         ):
             failures.rounds += 1
-            failures.replica = replicas.next(failures.replica)
-            if replicas.good:
+            failures.replica = replicas.select(failures.replica)
+            if replicas.preferred:
                 return
         elif error.status in LIMITING | DOWN:
             failures.replica = ""
             return
         await asyncio.sleep(min(failures.back_off(), max(0.0, deadline.remaining())))
 
-    async def _until_loaded(
+    async def _wait_for_model(
         self, error: RejectedError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
         """Wait before the retry of a request whose key, path or model was rejected; raise `error` if it is final."""
         reply_faults = failures.endpoint.reply_faults
-        reply_faults.note()
+        reply_faults.record()
         if message.is_optional:
             raise error
         if await failures.endpoint.is_gateway(deadline.remaining()):
-            await self._until_other_replica(error, failures, deadline)
+            await self._switch_replica(error, failures, deadline)
         elif error.status == NOT_FOUND and failures.rounds == 1 and not reply_faults.is_final:
             await _sleep(LOADING_PAUSE, error, deadline)
         else:
             raise error
 
-    async def _until_other_replica(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
+    async def _switch_replica(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
         """Select another replica behind a gateway; wait first, unless a replica that accepts requests is known."""
         replicas = failures.endpoint.replicas
-        failures.replica = replicas.next(failures.replica)
+        failures.replica = replicas.select(failures.replica)
         if failures.rounds > self._max_retries or replicas.are_faulty:
             raise error
-        if not replicas.good:
+        if not replicas.preferred:
             await _sleep(retry_pause(failures.rounds), error, deadline)
 
-    async def _until_healthy(
+    async def _wait_for_valid_reply(
         self, error: ReplyError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
         """Wait until a request may be retried after an invalid reply; raise `error` if it is final."""
         reply_faults = failures.endpoint.reply_faults
-        if message.once:
+        if message.no_retry:
             raise error
         if await failures.endpoint.is_gateway(deadline.remaining()):
-            await self._until_other_replica(error, failures, deadline)
+            await self._switch_replica(error, failures, deadline)
             return
         if failures.rounds > self._max_retries or reply_faults.is_final:
             raise error
         await _sleep(retry_pause(failures.rounds), error, deadline)
         while reply_faults.recovered_at < failures.at:
-            if not reply_faults.is_on:
+            if not reply_faults.is_faulty:
                 if not self._budget.spend():
                     raise error
                 return
             left = deadline.remaining()
             if reply_faults.is_final or left <= 0:
                 raise error
-            if reply_faults.is_due and self._budget.spend():
-                reply_faults.try_out()
+            if reply_faults.is_trial_due and self._budget.spend():
+                reply_faults.start_trial()
                 return
             await reply_faults.wait(left)
 
-    def _hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
-        """Send a stuck request again to the least loaded endpoint that takes it; return None if there is none.
+    def _start_hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
+        """Send a stuck request again to the least loaded endpoint; return None if no endpoint has a free slot.
 
-        Up to `PAST_THE_LIMIT` hedges may exceed an endpoint's limit, because stuck requests may hold all slots. An
-        endpoint whose pause is over takes one, as its trial: there may be no other request that would try it.
+        Up to `MAX_EXCESS_HEDGES` hedges may exceed an endpoint's limit, because stuck requests may hold all slots. An
+        endpoint whose pause is over gets a hedge as its trial, because there may be no other request for the trial.
         """
-        others = [one for one in self._endpoints if one is not stuck and (one.limiter.is_available or one.is_due)]
+        others = [one for one in self._endpoints if one is not stuck and (one.limiter.is_available or one.is_trial_due)]
         reaches_others = len(self._endpoints) == 1 or stuck.is_known_gateway
         default = stuck if message.is_hedged and reaches_others and stuck.limiter.is_available else None
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (
             endpoint is None
-            or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT
-            or not self._budget.spend(HEDGE_PACE)
+            or endpoint.in_flight >= endpoint.limiter.limit + MAX_EXCESS_HEDGES
+            or not self._budget.spend(HEDGE_INTERVAL)
         ):
             return None
         endpoint.in_flight += 1
-        second = asyncio.create_task(self._second(endpoint, message, timeout))
-        # Not in the task itself: a task that is cancelled before it starts would never release its slot.
-        second.add_done_callback(lambda _: self._leave(endpoint))
-        return second
+        hedge = asyncio.create_task(self._run_hedge(endpoint, message, timeout))
+        # The task cannot release its slot itself: it may be cancelled before it starts.
+        hedge.add_done_callback(lambda _: self._release_slot(endpoint))
+        return hedge
 
-    async def _second(self, endpoint: Endpoint, message: Message, timeout: AttemptTimeout) -> Any:
+    async def _run_hedge(self, endpoint: Endpoint, message: Message, timeout: AttemptTimeout) -> Any:
         replicas = endpoint.replicas
-        number = replicas.next("") if endpoint.is_known_gateway else ""
+        number = replicas.select("") if endpoint.is_known_gateway else ""
         try:
             result = await endpoint.ask(message.to_replica(number), timeout)
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
         except asyncio.CancelledError:
-            replicas.doubt(number)
+            replicas.demote(number)
             raise
-        replicas.took(number)
+        replicas.record_success(number)
         self.last_progress = time.monotonic()
         self._budget.earn(1.0)
         return result
 
-    def _leave(self, endpoint: Endpoint) -> None:
+    def _release_slot(self, endpoint: Endpoint) -> None:
         endpoint.in_flight -= 1
-        if endpoint in self._left and not endpoint.in_flight:
-            self._left.remove(endpoint)
+        if endpoint in self._retired and not endpoint.in_flight:
+            self._retired.remove(endpoint)
             endpoint.close()
         self._queue.assign_slots()
 
-    def follow(self) -> None:
-        """Switch to the service's current URLs and key; queued requests move, requests in flight only if they fail.
+    def update_location(self) -> None:
+        """Switch to the service's current URLs and key.
+
+        Queued requests go to the new URLs. Requests in flight do so only if they fail.
 
         Raises:
             SettingsError: the environment sets a proxy for a new URL that is not an HTTP proxy.
         """
-        self._looked_at = time.monotonic()
-        place = self._place if self._place_now is None else self._place_now()
-        urls, api_key = place
-        if place == self._place or not urls:
+        self._checked_at = time.monotonic()
+        location = self._location if self._find_location is None else self._find_location()
+        urls, api_key = location
+        if location == self._location or not urls:
             return
-        stay = {endpoint.url: endpoint for endpoint in self._endpoints if api_key == self._place[1]}
-        before = self._endpoints
-        self._endpoints = [stay.get(url) or self._new_endpoint(url, authorization(api_key)) for url in urls]
-        self._place = place
-        for endpoint in before:
+        kept = {endpoint.url: endpoint for endpoint in self._endpoints if api_key == self._location[1]}
+        previous = self._endpoints
+        self._endpoints = [kept.get(url) or self._new_endpoint(url, authorization(api_key)) for url in urls]
+        self._location = location
+        for endpoint in previous:
             if endpoint.in_flight and endpoint not in self._endpoints:
-                self._left.append(endpoint)
+                self._retired.append(endpoint)
             elif endpoint not in self._endpoints:
                 endpoint.close()
-        self.last_progress = self._looked_at  # restart the timeout of all waiters
+        self.last_progress = self._checked_at  # restart the timeout of all waiters
         self._queue.assign_slots()
 
-    def _look(self) -> None:
-        """Check at most every `LOOK` seconds whether the service has moved, and follow it."""
-        if self._place_now is not None and time.monotonic() >= self._looked_at + LOOK:
-            self.follow()
+    def _check_location(self) -> None:
+        """Call `update_location` if it was not called within the last `CHECK_INTERVAL` seconds."""
+        if self._find_location is not None and time.monotonic() >= self._checked_at + CHECK_INTERVAL:
+            self.update_location()
 
-    async def _turn(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint:
+    async def _wait_for_slot(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint:
         """Wait for a slot and return its endpoint, with the slot reserved for the caller."""
         while deadline.remaining() > 0:
-            if self._outage.ends_in(self._endpoints, deadline) <= 0:
+            if self._outage.time_left(self._endpoints, deadline) <= 0:
                 await self._raise_if_down(deadline)
-            if failures is not None and failures.is_over and not self._is_one_awaited(failures, deadline):
+            if failures is not None and failures.excludes_faulty and not self._may_recover(failures, deadline):
                 raise failures.error
-            endpoint = None if self._queue else self._queue.take(failures)
+            endpoint = None if self._queue else self._queue.reserve_slot(failures)
             if endpoint is not None:
                 if failures is None:
                     deadline.restart()
@@ -609,57 +616,53 @@ class EndpointPool:
                 deadline.leave_queue(self)
             if endpoint is not None:
                 return endpoint
-        raise self._out_of_time(None if failures is None else failures.error)
+        raise self._timeout_error(None if failures is None else failures.error)
 
     def _seconds_left(self, deadline: SharedDeadline, failures: Failures | None) -> float:
-        """Return the estimated seconds until a queued call gives up."""
+        """Return the estimated seconds until a queued request gives up."""
         endpoints: Sequence[Endpoint] = self._endpoints
-        if failures is not None and failures.is_over:
-            endpoints = [one for one in endpoints if one not in failures.faulty]
-        return min(deadline.remaining(), self._outage.ends_in(endpoints, deadline)) if endpoints else 0.0
+        if failures is not None and failures.excludes_faulty:
+            endpoints = [endpoint for endpoint in endpoints if endpoint not in failures.faulty]
+        return min(deadline.remaining(), self._outage.time_left(endpoints, deadline)) if endpoints else 0.0
 
     async def _raise_if_down(self, deadline: SharedDeadline) -> None:
-        """Probe the service; if it is still down, wake all waiters and raise.
-
-        Raises:
-            UnreachableError: the service has been down for as long as the call waits.
-        """
+        """Probe the service; if it is still down, wake all waiters and raise UnreachableError."""
         await self._outage.wait_for_probe(deadline)
-        if self._outage.ends_in(self._endpoints, deadline) > 0:
+        if self._outage.time_left(self._endpoints, deadline) > 0:
             return
         cause = self.cause()
         self._queue.wake_all()
         down = time.monotonic() - max(endpoint.failure.down_since for endpoint in self._endpoints)
         raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
 
-    def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
-        known = self.cause()
-        last = "" if obstacle is None or str(obstacle) in known else f"{obstacle}; "
-        return DeadlineError(f"no answer in time; last: {last}{known}")
+    def _timeout_error(self, last_error: ServiceError | None) -> DeadlineError:
+        cause = self.cause()
+        last = "" if last_error is None or str(last_error) in cause else f"{last_error}; "
+        return DeadlineError(f"no answer in time; last: {last}{cause}")
 
     def cause(self) -> str:
         """Return the known state of each endpoint, and the number of queued requests."""
-        known = [cause for endpoint in (*self._endpoints, *self._left) if (cause := endpoint.cause())]
+        causes = [cause for endpoint in (*self._endpoints, *self._retired) if (cause := endpoint.cause())]
         if len(self._queue) > 1:
-            known.append(f"{len(self._queue)} requests are queued")
-        return "; ".join(known) or "no request is in flight"
+            causes.append(f"{len(self._queue)} requests are queued")
+        return "; ".join(causes) or "no request is in flight"
 
     def _is_awaited(self) -> bool:
-        return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
+        return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._retired))
 
-    def begin(self, requests: int) -> None:
+    def lower_limit(self, requests: int) -> None:
         """Lower each endpoint's limit to `requests`, the capacity that a server reports.
 
-        Successes raise the limit again, because several such servers may be behind an endpoint that is a gateway.
+        Successes raise the limit again: an endpoint may be a gateway with several such servers behind it.
         """
         for endpoint in self._endpoints:
-            endpoint.limiter.begin(requests)
+            endpoint.limiter.lower_limit(requests)
 
     def close(self) -> None:
         """End all attempts and background tasks."""
         self._queue.close()
         self._outage.close()
-        for endpoint in (*self._endpoints, *self._left):
+        for endpoint in (*self._endpoints, *self._retired):
             endpoint.close()
 
 

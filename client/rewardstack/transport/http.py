@@ -1,7 +1,7 @@
-"""One request to a service, over HTTP or to a Ray actor; each outcome is a reply or a typed error.
+"""Sends one request to a service, over HTTP or to a Ray actor; returns the reply or raises a typed error.
 
 Names are resolved in daemon threads, so a hanging name server blocks neither the event loop nor the interpreter's exit.
-After a refused connection the name is resolved again, in case the server has moved.
+After a failed connection, the name is resolved again, in case the server has moved.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.daemon_thread import in_daemon_thread
-from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply, body_of
+from rewardstack.transport.daemon_thread import run_in_daemon_thread
+from rewardstack.transport.reply import MAX_MESSAGE, Reply, get_body
 from rewardstack_settings.kinds import RAY_SCHEME
 
 CONNECT_TIMEOUT = 5.0
 """Maximum seconds to open a connection."""
 KEEPALIVE = 1.8
-"""Seconds to keep an idle connection: less than servers do (vLLM 5 s), so that no server closes it as it is reused."""
-REPLY_BYTES = 64 * 2**20
+"""Seconds to keep an idle connection; less than servers do (vLLM: 5 s), so that no server closes it during reuse."""
+MAX_REPLY_BYTES = 64 * 2**20
 """Maximum size of a reply, in bytes."""
-ONE_READ = 2**16
+MAX_SINGLE_READ = 2**16
 """Maximum Content-Length, in bytes, of a reply that is read in one piece."""
 
 LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for the resolution of a name whose earlier address is known."""
+"""Seconds to wait for a name server if an earlier address of the host is known."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-"""Error numbers of a process or machine without free file descriptors."""
+"""Error numbers that mean that the process or machine has no free file descriptors."""
 
 
 class DaemonResolver(AbstractResolver):
@@ -54,7 +54,7 @@ class DaemonResolver(AbstractResolver):
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, socket.AddressFamily], list[ResolveResult]] = {}
+        self._addresses: dict[tuple[str, int, socket.AddressFamily], list[ResolveResult]] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -65,21 +65,21 @@ class DaemonResolver(AbstractResolver):
             OSError: `host` has no address.
         """
         key = (host, port, family)
-        known = self._known.get(key)
-        look_up = in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
+        earlier = self._addresses.get(key)
+        lookup = run_in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
         try:
-            self._known[key] = await asyncio.wait_for(look_up, LOOKUP_TIMEOUT if known else None)
+            self._addresses[key] = await asyncio.wait_for(lookup, LOOKUP_TIMEOUT if earlier else None)
         except (socket.gaierror, asyncio.TimeoutError) as error:
-            if not known or (isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN):
+            if not earlier or (isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN):
                 raise
-        return self._known[key]
+        return self._addresses[key]
 
     async def close(self) -> None:
         """Do nothing; the interface requires this method."""
 
 
 def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-    found = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+    addresses = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     return [
         ResolveResult(
             hostname=host,
@@ -89,7 +89,7 @@ def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[Resolve
             proto=protocol,
             flags=socket.AI_NUMERICHOST,
         )
-        for kind, _, protocol, _, address in found
+        for kind, _, protocol, _, address in addresses
     ]
 
 
@@ -108,11 +108,11 @@ def authorization(api_key: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def proxy_of(url: str) -> str | None:
+def find_proxy(url: str) -> str | None:
     """Return the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY set for `url`; None for no proxy.
 
-    Loopback addresses never use a proxy. NO_PROXY may contain networks, such as `10.0.0.0/8`. aiohttp's `trust_env` is
-    not used, because it starts a thread for each request, which costs most of the throughput.
+    Loopback addresses never use a proxy. NO_PROXY may contain networks, such as `10.0.0.0/8`. This replaces aiohttp's
+    `trust_env`, which starts a thread for each request and so costs most of the throughput.
 
     Raises:
         SettingsError: the value is not an HTTP proxy (e.g. `socks5://…`), or not a URL; the error names the variable.
@@ -122,48 +122,53 @@ def proxy_of(url: str) -> str | None:
         return None
     variable = parts.scheme if parts.scheme in proxies else "all"
     proxy, host = proxies.get(variable, ""), parts.hostname or ""
-    if not proxy or is_loopback(host) or proxy_bypass(_place(parts)) or _is_within(host, proxies.get("no", "")):
+    if (
+        not proxy
+        or is_loopback(host)
+        or proxy_bypass(_host_and_port(parts))
+        or _is_in_networks(host, proxies.get("no", ""))
+    ):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if fault := _fault_of_proxy(proxy):
+    if fault := _proxy_error(proxy):
         name = f"{variable.upper()}_PROXY"
         raise SettingsError(f"{name}: {fault}; correct it, or add {host} to NO_PROXY", name)
     return proxy
 
 
-def _fault_of_proxy(url: str) -> str:
-    """Return why a proxy cannot be used, without showing its password; empty if it can be used."""
+def _proxy_error(url: str) -> str:
+    """Return why a proxy cannot be used, without its password; empty if it can be used."""
     kind = url.partition("://")[0]
     if kind.lower() not in ("http", "https"):
-        return f"{kind[:MESSAGE_CHARACTERS]}:// is not an HTTP proxy, the only supported kind"
+        return f"{kind[:MAX_MESSAGE]}:// is not an HTTP proxy, the only supported kind"
     try:
         parts = urlsplit(url)
-        is_one = bool(parts.hostname) and parts.port != 0
+        is_address = bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_one = False
-    return "" if is_one else f"not a proxy address, which has the form {kind}://HOST:PORT"
+        is_address = False
+    return "" if is_address else f"not a proxy address, which has the form {kind}://HOST:PORT"
 
 
-def _place(parts: SplitResult) -> str:
+def _host_and_port(parts: SplitResult) -> str:
     """Return host and port of a URL, without user name and password."""
     return parts.netloc.rpartition("@")[2]
 
 
-def _is_within(host: str, named: str) -> bool:
-    """Return whether a host is an IP address in one of the comma-separated networks or addresses in `named`."""
+def _is_in_networks(host: str, networks: str) -> bool:
+    """Return whether a host is an IP address in one of the comma-separated networks or addresses in `networks`."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    for name in named.split(","):
+    for network in networks.split(","):
         with suppress(ValueError):
-            if address in ipaddress.ip_network(name.strip().strip("[]"), strict=False):
+            if address in ipaddress.ip_network(network.strip().strip("[]"), strict=False):
                 return True
     return False
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a URL's host is a loopback name or address, or an unspecified address such as `0.0.0.0`."""
+    """Return whether the host of a URL is a loopback name or address, or an unspecified address such as `0.0.0.0`."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -176,25 +181,25 @@ def is_loopback(host: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """Return `url` for messages: without its query, and with the proxy that its requests use.
 
     Raises:
-        SettingsError: as `proxy_of` does.
+        SettingsError: the proxy is invalid; see `find_proxy`.
     """
     address = url.partition("?")[0]
-    proxy = proxy_of(address)
+    proxy = find_proxy(address)
     if proxy is None:
         return address
     parts = urlsplit(proxy)
-    return f"{address} (through the proxy {parts.scheme}://{_place(parts)})"
+    return f"{address} (through the proxy {parts.scheme}://{_host_and_port(parts)})"
 
 
 async def exchange(
     session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
 ) -> bytes:
-    """Return the body of a 2xx reply to one request; arguments and errors are those of `send`, then of `body_of`."""
-    return body_of(await send(session, method, url, body, headers))
+    """Send one request and return the body of a 2xx reply; see `send` and `get_body` for arguments and errors."""
+    return get_body(await send(session, method, url, body, headers))
 
 
 async def send(
@@ -214,7 +219,7 @@ async def send(
         RefusedError: the connection was refused.
         UnreachableError: the connection failed for another reason, or was lost before the reply.
         ReplyError: the reply is too large, malformed or incomplete.
-        SettingsError: as `proxy_of` does.
+        SettingsError: the proxy is invalid; see `find_proxy`.
     """
     if url.startswith(RAY_SCHEME):
         with import_lock:
@@ -222,30 +227,30 @@ async def send(
         return await ray_actor.send(method, url, body, headers)
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
     address = url.partition("?")[0]
-    named, proxy = shown(address), proxy_of(address)
+    display, proxy = display_url(address), find_proxy(address)
     try:
         async with session.request(method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy) as reply:
-            return Reply(named, reply.status, reply.headers, await _read(reply))
+            return Reply(display, reply.status, reply.headers, await _read(reply))
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
         if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
             _forget_address(session, proxy or url)
-        raise _meaning(error, named, "host" if proxy is None else "proxy") from error
+        raise _to_service_error(error, display, "host" if proxy is None else "proxy") from error
     except aiohttp.ClientError as error:
-        raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's message contains the query
+        raise ReplyError(f"{display}: {_describe_fault(error)}") from None  # aiohttp's message contains the query
 
 
-def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> ServiceError:
-    """Return the typed error for a connection failure; `asked` says what was connected to: `host` or `proxy`."""
+def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target: str) -> ServiceError:
+    """Return the typed error for a failure to connect to the `target`, `host` or `proxy`, or to read its reply."""
     if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             return OverloadError("this process has no file descriptors left; raise `ulimit -n`")
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
-        return kind(f"{named}: {_obstacle(error, asked)}{error.os_error.strerror or error}")
+        return kind(f"{display}: {_describe_failure(error, target)}{error.os_error.strerror or error}")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s")
+        return UnreachableError(f"{display}: nothing takes the connection within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
-        return ReplyError(f"{named}: the reply is incomplete, the connection was lost")
-    return UnreachableError(f"{named}: {error or type(error).__name__}")
+        return ReplyError(f"{display}: the reply is incomplete, the connection was lost")
+    return UnreachableError(f"{display}: {error or type(error).__name__}")
 
 
 def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
@@ -255,32 +260,32 @@ def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
         session.connector.clear_dns_cache(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
 
 
-def _obstacle(error: aiohttp.ClientConnectorError, asked: str) -> str:
-    """Return a plain explanation of a failed connection to the host or proxy, to precede the system's message."""
+def _describe_failure(error: aiohttp.ClientConnectorError, target: str) -> str:
+    """Return an explanation of a failed connection to the host or proxy, to precede the system's message."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "host not found: " if asked == "host" else "proxy host not found: "
+        return "host not found: " if target == "host" else "proxy host not found: "
     if error.os_error.errno != errno.ECONNREFUSED:
         return ""
-    return "connection refused (is the server running?): " if asked == "host" else "the proxy refuses the connection: "
+    return "connection refused (is the server running?): " if target == "host" else "the proxy refuses the connection: "
 
 
-def _fault(error: aiohttp.ClientError) -> str:
-    """Return the error of a malformed reply without its URL."""
+def _describe_fault(error: aiohttp.ClientError) -> str:
+    """Return the error about a malformed reply, without the URL."""
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"{error.status}, {' '.join(error.message.split())[:MESSAGE_CHARACTERS]}"
+        return f"{error.status}, {' '.join(error.message.split())[:MAX_MESSAGE]}"
     return type(error).__name__
 
 
 async def _read(reply: aiohttp.ClientResponse) -> bytes:
     if (
         reply.content_length is not None
-        and reply.content_length <= ONE_READ
+        and reply.content_length <= MAX_SINGLE_READ
         and not reply.headers.get("Content-Encoding")
     ):
         return await reply.read()
     data = bytearray()
     async for part in reply.content.iter_chunked(2**16):
         data += part
-        if len(data) > REPLY_BYTES:
-            raise ReplyError(f"{shown(str(reply.url))}: the reply is larger than {REPLY_BYTES} bytes")
+        if len(data) > MAX_REPLY_BYTES:
+            raise ReplyError(f"{display_url(str(reply.url))}: the reply is larger than {MAX_REPLY_BYTES} bytes")
     return bytes(data)

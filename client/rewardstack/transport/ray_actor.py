@@ -1,8 +1,7 @@
-"""Sends requests to a service that is a Ray actor, `ray://NAMESPACE/NAME`.
+"""Sends requests to a service that runs as a Ray actor, `ray://NAMESPACE/NAME`, instead of an HTTP server.
 
-The actor's method `request` answers as an HTTP server would.
-
-Ray is imported at the first request. https://docs.ray.io/en/latest/ray-core/actors/named-actors.html
+The actor's method `request` returns a status and a body. Ray is imported at the first request. See
+https://docs.ray.io/en/latest/ray-core/actors/named-actors.html
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from typing import Any
 
 from rewardstack.core.deadline import HEADER
 from rewardstack.errors import ReplyError, SettingsError, UnreachableError
-from rewardstack.transport.daemon_thread import in_daemon_thread
-from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply
+from rewardstack.transport.daemon_thread import run_in_daemon_thread
+from rewardstack.transport.reply import MAX_MESSAGE, Reply
 from rewardstack_settings.kinds import RAY_NAMESPACE, RAY_SCHEME
 
 VARIABLE = "LLM_JUDGE_RAY_ACTOR"
-START = "start it with `python -m rewardstack.ray_judge start`"
-UNBOUNDED = 86_400.0
+START_COMMAND = "start it with `python -m rewardstack.ray_judge start`"
+MAX_TIMEOUT = 86_400.0
 """Timeout in seconds of a request without a deadline."""
 
 _handles: dict[str, Any] = {}
 _look_ups: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Task[Any]] = {}
-_connecting = threading.Lock()
+_connect_lock = threading.Lock()
 
 
 def is_actor(url: str) -> bool:
@@ -38,11 +37,7 @@ def is_actor(url: str) -> bool:
 
 
 def check(url: str) -> None:
-    """Raise if a URL is the address of a Ray actor, but Ray is not installed.
-
-    Raises:
-        SettingsError: Ray is not installed.
-    """
+    """Raise SettingsError if a URL is the address of a Ray actor, but Ray is not installed."""
     if is_actor(url) and find_spec("ray") is None:
         why = f"{VARIABLE} needs Ray, which is not installed; pip install ray, or unset {VARIABLE}"
         raise SettingsError(why, VARIABLE)
@@ -63,39 +58,39 @@ async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, 
     """
     namespace, _, rest = url.removeprefix(RAY_SCHEME).partition("/")
     name, _, path = rest.partition("/")
-    named = f"{RAY_SCHEME}{namespace}/{name}"
-    if named not in _handles:
-        _handles[named] = await asyncio.shield(_looked_up(named, namespace, name))
-    seconds = float(headers.get(HEADER, UNBOUNDED * 1000)) / 1000
+    address = f"{RAY_SCHEME}{namespace}/{name}"
+    if address not in _handles:
+        _handles[address] = await asyncio.shield(_start_look_up(address, namespace, name))
+    seconds = float(headers.get(HEADER, MAX_TIMEOUT * 1000)) / 1000
     try:
-        status, data = await call(named, _handles[named].request, method, f"/{path}", body or b"", seconds)
+        status, data = await call(address, _handles[address].request, method, f"/{path}", body or b"", seconds)
     except UnreachableError:
-        _handles.pop(named, None)  # another actor may have this name now
+        _handles.pop(address, None)  # another actor may have this name now
         raise
-    return Reply(f"{named}/{path.partition('?')[0]}", status, {}, data)
+    return Reply(f"{address}/{path.partition('?')[0]}", status, {}, data)
 
 
-def _looked_up(named: str, namespace: str, name: str) -> asyncio.Task[Any]:
+def _start_look_up(address: str, namespace: str, name: str) -> asyncio.Task[Any]:
     """Return the task that looks up an actor, shared by all concurrent requests."""
     loop = asyncio.get_running_loop()
-    if (loop, named) not in _look_ups:
-        look_up = loop.create_task(in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name)))
-        look_up.add_done_callback(lambda done: _ended(loop, named, done))
-        _look_ups[loop, named] = look_up
-    return _look_ups[loop, named]
+    if (loop, address) not in _look_ups:
+        look_up = loop.create_task(run_in_daemon_thread("rewardstack-ray", partial(_find, address, namespace, name)))
+        look_up.add_done_callback(lambda done: _on_look_up_done(loop, address, done))
+        _look_ups[loop, address] = look_up
+    return _look_ups[loop, address]
 
 
-def _ended(loop: asyncio.AbstractEventLoop, named: str, look_up: asyncio.Task[Any]) -> None:
-    del _look_ups[loop, named]
+def _on_look_up_done(loop: asyncio.AbstractEventLoop, address: str, look_up: asyncio.Task[Any]) -> None:
+    del _look_ups[loop, address]
     if not look_up.cancelled():
         look_up.exception()  # mark it as retrieved, in case nobody waits for the task
 
 
-async def call(named: str, method: Any, *arguments: object) -> Any:
+async def call(address: str, method: Any, *arguments: object) -> Any:
     """Call a method of an actor and return its result; cancel the call if the caller is cancelled.
 
     Args:
-        named: name of the actor in errors.
+        address: name of the actor in errors.
         method: method of the actor's handle.
         arguments: arguments of the method.
 
@@ -113,27 +108,29 @@ async def call(named: str, method: Any, *arguments: object) -> Any:
             ray.cancel(result)
             raise
     except ray.exceptions.RayTaskError as error:
-        raise ReplyError(f"{named}: {last_line(error)}") from error
+        raise ReplyError(f"{address}: {last_line(error)}") from error
     except ray.exceptions.RayError as error:
-        raise UnreachableError(f"{named}: {last_line(error)}") from None
+        raise UnreachableError(f"{address}: {last_line(error)}") from None
 
 
-def _find(named: str, namespace: str, name: str) -> Any:
-    """Return the handle of an actor; first connect this process to a Ray cluster, unless it is connected."""
+def _find(address: str, namespace: str, name: str) -> Any:
+    """Return the handle of an actor; connect this process to a Ray cluster first if necessary."""
     import ray
 
-    with _connecting:
+    with _connect_lock:
         if not ray.is_initialized():
-            join(os.environ.get("RAY_ADDRESS", "auto"))
+            connect(os.environ.get("RAY_ADDRESS", "auto"))
     try:
         return ray.get_actor(name, namespace=namespace)
     except ValueError:
-        raise UnreachableError(f"{named}: the Ray cluster has no such actor; {START}, or correct {VARIABLE}") from None
+        raise UnreachableError(
+            f"{address}: the Ray cluster has no such actor; {START_COMMAND}, or correct {VARIABLE}"
+        ) from None
     except ray.exceptions.RayError as error:
-        raise UnreachableError(f"{named}: {last_line(error)}") from None
+        raise UnreachableError(f"{address}: {last_line(error)}") from None
 
 
-def join(address: str) -> None:
+def connect(address: str) -> None:
     """Connect this process to an existing Ray cluster.
 
     Args:
@@ -150,14 +147,10 @@ def join(address: str) -> None:
         ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         why = f"cannot join a Ray cluster at {address!r}: {last_line(error)}"
-        raise UnreachableError(f"{why}; set RAY_ADDRESS to the address of one, or {START}") from error
+        raise UnreachableError(f"{why}; set RAY_ADDRESS to the address of one, or {START_COMMAND}") from error
 
 
 def last_line(error: BaseException) -> str:
-    """Return the class of a Ray error and the last line of the message: the cause, without the traceback.
-
-    Args:
-        error: a Ray error.
-    """
+    """Return the class of a Ray error and the last line of its message, which has the cause without the traceback."""
     lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[-1].strip()[:MESSAGE_CHARACTERS]}"
+    return f"{type(error).__name__}: {lines[-1].strip()[:MAX_MESSAGE]}"

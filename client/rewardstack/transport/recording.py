@@ -12,30 +12,30 @@ from rewardstack.errors import ServiceError
 from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
-MOST_BYTES = 2**23
-"""Maximum total size of the recorded bodies, in bytes: many votes repeat the same long text."""
+MAX_BYTES = 2**23
+"""Maximum total size of the recorded bodies, in bytes; many votes of a judge repeat the same long text."""
 
 
 class Recording:
-    """The exchanges of one explanation, in the order in which they ended.
+    """The requests and replies of one explanation, in the order in which they ended.
 
     Args:
-        most: maximum total size of the bodies in bytes; bodies beyond it are not recorded.
+        max_bytes: maximum total size of the bodies in bytes; bodies beyond it are not recorded.
     """
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._exchanges: list[Exchange] = []
-        self._room = most
+        self._free_bytes = max_bytes
         self.pool = partial(_RecordedPool, self)
         """Creates an `EndpointPool` whose exchanges are recorded here."""
 
-    def keep(self, exchange: Exchange) -> None:
+    def add(self, exchange: Exchange) -> None:
         """Record an exchange, without its bodies if they would exceed the maximum size."""
         size = len(exchange.sent) + len(exchange.received)
-        if size > self._room:
+        if size > self._free_bytes:
             exchange = exchange._replace(sent=b"", received=b"")
         else:
-            self._room -= size
+            self._free_bytes -= size
         self._recorded().append(exchange)
 
     def take(self) -> list[Exchange]:
@@ -46,8 +46,8 @@ class Recording:
         return taken
 
     def _recorded(self) -> list[Exchange]:
-        own = exchanges.get()
-        return self._exchanges if own is None else own
+        part_exchanges = exchanges.get()
+        return self._exchanges if part_exchanges is None else part_exchanges
 
 
 class _RecordedPool(EndpointPool):
@@ -56,7 +56,7 @@ class _RecordedPool(EndpointPool):
         self._recording = recording
 
     async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
-        started, reply, why = time.monotonic(), b"", ""
+        started, reply, error_message = time.monotonic(), b"", ""
 
         def read(data: bytes) -> Any:
             nonlocal reply
@@ -66,9 +66,9 @@ class _RecordedPool(EndpointPool):
         try:
             return await super().ask(message._replace(read=read), deadline)
         except ServiceError as error:
-            why = str(error)
+            error_message = str(error)
             raise
         finally:
             elapsed = (time.monotonic() - started) * 1000
             path = message.path.partition("?")[0]
-            self._recording.keep(Exchange(message.method, path, message.body or b"", reply, why, elapsed))
+            self._recording.add(Exchange(message.method, path, message.body or b"", reply, error_message, elapsed))

@@ -1,4 +1,4 @@
-"""Classification of replies: success, an error to retry (at another endpoint or later), or a final error.
+"""Classifies replies: success, an error to retry (at another endpoint or later), or a final error.
 
 | reply | error | handling by `EndpointPool` |
 | --- | --- | --- |
@@ -23,16 +23,16 @@ from typing import Any, NamedTuple
 from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 
-MESSAGE_CHARACTERS = 300
+MAX_MESSAGE = 300
 """Maximum number of characters of a server's error message that are quoted."""
 LIMITING = frozenset({429, 503, 529})
-"""Statuses of a server that is up but overloaded: the endpoint's limit falls; ten in a row eject the endpoint."""
+"""Statuses of a server that is up but overloaded. They lower the endpoint's limit; ten in a row eject the endpoint."""
 DOWN = frozenset({502, 504, *range(520, 525)})
-"""Statuses of a gateway without a server behind it; they count toward ejection like a lost connection."""
-STEERED = frozenset({*range(520, 525), 529})
-"""Statuses that our gateway only passes on from a replica, so that another replica may accept the request."""
+"""Statuses of a gateway that cannot reach a server; they count toward ejection like a lost connection."""
+REPLICA_STATUSES = frozenset({*range(520, 525), 529})
+"""Statuses that come from a replica if our gateway returns them, so that another replica may accept the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
-"""Statuses of a temporary refusal (`OverloadError`), which is retried until the deadline."""
+"""Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
 NO_QUOTA = "insufficient_quota"
 """Error code of an account without quota; retries do not help."""
 
@@ -57,11 +57,11 @@ class Reply(NamedTuple):
 
 
 def is_down(error: ServiceError) -> bool:
-    """Return whether an error means that no server is up: no connection, no answer, or a gateway without a server."""
+    """Return whether an error means that the server is down: no connection, no answer, or a status in `DOWN`."""
     return isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
 
 
-def body_of(reply: Reply) -> bytes:
+def get_body(reply: Reply) -> bytes:
     """Return the body of a 2xx reply.
 
     Raises:
@@ -69,34 +69,34 @@ def body_of(reply: Reply) -> bytes:
     """
     if 200 <= reply.status < 300:
         return reply.data
-    raise error_of(reply)
+    raise to_error(reply)
 
 
-def result_of(reply: Reply, read: Read | None) -> Any:
-    """Return the parsed body of a 2xx reply; the body itself if `read` is None.
+def parse_reply(reply: Reply, read: Read | None) -> Any:
+    """Return the body of a 2xx reply, parsed by `read` unless that is None.
 
     Raises:
-        OverloadError, RejectedError, ReplyError: the reply has another status, or its body is invalid or an error.
+        OverloadError, RejectedError, ReplyError: the reply has another status, or its body is invalid or has an error.
     """
-    data = body_of(reply)
+    data = get_body(reply)
     if read is None:
         return data
     try:
         return read(data)
     except ReplyError as error:
-        raise _unreadable(reply, error) from error
+        raise _to_invalid_reply_error(reply, error) from error
 
 
-def error_of(reply: Reply) -> ServiceError:
+def to_error(reply: Reply) -> ServiceError:
     """Return the typed error for the status of a reply."""
-    record = _object(reply.data)
-    complaint = complaint_in(reply.data)
+    record = _read_object(reply.data)
+    complaint = error_message_in(reply.data)
     message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint}"
     status = reply.status
     if _is_out_of_quota(record):
         return RejectedError(message, status, complaint=complaint)
     if status in OVERLOADED and BUDGET_HEADER not in reply.headers:
-        return OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")), status)
+        return OverloadError(message, _read_retry_after(reply.headers.get("Retry-After", "")), status)
     if status < 500 or status == 503:
         # An error that names a field shows that the right server has read the request.
         is_misplaced = (status < 400 or status in (401, 403, 404)) and not (record and record.get("field"))
@@ -104,23 +104,23 @@ def error_of(reply: Reply) -> ServiceError:
     return ReplyError(message, status)
 
 
-def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
-    """Return the typed error for an invalid 2xx reply: the error in the reply's body, if there is one."""
-    record = _object(reply.data)
+def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
+    """Return the typed error for an invalid 2xx reply; if the body has an `error`, classify that."""
+    record = _read_object(reply.data)
     if record and record.get("error"):
         code = str(record["error"].get("code")) if isinstance(record["error"], dict) else ""
         if code.isascii() and code.isdigit() and 400 <= int(code) < 600:
-            return error_of(reply._replace(status=int(code)))
+            return to_error(reply._replace(status=int(code)))
         if _is_out_of_quota(record):
-            complaint = complaint_in(reply.data)
+            complaint = error_message_in(reply.data)
             return RejectedError(f"{reply.url} returned {reply.status}: {complaint}", reply.status, complaint=complaint)
     if reply.data.lstrip()[:1] == b"<":
-        title = complaint_in(reply.data)
+        title = error_message_in(reply.data)
         return ReplyError(
             f"{reply.url} returned {reply.status} with a page{f' ({title})' if title else ''} instead of JSON: a proxy "
             "or another service answers there; correct the URL, or name the host in NO_PROXY"
         )
-    start = complaint_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
+    start = error_message_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
     return ReplyError(f"{reply.url} returned {reply.status}, unreadable: {error}: {start}")
 
 
@@ -129,7 +129,7 @@ def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:
     return isinstance(error, dict) and NO_QUOTA in (error.get("code"), error.get("type"))
 
 
-def _object(data: bytes) -> dict[str, Any] | None:
+def _read_object(data: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a body; None if the body is not an object or is larger than 64 KiB."""
     if data.lstrip()[:1] != b"{" or len(data) > 2**16:
         return None
@@ -140,26 +140,26 @@ def _object(data: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def complaint_in(data: bytes) -> str:
-    """Return the error message in a body, in one line: the `error` of a JSON object, or the title of an HTML page."""
-    text = data[: 8 * MESSAGE_CHARACTERS].decode("utf-8", "replace")
-    record = _object(data)
+def error_message_in(data: bytes) -> str:
+    """Return the error message in a body as one line: the `error` of a JSON object, or the title of an HTML page."""
+    text = data[: 8 * MAX_MESSAGE].decode("utf-8", "replace")
+    record = _read_object(data)
     if record is not None:
         complaint = record.get("error") or record.get("message") or record
         text = complaint if isinstance(complaint, str) else json.dumps(complaint)
     elif text.lstrip().startswith("<"):
-        text = _text_of_page(text)
-    return " ".join(text.split())[:MESSAGE_CHARACTERS]
+        text = _page_title(text)
+    return " ".join(text.split())[:MAX_MESSAGE]
 
 
-def _text_of_page(text: str) -> str:
+def _page_title(text: str) -> str:
     """Return the title of an HTML page, or its text without tags."""
     title = re.search(r"(?i)<title[^<>]*>([^<]+)", text)
     return html.unescape(title[1] if title else re.sub(r"<[^<>]*>", " ", text))
 
 
-def _retry_after(value: str) -> float:
-    """Parse a Retry-After header, a number or a date, and return seconds; 0 if it is neither."""
+def _read_retry_after(value: str) -> float:
+    """Return the seconds in a Retry-After header, which is a number or a date; 0 if it is neither."""
     if value.isascii() and value.isdigit():
         return float(value)
     try:

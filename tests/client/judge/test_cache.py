@@ -122,7 +122,7 @@ def test_another_judge(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, what
     assert [False, True] == [cached(), cached()]
     if what == "root":
         judge.set(models=[{"id": "small", "root": "/models/finetuned"}])
-        monkeypatch.setattr(discovery, "FRESH", 0.0)
+        monkeypatch.setattr(discovery, "VALID_FOR", 0.0)
     else:
         monkeypatch.setenv("JUDGE_REVISION", "2")
     assert not cached()
@@ -134,7 +134,7 @@ def test_another_model_without_cache(judge: FaultServer, monkeypatch: pytest.Mon
     monkeypatch.setenv("REWARD_CACHE", variable)
     score([sample("one", cache_enabled=False)])
     judge.set(models=[{"id": "other", "root": "/models/other"}])
-    monkeypatch.setattr(discovery, "FRESH", 0.0)
+    monkeypatch.setattr(discovery, "VALID_FOR", 0.0)
     score([sample("two", cache_enabled=False)])
     assert ["small", "other"] == [body["model"] for body in asked(judge)]
 
@@ -199,8 +199,8 @@ def test_keys_stay(monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> Non
 def test_gone_for_long(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remembered verdict is read long before its deadline while the judge hangs that said long ago what it serves."""
     assert not cached(timeout=300)
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
-    monkeypatch.setattr(discovery, "BRIEF", 0.2)
+    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.2)
     judge.freeze()
     try:
         assert cached(timeout=300)

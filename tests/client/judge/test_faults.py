@@ -147,7 +147,7 @@ def test_fault_while_discovery_is_refreshed(
     """If the refresh fails, the last discovery stays: the judge's requests and its verdicts' keys are the same."""
     judge.set(version=version)
     score([sample(temperature=0)])
-    monkeypatch.setattr("rewardstack.transport.discovery.FRESH", -1.0)
+    monkeypatch.setattr("rewardstack.transport.discovery.VALID_FOR", -1.0)
     judge.set(broken=broken)
     score([sample("another", temperature=0)])
     first, second = ({**body, "messages": body["messages"][0], "headers": None} for body in asked(judge)[-2:])
@@ -339,7 +339,7 @@ def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
 
 def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that takes long for everything, or a little longer for some, is sent nothing twice."""
-    monkeypatch.setattr(endpoint, "LEAST", 0.8)
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.8)
     judge.set(delay=1.2)
     assert {"ok"} == statuses(score([sample(f"slow {at}") for at in range(20)]))
     judge.set(delays=[0.6] * 10 + [1.04] * 10)

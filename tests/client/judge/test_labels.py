@@ -19,7 +19,7 @@ from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import frame
-from rewardstack.transport.discovery import SERVERS
+from rewardstack.transport.discovery import MAX_SERVERS
 from rewardstack.transport.endpoint import Message
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
@@ -85,7 +85,7 @@ def test_begun_reply_is_refused(judge: FaultServer) -> None:
 
 
 def test_labels_of_servers_without_end() -> None:
-    """Samples may name servers without end: the labels' tokens are kept of the last `SERVERS` of them."""
+    """Samples may name servers without end: the labels' tokens are kept of the last `MAX_SERVERS` of them."""
     asked: list[Destination] = []
 
     class Tokenizers:
@@ -100,7 +100,7 @@ def test_labels_of_servers_without_end() -> None:
             await tokens.find(["A"], Model("m", "m"), server, deadline)
 
     tokens = LabelTokens(cast("Api", Tokenizers()))
-    servers = [Destination((f"http://{number}",), "") for number in range(SERVERS + 1)]
+    servers = [Destination((f"http://{number}",), "") for number in range(MAX_SERVERS + 1)]
     asyncio.run(find(*servers, servers[-1], servers[0]))
     assert asked == [*servers, servers[0]]
 

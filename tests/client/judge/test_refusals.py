@@ -16,7 +16,7 @@ from rewardstack.scorers.judge.dialect import OLD_VLLM, OWNERS, TGI, UNKNOWN, VL
 from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.judge.refusals import WORDINGS, corrected, refused_fields
 from rewardstack.scorers.judge.request import frame
-from rewardstack.transport.reply import Reply, body_of
+from rewardstack.transport.reply import Reply, get_body
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
@@ -29,7 +29,7 @@ MORE = ("logprobs", "top_logprobs", "thinking_token_budget", "continue_final_mes
 def refusal(status: int, body: Any) -> RejectedError:
     """The error that a refusal becomes."""
     with pytest.raises(RejectedError) as raised:
-        body_of(Reply("http://judge:8000/v1/chat/completions", status, {}, json.dumps(body).encode()))
+        get_body(Reply("http://judge:8000/v1/chat/completions", status, {}, json.dumps(body).encode()))
     return raised.value
 
 

@@ -27,7 +27,7 @@ from rewardstack.scorers.embedding.server import Found, Server
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
-from rewardstack.transport.discovery import briefly
+from rewardstack.transport.discovery import optional_wait
 
 VERSION = "1"
 """Increment this when a change of the code gives the same texts another score; it is part of cache keys."""
@@ -116,7 +116,7 @@ class Embedding(Relayable[Sample]):
 
     async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
         """Return what each server reports about itself; with several servers, one that is down delays no other."""
-        wait = math.inf if len(destinations) == 1 else briefly(deadline)
+        wait = math.inf if len(destinations) == 1 else optional_wait(deadline)
         asked = [self._server(one).about(deadline, wait) for one in destinations]
         known: dict[Destination, About] = {}
         for one, about in zip(destinations, await asyncio.gather(*asked, return_exceptions=True), strict=True):

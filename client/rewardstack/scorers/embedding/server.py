@@ -77,7 +77,7 @@ class Server:
         """
         about = await self._discovery.find(self._service, self._ask_about, deadline, wait)
         if about.requests and about != self._about:
-            self._service.begin(about.requests)
+            self._service.lower_limit(about.requests)
         self._about = about
         return about
 
@@ -145,7 +145,7 @@ class Server:
             admit=self._meter.admit,
             read=read,
             is_optional=not is_known,
-            once=once,
+            no_retry=once,
             probe=probe,
             is_hedged=True,
         )

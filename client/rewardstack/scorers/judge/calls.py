@@ -36,7 +36,7 @@ from rewardstack.scorers.judge.reply import (
 from rewardstack.scorers.judge.request import CHAT, frame, is_json, reminded
 from rewardstack.scorers.judge.rubric import Answers, Rubric, read_answers, read_grades, verdict_of
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
-from rewardstack.transport.discovery import RENEWAL, SERVERS
+from rewardstack.transport.discovery import MAX_SERVERS, RENEWAL
 from rewardstack.transport.endpoint import Message
 
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
@@ -65,10 +65,10 @@ class Calls:
         self._api = api
         self._models = models
         self._trials_meter = trials_meter
-        self._gave_probabilities: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
+        self._gave_probabilities: LruCache[tuple[Destination, str], bool] = LruCache(MAX_SERVERS)
         self._labels = LabelTokens(api)
-        self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
-        self._next_trial: LruCache[Hashable, float] = LruCache(SERVERS)
+        self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(MAX_SERVERS)
+        self._next_trial: LruCache[Hashable, float] = LruCache(MAX_SERVERS)
 
     def is_accepted(self, plan: Plan, model: Model) -> bool:
         """Return whether the judge is known to accept the plan's fields, from its identity or an earlier request."""

@@ -14,7 +14,7 @@ from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.models import Model
-from rewardstack.transport.discovery import SERVERS
+from rewardstack.transport.discovery import MAX_SERVERS
 from rewardstack.transport.endpoint import Message
 
 TOKENIZE = "/tokenize"
@@ -34,7 +34,7 @@ class LabelTokens:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._known: LruCache[Hashable, dict[str, tuple[int, ...]]] = LruCache(SERVERS)
+        self._known: LruCache[Hashable, dict[str, tuple[int, ...]]] = LruCache(MAX_SERVERS)
 
     async def find(
         self,

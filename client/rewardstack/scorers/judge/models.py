@@ -18,7 +18,7 @@ from rewardstack.scorers.destination import KEY_REFUSED, Destination
 from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
-from rewardstack.transport.discovery import SERVERS, Discovery, briefly
+from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wait
 from rewardstack.transport.endpoint import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
@@ -68,7 +68,7 @@ class Models:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._served: Discovery[Destination, Served] = Discovery()
-        self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
+        self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(MAX_SERVERS)
 
     async def meet(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
         """Request a judge's models, unless a recent answer is known.
@@ -86,7 +86,7 @@ class Models:
 
     def served(self, destination: Destination) -> list[str]:
         """Return the names of the models that the judge serves; empty if they are unknown."""
-        return list(self._served.known(destination, NOTHING).roots)
+        return list(self._served.last_answer(destination, NOTHING).roots)
 
     def choose(self, wanted: str, destination: Destination) -> Model:
         """Return the model to request from a judge.
@@ -95,7 +95,7 @@ class Models:
             wanted: name of the model; empty for the judge's only model, or `DEFAULT` if it does not report exactly one.
             destination: the judge's servers and key.
         """
-        roots, dialect = self._served.known(destination, NOTHING)
+        roots, dialect = self._served.last_answer(destination, NOTHING)
         name = wanted or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
         return Model(name, roots.get(name), self._corrected.get((destination, name, dialect)) or dialect)
 
@@ -114,7 +114,7 @@ class Models:
         refused = refused_fields(error, fields)
         if not refused:
             return model
-        place = destination, model.name, self._served.known(destination, NOTHING).dialect
+        place = destination, model.name, self._served.last_answer(destination, NOTHING).dialect
         known = self._corrected.get(place) or place[2]
         if known == model.dialect and (better := corrected(known, refused)) != known:
             self._corrected.put(place, better)
@@ -147,9 +147,9 @@ class Models:
         """Return the dialect of a vLLM server; if it reports no version, its last known dialect, else `VLLM`."""
         try:
             asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
-            return vllm_of(await run_with_timeout(briefly(deadline), asked))
+            return vllm_of(await run_with_timeout(optional_wait(deadline), asked))
         except (ServiceError, asyncio.TimeoutError):
-            return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
+            return OLD_VLLM if self._served.last_answer(destination, NOTHING).dialect is OLD_VLLM else VLLM
 
 
 def _read(data: bytes) -> tuple[dict[str, str], Dialect]:

@@ -35,7 +35,7 @@ from rewardstack.scorers.rate import RateLimit, Spending
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
-from rewardstack.transport.discovery import briefly
+from rewardstack.transport.discovery import optional_wait
 
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
@@ -149,7 +149,7 @@ class Judge(Relayable[Plan]):
         """Discover the judge's model for each kind of sample; return the kinds for which the judge did not answer."""
         kinds = {_kind(plan): plan for plan in plans}
         is_one = len({destination for destination, _ in kinds}) == 1
-        wait = math.inf if is_one else briefly(deadline)  # a judge that is down does not delay the others
+        wait = math.inf if is_one else optional_wait(deadline)  # a judge that is down does not delay the others
         readied = (self._ready(plan, deadline, wait) for plan in kinds.values())
         outcomes = await asyncio.gather(*readied, return_exceptions=True)
         for one in outcomes:
