@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from rewardstack.client import route_table
-from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
+from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, Part, WeightedSum, part_routes
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.reward_models import RewardModel
 from rewardstack.routing.routes import Leaf, Route, RouteTable
@@ -113,7 +113,7 @@ def _judge(judge: NamedJudge) -> str:
 def _parts(composite: Composite) -> list[str]:
     """Return the routes of a composite's parts; for a cascade, with the condition under which a part is undecided."""
     if not isinstance(composite, Cascade):
-        return list(routes_of(composite))
+        return list(part_routes(composite))
     return [" ".join([part.route, *filter(None, (_undecided(part),))]) for part in composite.parts]
 
 

@@ -115,7 +115,7 @@ def _register(route: Route) -> None:
 
 def route_table(settings: Settings) -> RouteTable:
     """Return all routes: built-in, from routes files, and registered; raise RouteError if one is invalid."""
-    routes = RouteTable([*builtin_routes(), *_routes_of_files(settings), *_registered.values()])
+    routes = RouteTable([*builtin_routes(), *_load_route_files(settings), *_registered.values()])
     routes.check()
     _check_judges(routes.judges.values())
     routes.check_judges()
@@ -123,7 +123,7 @@ def route_table(settings: Settings) -> RouteTable:
     return routes
 
 
-def _routes_of_files(settings: Settings) -> list[Route]:
+def _load_route_files(settings: Settings) -> list[Route]:
     if not settings.routes_files:
         return []
     with import_lock:

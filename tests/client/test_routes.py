@@ -12,7 +12,7 @@ import pytest
 from rewardstack import client, register_route, score
 from rewardstack.client import route_table
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack.routing.routes import RULES, Leaf, RouteTable, builtin_routes, routes_of
+from rewardstack.routing.routes import RULES, Leaf, RouteTable, builtin_routes, part_routes
 from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import Request
 from rewardstack.settings import Settings
@@ -94,7 +94,7 @@ def test_data_sources_of_verl_without_a_rule(case: dict[str, str]) -> None:
 def test_custom_route_replaces_verls(name: str) -> None:
     """A custom route replaces the one for a data set of verl's, but only once."""
     register_route(name, {"sum": ["exact_match"]})
-    assert ("exact_match",) == routes_of(route_table(Settings.from_env()).find(name).target)  # type: ignore[arg-type]
+    assert ("exact_match",) == part_routes(route_table(Settings.from_env()).find(name).target)  # type: ignore[arg-type]
     with pytest.raises(RouteError, match="is defined twice"):
         register_route(name, "math")
 
@@ -172,7 +172,7 @@ def test_route_registered_twice(name: str) -> None:
     register_route("mine", "math")
     with pytest.raises(RouteError, match=f"^route '{name}' is defined twice; available: .*math_verifier"):
         register_route(name, "gsm8k")
-    assert ("math",) == routes_of(route_table(Settings.from_env()).find("mine").target)  # type: ignore[arg-type]
+    assert ("math",) == part_routes(route_table(Settings.from_env()).find("mine").target)  # type: ignore[arg-type]
 
 
 def test_malformed_route_is_not_registered() -> None:

@@ -44,7 +44,7 @@ from rewardstack.pipeline.items import is_single, raise_if_all_invalid, read_req
 from rewardstack.pipeline.missing import warn_of_missing
 from rewardstack.pipeline.scorer import Context, MakeScorer
 from rewardstack.pipeline.stages import Chain, Compose, Shape, Singles, Stage, milliseconds, score_facts
-from rewardstack.routing.composite import routes_of
+from rewardstack.routing.composite import part_routes
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
@@ -187,7 +187,7 @@ class Pipeline:
             other = await self._quote(single, singles, limit) if singles else Quote()
             own = await self._chain(route, route.target, source).quote(rest, self._context_with_limit(limit))
             return Quote.total([own, other])
-        parts = [await self._quote(part, items, limit) for part in routes_of(route.target)]
+        parts = [await self._quote(part, items, limit) for part in part_routes(route.target)]
         return Quote(usage=Usage.total(quote.usage for quote in parts))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
@@ -264,7 +264,7 @@ class Pipeline:
             if single := route.target.single_route:
                 stage = Singles(stage, self._stage(self.routes.find(single), single))
         else:
-            found = {part: self.routes.find(part) for part in routes_of(route.target)}
+            found = {part: self.routes.find(part) for part in part_routes(route.target)}
             parts = {part: (part_route, self._stage(part_route, part)) for part, part_route in found.items()}
             stage = Compose(route, route.target, parts)
         return stage if route.shaping is None else Shape(route.shaping, stage)

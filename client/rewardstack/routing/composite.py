@@ -1,9 +1,13 @@
 """Composite routes: weighted sum, majority, gate and cascade. See `docs/routing.md` for their syntax.
 
-`on_part_error` says what happens if a part has no value. `"fail"`: the composite has no value either, and is `failed`
-if a part failed, else `unscored`. `"zero"`: the part counts as 0. `"skip"`: the part is left out. With `"zero"` and
-`"skip"` the reason of the composite names the part, and the status is `fallback` if the part failed. A sum or a
-majority always needs at least one part with a value.
+`on_part_error` says what happens if a part has no value:
+
+- `"fail"`: the composite has no value either, and is `failed` if a part failed, else `unscored`.
+- `"zero"`: the part counts as 0.
+- `"skip"`: the part is left out.
+
+With `"zero"` and `"skip"`, the composite's reason names the part, and its status is `fallback` if the part failed. A
+sum or a majority always needs at least one part with a value.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from rewardstack.core.votes import agreement, majority
 from rewardstack.score import Item, Score, Status
 
 Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
-"""Scores items by the route with the given name, and returns one score for each item."""
+"""Scores items with the route of the given name, and returns one score for each item."""
 OnPartError = Literal["fail", "zero", "skip"]
 ON_PART_ERROR: tuple[OnPartError, ...] = ("fail", "zero", "skip")
 
@@ -28,11 +32,11 @@ class Part:
     """A part of a composite route.
 
     Args:
-        route: the `data_source` by which the part is scored.
+        route: the `data_source` with which the part is scored.
         weight: the part's factor in a sum.
-        at_least: the lowest value that opens a gate, or that decides a cascade; None if any value decides.
-        unsure: lower and upper bound of the values that do not decide a cascade, without the bounds; None for none.
-        agreement: share of votes, from 0 to 1, that must agree for a value to decide a cascade; None for any share.
+        at_least: the lowest value that opens a gate, or that decides a cascade; None for no minimum.
+        unsure: values between these bounds (exclusive) do not decide a cascade; None for no such range.
+        agreement: the share of votes, from 0 to 1, that must agree for a value to decide a cascade; None for any share.
     """
 
     route: str
@@ -45,8 +49,8 @@ class Part:
         """Return whether a score with a value ends the cascade."""
         value = score.value or 0.0
         low, high = self.unsure or (value, value)
-        enough = self.at_least is None or value >= self.at_least
-        return enough and not low < value < high and (score.agreement or 0.0) >= (self.agreement or 0.0)
+        reaches_minimum = self.at_least is None or value >= self.at_least
+        return reaches_minimum and not low < value < high and (score.agreement or 0.0) >= (self.agreement or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,39 +73,45 @@ class _Combination(ABC):
 
 @dataclass(frozen=True, slots=True)
 class WeightedSum(_Combination):
-    """The weighted sum of the parts' values; the weight of skipped parts is distributed to the remaining parts."""
+    """The weighted sum of the parts' values; the other parts get the weight of skipped parts."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
-        valueless = _valueless(self.parts, scores)
-        if valueless is not None and self.on_part_error == "fail":
-            return valueless
-        there = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
-        if not there:
-            return valueless or Score.unscored("no part has a value")
-        total = sum(part.weight * (score.value or 0.0) for part, score in there)
+        missing_value = _missing_value(self.parts, scores)
+        if missing_value is not None and self.on_part_error == "fail":
+            return missing_value
+        with_value = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
+        if not with_value:
+            return missing_value or Score.unscored("no part has a value")
+        total = sum(part.weight * (score.value or 0.0) for part, score in with_value)
         if self.on_part_error == "skip":
-            whole, present = sum(p.weight for p in self.parts), sum(p.weight for p, _ in there)
-            total *= whole / present if present else 1.0
-        return _whole(total, self.parts, scores)
+            all_weights, present_weights = (
+                sum(part.weight for part in self.parts),
+                sum(part.weight for part, _ in with_value),
+            )
+            total *= all_weights / present_weights if present_weights else 1.0
+        return _composite_score(total, self.parts, scores)
 
 
 @dataclass(frozen=True, slots=True)
 class Majority(_Combination):
-    """The most frequent value of the parts, or the mean of equally frequent values; `agreement` is its share."""
+    """The most frequent value of the parts, or the mean of the most frequent values if there is a tie.
+
+    The score's `agreement` is the share of parts with the most frequent value.
+    """
 
     def _combine(self, scores: Sequence[Score]) -> Score:
-        valueless = _valueless(self.parts, scores)
+        missing_value = _missing_value(self.parts, scores)
         values = [score.value for score in scores if score.value is not None]
-        if not values or (valueless is not None and self.on_part_error == "fail"):
-            return valueless or Score.unscored("no part has a value")
+        if not values or (missing_value is not None and self.on_part_error == "fail"):
+            return missing_value or Score.unscored("no part has a value")
         if self.on_part_error == "zero":
             values += [0.0] * (len(scores) - len(values))
-        return replace(_whole(majority(values), self.parts, scores), agreement=agreement(values, len(scores)))
+        return replace(_composite_score(majority(values), self.parts, scores), agreement=agreement(values, len(scores)))
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The score of `then` for samples whose `check` reaches its `at_least`, else the value `otherwise`."""
+    """The score of `then` for samples whose `check` has at least the value `at_least`, else the value `otherwise`."""
 
     check: Part
     then: Part
@@ -111,11 +121,11 @@ class Gate:
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
         """Return one score for each item; `then` scores only items that pass `check`."""
         checks = await evaluate(self.check.route, items)
-        passed = [at for at, score in enumerate(checks) if self._passes(score)]
-        inner = await evaluate(self.then.route, [items[at] for at in passed]) if passed else []
-        scores = [self._closed(score) for score in checks]
-        for at, score in zip(passed, inner, strict=True):
-            scores[at] = self._opened(checks[at], score)
+        passed = [index for index, score in enumerate(checks) if self._passes(score)]
+        then_scores = await evaluate(self.then.route, [items[index] for index in passed]) if passed else []
+        scores = [self._score_if_closed(score) for score in checks]
+        for index, score in zip(passed, then_scores, strict=True):
+            scores[index] = self._score_if_open(checks[index], score)
         return scores
 
     def _passes(self, check: Score) -> bool:
@@ -123,24 +133,26 @@ class Gate:
             return self.on_part_error == "skip"
         return check.value >= (self.check.at_least or 0.0)
 
-    def _closed(self, check: Score) -> Score:
+    def _score_if_closed(self, check: Score) -> Score:
         if check.value is None and self.on_part_error == "fail":
-            return _named(self.check, check)
+            return _missing_score(self.check, check)
         reason = "" if check.value is None else f"{self.check.route} below {self.check.at_least:g}"
-        return _whole(self.otherwise, (self.check,), (check,), reason)
+        return _composite_score(self.otherwise, (self.check,), (check,), reason)
 
-    def _opened(self, check: Score, inner: Score) -> Score:
-        if inner.value is None and self.on_part_error != "zero":
-            return _named(self.then, inner)
-        opened = _whole(inner.value or 0.0, (self.check, self.then), (check, inner), inner.reason)
-        return replace(opened, agreement=inner.agreement)
+    def _score_if_open(self, check: Score, then_score: Score) -> Score:
+        if then_score.value is None and self.on_part_error != "zero":
+            return _missing_score(self.then, then_score)
+        score = _composite_score(
+            then_score.value or 0.0, (self.check, self.then), (check, then_score), then_score.reason
+        )
+        return replace(score, agreement=then_score.agreement)
 
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Parts that score in order, each only the samples that no earlier part has decided.
+    """The score of the first part that decides, or of the last part if none does.
 
-    The first part that decides gives the score; if none does, the last part.
+    The parts score in order; each part scores only the samples that no earlier part has decided.
     """
 
     parts: tuple[Part, ...]
@@ -149,23 +161,26 @@ class Cascade:
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
         """Return one score for each item; later parts score only undecided items."""
         scores: list[Score] = [Score.unscored("no part")] * len(items)
-        open_items = list(range(len(items)))
+        undecided = list(range(len(items)))
         for part in self.parts:
-            found = await evaluate(part.route, [items[at] for at in open_items]) if open_items else []
-            asked, open_items = open_items, []
-            for at, score in zip(asked, found, strict=True):
-                scores[at] = self._updated(scores[at], part, score)
+            part_scores = await evaluate(part.route, [items[index] for index in undecided]) if undecided else []
+            scored, undecided = undecided, []
+            for index, score in zip(scored, part_scores, strict=True):
+                scores[index] = self._merge(scores[index], part, score)
                 if not self._decides(part, score):
-                    open_items.append(at)
+                    undecided.append(index)
         return scores
 
-    def _updated(self, earlier: Score, part: Part, score: Score) -> Score:
-        """Return an item's score after one more part; with `zero` or `skip`, a part without a value removes none."""
+    def _merge(self, earlier: Score, part: Part, score: Score) -> Score:
+        """Return an item's score after one more part: the part's `score`, or `earlier` if the part has no value.
+
+        With `zero`, a part without a value counts as 0. With `fail`, the item has no value either.
+        """
         if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
-        valueless = replace(_named(part, score), value=0.0)
-        kept = valueless if self.on_part_error == "zero" else replace(earlier, reason=valueless.reason)
-        return replace(kept, status=_status((earlier, score)))
+        missing_value = replace(_missing_score(part, score), value=0.0)
+        merged = missing_value if self.on_part_error == "zero" else replace(earlier, reason=missing_value.reason)
+        return replace(merged, status=_status((earlier, score)))
 
     def _decides(self, part: Part, score: Score) -> bool:
         if score.value is None:
@@ -176,22 +191,22 @@ class Cascade:
 Composite = WeightedSum | Majority | Gate | Cascade
 
 
-def routes_of(composite: Composite) -> tuple[str, ...]:
+def part_routes(composite: Composite) -> tuple[str, ...]:
     """Return the names of a composite's parts."""
     parts = (composite.check, composite.then) if isinstance(composite, Gate) else composite.parts
     return tuple(part.route for part in parts)
 
 
-def _valueless(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return the score of a composite with a part without a value (a failed part before an unscored one), else None."""
+def _missing_value(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
+    """Return the score of a composite if a part has no value, preferring a failed to an unscored part; else None."""
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
             if score.value is None and score.status == status:
-                return _named(part, score)
+                return _missing_score(part, score)
     return None
 
 
-def _named(part: Part, score: Score) -> Score:
+def _missing_score(part: Part, score: Score) -> Score:
     return Score(None, score.status, f"{part.route}: {score.reason}", score.source, field=score.field)
 
 
@@ -200,12 +215,12 @@ def _status(scores: Sequence[Score]) -> Status:
     return "fallback" if any(score.status in ("failed", "fallback") for score in scores) else "ok"
 
 
-def _whole(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
-    valueless = _valueless(parts, scores)
+def _composite_score(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
+    missing_value = _missing_value(parts, scores)
     return Score(
         value,
         _status(scores),
-        valueless.reason if valueless else reason,
+        missing_value.reason if missing_value else reason,
         source="+".join(dict.fromkeys(score.source for score in scores if score.source)),
         cached=all(score.cached for score in scores),
         label_mass=next((score.label_mass for score in scores if score.label_mass is not None), None),

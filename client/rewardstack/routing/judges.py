@@ -1,6 +1,6 @@
-"""Named judges: the tables `[judges.NAME]` of a routes file. See `docs/routing.md` for their fields.
+"""Parses named judges: the tables `[judges.NAME]` of a routes file. See `docs/routing.md` for their fields.
 
-This module does not validate `options`; the judge scorer does when the route table is created.
+This module does not validate `options`; the judge scorer does so when the route table is created.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FIELDS = (
     *("allow_image_urls", "requests_per_minute", "tokens_per_minute"),
     *("compare", "pairs", "orders", "group_size", "group_wait", "max_group_size", "single_route"),
 )
-KEYED = ("model", "template", "score_range", "options", "compare", "pairs", "orders")
-"""The parts of a judge's definition on which a score depends."""
-MOST_REPLICAS = 1024
-MOST_PER_MINUTE = 10**12
+SCORE_FIELDS = ("model", "template", "score_range", "options", "compare", "pairs", "orders")
+"""The fields of a judge's definition on which scores depend."""
+MAX_REPLICAS = 1024
+MAX_PER_MINUTE = 10**12
 MODES = ("listwise", "pairwise")
 DEFAULT_GROUP_LIMIT = 64
 """Default of `max_group_size`."""
@@ -33,14 +33,14 @@ DEFAULT_GROUP_LIMIT = 64
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a judge compares the members of a group: the responses to one problem.
+    """The way in which a judge compares the members of a group: the responses to one problem.
 
     Args:
-        mode: all members in one request (`listwise`), or two in each (`pairwise`).
+        mode: `listwise` for all members in one request, `pairwise` for two members per request.
         pairs: which pairs are compared: `all`, or each member with the next (`circular`).
-        orders: number of orders in which members are shown: 2 to judge each list or pair in reverse, too.
-        group_size: number of members to wait for; None for the members of each call.
-        group_wait: seconds to wait for them; None for half of the judge's timeout.
+        orders: number of orders in which members are shown; 2 to judge each list or pair in reverse order, too.
+        group_size: number of members to wait for; None to compare the members in each call.
+        group_wait: seconds to wait for the members; None for half of the judge's timeout.
         max_group_size: maximum number of members.
         single_route: route that scores a sample whose group has one member; empty for none.
     """
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The fields in the judge's table, in JSON, without default values."""
+        """The fields of the judge's table as JSON, without default values."""
         fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
         fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
         fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
@@ -68,8 +68,8 @@ class NamedJudge:
 
     Args:
         name: name of the judge and of its route.
-        base_url: base URLs of equivalent servers; empty for the path `/judges/NAME` of the environment's judges.
-        model: served model name; may be empty if there is a `base_url`, to use the model that the server reports.
+        base_url: base URLs of equivalent servers; empty for the path `/judges/NAME` on `LLM_JUDGE_SERVER_URL`.
+        model: served model name; empty to use the model that the server reports, which needs `base_url`.
         api_key_env: environment variable with the judge's API key; empty for none.
         template: name or text of a prompt template; empty if samples may set it.
         score_range: lowest and highest verdict of the template; None if the template defines them.
@@ -100,20 +100,20 @@ class NamedJudge:
         return self.options.get("clip_negative") is False
 
     @property
-    def asked(self) -> tuple[object, ...]:
-        """The servers, model and task of the judge; judges for which these are equal give the same verdicts."""
+    def verdict_identity(self) -> tuple[object, ...]:
+        """The servers, model and task of the judge; judges with equal values give the same verdicts."""
         task = self.template, self.score_range, dict(self.options), self.comparison
         return frozenset(self.base_url), self.model, *task
 
     @property
-    def keyed(self) -> dict[str, Any]:
-        """The part of the judge's table on which scores depend, in JSON, without URLs and key."""
-        return {name: self.definition[name] for name in KEYED if name in self.definition}
+    def score_definition(self) -> dict[str, Any]:
+        """The fields of the judge's table on which scores depend, as JSON."""
+        return {name: self.definition[name] for name in SCORE_FIELDS if name in self.definition}
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The judge's table, in JSON, without default values; a template file is replaced by its text."""
-        given = {
+        """The judge's table as JSON, without default values, and with the text of a template file."""
+        fields = {
             "base_url": list(self.base_url),
             "model": self.model,
             "api_key_env": self.api_key_env,
@@ -126,11 +126,11 @@ class NamedJudge:
             "tokens_per_minute": self.tokens_per_minute,
             **({} if self.comparison is None else self.comparison.definition),
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in fields.items() if value}
 
-    def error(self, field: str, complaint: str) -> RouteError:
-        """Return the error about a field, as `table_error` does."""
-        return table_error(KIND, self.name, field, complaint)
+    def error(self, field: str, message: str) -> RouteError:
+        """Return an error about a field; see `table_error`."""
+        return table_error(KIND, self.name, field, message)
 
 
 def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJudge:
@@ -144,60 +144,60 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
     Raises:
         RouteError: the definition is malformed; the error names the field.
     """
-    read = NamedTable.read(KIND, name, table, FIELDS)
+    parsed = NamedTable.read(KIND, name, table, FIELDS)
     judge = NamedJudge(
         name,
-        base_url=read.base_url(),
-        model=read.text("model"),
-        api_key_env=read.api_key_env("a judge without one is asked with LLM_JUDGE_SERVER_API_KEY"),
-        template=_template(read, folder or Path()),
-        score_range=_score_range(read),
-        options=_options(read),
-        replicas=read.integer("replicas", MOST_REPLICAS, 1),
-        allow_image_urls=read.flag("allow_image_urls"),
-        requests_per_minute=read.integer("requests_per_minute", MOST_PER_MINUTE),
-        tokens_per_minute=read.integer("tokens_per_minute", MOST_PER_MINUTE),
-        comparison=_comparison(read),
+        base_url=parsed.base_url(),
+        model=parsed.text("model"),
+        api_key_env=parsed.api_key_env("a judge without one is asked with LLM_JUDGE_SERVER_API_KEY"),
+        template=_template(parsed, folder or Path()),
+        score_range=_score_range(parsed),
+        options=_options(parsed),
+        replicas=parsed.integer("replicas", MAX_REPLICAS, 1),
+        allow_image_urls=parsed.flag("allow_image_urls"),
+        requests_per_minute=parsed.integer("requests_per_minute", MAX_PER_MINUTE),
+        tokens_per_minute=parsed.integer("tokens_per_minute", MAX_PER_MINUTE),
+        comparison=_comparison(parsed),
     )
-    if judge.base_url and "replicas" in read.given:
-        raise read.error("replicas", "is for judges that `make up` starts; leave it out, or leave out base_url")
+    if judge.base_url and "replicas" in parsed.fields:
+        raise parsed.error("replicas", "is for judges that `make up` starts; leave it out, or leave out base_url")
     if not judge.base_url and not judge.model:
-        raise read.error("", "needs base_url, or model for one that `make up` starts")
+        raise parsed.error("", "needs base_url, or model for one that `make up` starts")
     return judge
 
 
 def _comparison(table: NamedTable) -> Comparison | None:
-    if "compare" not in table.given:
+    if "compare" not in table.fields:
         for name in FIELDS[FIELDS.index("compare") + 1 :]:
-            if name in table.given:
+            if name in table.fields:
                 raise table.error(name, f"needs compare; set it to one of {', '.join(MODES)}, or leave {name} out")
         return None
     mode = table.choice("compare", MODES, "")
-    most = table.integer("max_group_size", LARGEST_GROUP, DEFAULT_GROUP_LIMIT)
-    found = Comparison(
+    max_size = table.integer("max_group_size", LARGEST_GROUP, DEFAULT_GROUP_LIMIT)
+    comparison = Comparison(
         mode,
         table.choice("pairs", ("all", "circular"), "all"),
         table.integer("orders", 2, 2),
-        table.integer("group_size", most) or None,
+        table.integer("group_size", max_size) or None,
         _seconds(table, "group_wait"),
-        most,
+        max_size,
         table.text("single_route"),
     )
-    if mode == "listwise" and "pairs" in table.given:
+    if mode == "listwise" and "pairs" in table.fields:
         raise table.error("pairs", "is for compare = 'pairwise'; leave it out")
-    if found.group_wait is not None and found.group_size is None:
+    if comparison.group_wait is not None and comparison.group_size is None:
         raise table.error("group_wait", "needs group_size, the number of members to wait for")
-    if found.group_size == 1 or most == 1:
-        field = "group_size" if found.group_size == 1 else "max_group_size"
+    if comparison.group_size == 1 or max_size == 1:
+        field = "group_size" if comparison.group_size == 1 else "max_group_size"
         raise table.error(field, "must be at least 2; leave compare out to judge each sample alone")
-    if "score_range" in table.given:
+    if "score_range" in table.fields:
         raise table.error("score_range", "has no effect with compare, whose values are from 0 to 1; leave it out")
-    return found
+    return comparison
 
 
 def _seconds(table: NamedTable, field: str) -> float | None:
-    value = table.given.get(field)
-    if field in table.given and not (is_finite(value) and 0 < value <= LONGEST):
+    value = table.fields.get(field)
+    if field in table.fields and not (is_finite(value) and 0 < value <= LONGEST):
         raise table.error(field, f"must be seconds above 0 and at most {LONGEST:g}, got {str(value)[:50]!r}")
     return None if value is None else float(value)
 
@@ -215,7 +215,7 @@ def _template(table: NamedTable, folder: Path) -> str:
 
 
 def _score_range(table: NamedTable) -> tuple[float, ...] | None:
-    value = table.given.get("score_range")
+    value = table.fields.get("score_range")
     ends = plain(value)
     if ends is None:
         return None
@@ -225,7 +225,7 @@ def _score_range(table: NamedTable) -> tuple[float, ...] | None:
 
 
 def _options(table: NamedTable) -> dict[str, Any]:
-    value = table.given.get("options", {})
+    value = table.fields.get("options", {})
     if not isinstance(value, Mapping):
         raise table.error("options", f"must be a table, got {type(value).__name__}")
     options: dict[str, Any] = plain(value)

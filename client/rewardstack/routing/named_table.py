@@ -1,4 +1,4 @@
-"""Parser of the fields that the tables `[judges.NAME]` and `[reward_models.NAME]` of a routes file share."""
+"""Parses the fields that the tables `[judges.NAME]` and `[reward_models.NAME]` of a routes file have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
 _NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""Names that are valid at the end of a URL path; `v` and a digit would look like an API version."""
+"""Matches names that are valid at the end of a URL path. A name such as `v1` would look like an API version."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -22,16 +22,22 @@ class NamedTable:
     Args:
         kind: `judges` or `reward_models`.
         name: name of the judge or reward model, and of its route.
-        given: the table's fields.
+        fields: the table's fields.
     """
 
     kind: str
     name: str
-    given: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
     @classmethod
-    def read(cls, kind: str, name: object, table: object, fields: tuple[str, ...]) -> NamedTable:
-        """Return the table after checking its name and the names of its fields.
+    def read(cls, kind: str, name: object, table: object, allowed: tuple[str, ...]) -> NamedTable:
+        """Return the table, after checking its name and the names of its fields.
+
+        Args:
+            kind: `judges` or `reward_models`.
+            name: name of the judge or reward model.
+            table: the table.
+            allowed: the names of its possible fields.
 
         Raises:
             RouteError: a name is invalid, or `table` is not a mapping.
@@ -44,17 +50,17 @@ class NamedTable:
             raise RouteError(f"{kind}: {why}; got {str(name)[:64]!r}", kind)
         if not isinstance(table, Mapping):
             raise table_error(kind, name, "", f"expected a table, got {type(table).__name__}")
-        if unknown := [field for field in table if field not in fields]:
-            raise table_error(kind, name, str(unknown[0]), f"is not known; available: {', '.join(fields)}")
+        if unknown := [field for field in table if field not in allowed]:
+            raise table_error(kind, name, str(unknown[0]), f"is not known; available: {', '.join(allowed)}")
         return cls(kind, name, table)
 
-    def error(self, field: str, complaint: str) -> RouteError:
-        """Return the error about a field, as `table_error` does."""
-        return table_error(self.kind, self.name, field, complaint)
+    def error(self, field: str, message: str) -> RouteError:
+        """Return an error about a field; see `table_error`."""
+        return table_error(self.kind, self.name, field, message)
 
     def base_url(self) -> tuple[str, ...]:
         """Return the base URLs of equivalent servers; empty if the field is missing."""
-        value = self.given.get("base_url", ())
+        value = self.fields.get("base_url", ())
         urls = [value] if isinstance(value, str) else value
         if not isinstance(urls, (list, tuple)) or not all(isinstance(url, str) and url.strip() for url in urls):
             raise self.error("base_url", "must be a base URL, or a list of equivalent ones")
@@ -67,55 +73,55 @@ class NamedTable:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: text for the error: which key is used without a `base_url`.
+            otherwise: text for the error about a missing `base_url`: the key that is used then.
         """
-        name = self.given.get("api_key_env", "")
-        # The value is not shown, because it may be the key itself.
-        if "api_key_env" in self.given and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
+        name = self.fields.get("api_key_env", "")
+        # The error does not show the value, which may be the key itself.
+        if "api_key_env" in self.fields and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
             raise self.error("api_key_env", "must be the name of the environment variable that holds the key")
-        if name and not self.given.get("base_url"):
+        if name and not self.fields.get("base_url"):
             raise self.error("api_key_env", f"needs base_url; {otherwise}")
         return str(name)
 
     def text(self, field: str) -> str:
         """Return a non-empty string; empty if the field is missing."""
-        value = self.given.get(field, "")
-        if not isinstance(value, str) or (field in self.given and not value.strip()):
+        value = self.fields.get(field, "")
+        if not isinstance(value, str) or (field in self.fields and not value.strip()):
             raise self.error(field, f"must be a non-empty string, got {str(value)[:50]!r}")
         return value
 
     def flag(self, field: str) -> bool:
         """Return a boolean; False if the field is missing."""
-        value = self.given.get(field, False)
+        value = self.fields.get(field, False)
         if not isinstance(value, bool):
             raise self.error(field, f"must be true or false, got {str(value)[:50]!r}")
         return value
 
-    def integer(self, field: str, most: int, default: int = 0) -> int:
-        """Return an integer from 1 to `most`; `default` if the field is missing."""
-        if field not in self.given:
+    def integer(self, field: str, maximum: int, default: int = 0) -> int:
+        """Return an integer from 1 to `maximum`; `default` if the field is missing."""
+        if field not in self.fields:
             return default
-        value = self.given[field]
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise self.error(field, f"must be a whole number from 1 to {most}")
+        value = self.fields[field]
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= maximum:
+            raise self.error(field, f"must be a whole number from 1 to {maximum}")
         return value
 
     def choice(self, field: str, choices: tuple[str, ...], default: str) -> Any:
         """Return one of the choices; `default` if the field is missing."""
-        value = self.given.get(field, default)
+        value = self.fields.get(field, default)
         if value not in choices:
             raise self.error(field, f"must be one of {', '.join(choices)}, got {value!r}")
         return value
 
 
-def table_error(kind: str, name: str, field: str, complaint: str) -> RouteError:
-    """Return the error about the table of a judge or reward model.
+def table_error(kind: str, name: str, field: str, message: str) -> RouteError:
+    """Return an error about the table of a judge or reward model.
 
     Args:
         kind: `judges` or `reward_models`.
         name: name of the judge or reward model.
         field: field such as `options.temperature`; empty for the table itself.
-        complaint: what is wrong, and the remedy.
+        message: what is wrong, and the remedy.
     """
     where = f"{kind}.{name}.{field}" if field else f"{kind}.{name}"
-    return RouteError(f"{where}: {complaint}", where)
+    return RouteError(f"{where}: {message}", where)

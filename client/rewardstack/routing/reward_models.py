@@ -1,4 +1,4 @@
-"""Named reward models: the tables `[reward_models.NAME]` of a routes file (`docs/reward_models.md`)."""
+"""Parses named reward models: the tables `[reward_models.NAME]` of a routes file (`docs/reward_models.md`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ KIND = "reward_models"
 REWARD_MODEL = "reward_model"
 """The route of the environment's reward model (`REWARD_MODEL_SERVER_URL`)."""
 DEFAULT_FLOOR = -20.0
-"""Default value of a response that is too long for the model; lower than most logits."""
+"""Default value for a response that is too long for the model; lower than most logits."""
 FIELDS = (
     *("base_url", "model", "api_key_env", "api", "template", "outputs", "activation", "steps"),
     *(*SHAPING, "floor", "on_error"),
 )
 STEP_FIELDS = ("separator", "tag", "aggregate")
-MOST_OUTPUTS = 1024
+MAX_OUTPUTS = 1024
 Api = Literal["vllm", "tei", "openrlhf", "sglang"]
 Activation = Literal["none", "sigmoid"]
 Aggregate = Literal["min", "mean", "product", "last"]
@@ -32,12 +32,13 @@ Aggregate = Literal["min", "mean", "product", "last"]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How a process reward model reads a response.
+    """How a process reward model scores the steps of a response.
 
     Args:
-        tag: token that is put after each step, such as `<extra_0>`; there the model predicts whether the step is right.
+        tag: token to insert after each step, such as `<extra_0>`, at which the model predicts whether the step is
+            right.
         separator: text between the steps of a response.
-        aggregate: how the probabilities of the steps are combined.
+        aggregate: how to combine the probabilities of the steps.
     """
 
     tag: str
@@ -58,7 +59,7 @@ class RewardModel:
         template: input text for servers other than vLLM, with placeholders `{PROBLEM}` and `{CANDIDATE_SOLUTION}`.
         outputs: weight of each of the model's outputs; empty for a model with one output.
         activation: function that is applied to the weighted sum of logits.
-        steps: how a process reward model reads a response; None for an outcome reward model.
+        steps: how a process reward model scores the steps of a response; None for an outcome reward model.
     """
 
     name: str
@@ -73,24 +74,24 @@ class RewardModel:
 
     @property
     def bounds(self) -> Bounds:
-        """The lowest and highest possible value, before the route's shaping."""
+        """The lowest and highest possible value before the route's shaping."""
         return UNIT if self.activation == "sigmoid" or self.steps is not None else (-math.inf, math.inf)
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The model's table, in JSON, without default values."""
-        given = asdict(self) | {"base_url": list(self.base_url), "outputs": list(self.outputs)}
-        del given["name"]
-        return {field: value for field, value in given.items() if value and value not in ("none", "vllm")}
+        """The model's table as JSON, without default values."""
+        fields = asdict(self) | {"base_url": list(self.base_url), "outputs": list(self.outputs)}
+        del fields["name"]
+        return {field: value for field, value in fields.items() if value and value not in ("none", "vllm")}
 
     @property
-    def keyed(self) -> dict[str, Any]:
-        """The part of the model's table on which scores depend, without URLs and key."""
+    def score_definition(self) -> dict[str, Any]:
+        """The fields of the model's table on which scores depend, as JSON."""
         return {name: value for name, value in self.definition.items() if name not in ("base_url", "api_key_env")}
 
-    def error(self, field: str, complaint: str) -> RouteError:
-        """Return the error about a field, as `table_error` does."""
-        return table_error(KIND, self.name, field, complaint)
+    def error(self, field: str, message: str) -> RouteError:
+        """Return an error about a field; see `table_error`."""
+        return table_error(KIND, self.name, field, message)
 
 
 def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, OnError | None]:
@@ -103,31 +104,34 @@ def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, 
     Raises:
         RouteError: a field is invalid; the error names the field.
     """
-    read = NamedTable.read(KIND, name, table, FIELDS)
+    parsed = NamedTable.read(KIND, name, table, FIELDS)
     model = RewardModel(
         name,
-        base_url=read.base_url(),
-        model=read.text("model"),
-        api=read.choice("api", get_args(Api), "vllm"),
-        template=read.text("template"),
-        api_key_env=read.api_key_env("REWARD_MODEL_SERVER_URL has REWARD_MODEL_SERVER_API_KEY"),
-        outputs=_outputs(read),
-        activation=read.choice("activation", get_args(Activation), "none"),
-        steps=_steps(read) if "steps" in read.given else None,
+        base_url=parsed.base_url(),
+        model=parsed.text("model"),
+        api=parsed.choice("api", get_args(Api), "vllm"),
+        template=parsed.text("template"),
+        api_key_env=parsed.api_key_env("REWARD_MODEL_SERVER_URL has REWARD_MODEL_SERVER_API_KEY"),
+        outputs=_outputs(parsed),
+        activation=parsed.choice("activation", get_args(Activation), "none"),
+        steps=_steps(parsed) if "steps" in parsed.fields else None,
     )
     _check_template(model)
-    if model.steps is not None and (model.outputs or "activation" in read.given):
+    if model.steps is not None and (model.outputs or "activation" in parsed.fields):
         why = "a process reward model has one probability for each step; leave outputs and activation out"
-        raise read.error("steps", why)
-    on_error = read.choice("on_error", ON_ERROR, "") if "on_error" in read.given else None
-    return model, _shaping(read, model.bounds), on_error
+        raise parsed.error("steps", why)
+    on_error = parsed.choice("on_error", ON_ERROR, "") if "on_error" in parsed.fields else None
+    return model, _shaping(parsed, model.bounds), on_error
 
 
 def _check_template(model: RewardModel) -> None:
-    """Raise RouteError if `template` or `steps` does not fit the API: vLLM has a chat template, others need a text."""
+    """Raise RouteError if `template` or `steps` does not fit the API.
+
+    vLLM applies the model's chat template and supports `steps`; the other APIs need a `template` for their input text.
+    """
     if model.api == "vllm":
         if model.template:
-            others = ", ".join(one for one in get_args(Api) if one != "vllm")
+            others = ", ".join(api for api in get_args(Api) if api != "vllm")
             raise model.error("template", f"is for api = {others}; vLLM applies the model's chat template")
         return
     if "{CANDIDATE_SOLUTION}" not in model.template:
@@ -138,16 +142,16 @@ def _check_template(model: RewardModel) -> None:
 
 
 def _shaping(table: NamedTable, unshaped: Bounds) -> Shaping:
-    """Return the shaping, including the floor for responses that are too long for the model."""
-    given = {field: table.given[field] for field in SHAPING if field in table.given}
-    shaping = read_shaping(given, table.error) or Shaping()
-    if "floor" not in table.given:
+    """Parse the shaping, including the floor for responses that are too long for the model."""
+    fields = {field: table.fields[field] for field in SHAPING if field in table.fields}
+    shaping = read_shaping(fields, table.error) or Shaping()
+    if "floor" not in table.fields:
         low = shaping.bounds(unshaped)[0]
         if math.isinf(low):
             why = "needs floor, the value of a response that is too long for the model, or clip = [low, high]"
             raise table.error("floor", why)
         return replace(shaping, floor=low)
-    floor = table.given["floor"]
+    floor = table.fields["floor"]
     if not is_finite(floor):
         raise table.error("floor", f"must be a finite number, got {floor!r}")
     if shaping.clip and not shaping.clip[0] <= floor <= shaping.clip[1]:
@@ -156,8 +160,8 @@ def _shaping(table: NamedTable, unshaped: Bounds) -> Shaping:
 
 
 def _outputs(table: NamedTable) -> tuple[float, ...]:
-    value = table.given.get("outputs", ())
-    if not isinstance(value, (list, tuple)) or len(value) > MOST_OUTPUTS or not all(map(is_finite, value)):
+    value = table.fields.get("outputs", ())
+    if not isinstance(value, (list, tuple)) or len(value) > MAX_OUTPUTS or not all(map(is_finite, value)):
         raise table.error("outputs", "must be a list of weights, one for each output of the model, such as [-1, 1]")
     if value and not any(value):
         raise table.error("outputs", "must have a weight other than 0")
@@ -165,7 +169,7 @@ def _outputs(table: NamedTable) -> tuple[float, ...]:
 
 
 def _steps(table: NamedTable) -> Steps:
-    value = table.given["steps"]
+    value = table.fields["steps"]
     if not isinstance(value, Mapping):
         raise table.error("steps", 'must be a table, such as { tag = "<extra_0>", separator = "\\n\\n" }')
     if unknown := [field for field in value if field not in STEP_FIELDS]:

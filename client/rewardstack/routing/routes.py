@@ -1,7 +1,7 @@
-"""The route table: maps a `data_source` (a source, for short) to the route with the longest matching prefix.
+"""The route table: maps a `data_source` (short: source) to the route with the longest matching prefix.
 
-A `Route` says how the samples of a source are scored. Its target is either a leaf, which has one scorer, or a composite
-of other routes.
+A `Route` defines how the samples of a source are scored. Its target is either a leaf, which has one scorer, or a
+composite of other routes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from rewardstack.core.imports import import_lock
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack.routing.composite import Cascade, Composite, routes_of
+from rewardstack.routing.composite import Cascade, Composite, part_routes
 from rewardstack.routing.judges import Comparison, NamedJudge
 from rewardstack.routing.reward_models import DEFAULT_FLOOR, REWARD_MODEL, RewardModel
 from rewardstack.routing.shaping import BELOW_ZERO, NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
-from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
+from rewardstack.routing.sources import DATA_SOURCES, EMBEDDING, JUDGE, PREFIXES, RULE_PREFIX, reason_unsupported
 from rewardstack.score import OnError
 
 RULES = (
@@ -34,7 +34,7 @@ RULE_OPTIONS = (
 """The fields of `extra_info` that the functions in `RULES` read; a test compares this list with the registry."""
 CODE = "code"
 """The reward function that runs programs. Its ground truth is one set of tests, not a list of references."""
-REMEMBERED = 4096
+MAX_CACHED = 4096
 """Maximum number of sources whose route is cached."""
 
 
@@ -44,8 +44,8 @@ class Leaf:
 
     Args:
         kind: kind of the scorer: `rule`, `judge`, `embedding` or `reward_model`.
-        target: argument of the scorer, such as the name of a reward function; empty to use the part of the source after
-            the route's name.
+        target: argument of the scorer, such as the name of a reward function; empty to use the text after the route's
+            name in the source.
         judge: the judge in a routes file; None for the environment's judge and for other kinds.
         reward_model: the reward model; None for other kinds.
     """
@@ -56,9 +56,9 @@ class Leaf:
     reward_model: RewardModel | None = None
 
     @property
-    def asked(self) -> tuple[object, ...]:
-        """`NamedJudge.asked` of the judge in a routes file; empty for other leaves."""
-        return () if self.judge is None else self.judge.asked
+    def verdict_identity(self) -> tuple[object, ...]:
+        """See `NamedJudge.verdict_identity`; empty for leaves without a named judge."""
+        return () if self.judge is None else self.judge.verdict_identity
 
     @property
     def comparison(self) -> Comparison | None:
@@ -78,9 +78,9 @@ class Route:
     Args:
         name: the source or the prefix.
         target: the leaf or composite that scores the samples.
-        exact: True to match only `name` itself and sources that begin with `name` and `_`; False for any suffix.
+        exact: True to match only `name`, and sources that begin with `name` and `_`; False to match any suffix.
         on_error: policy for samples without a score; None for the scorer's policy.
-        gives_way: whether another route of the same name may replace this route.
+        is_replaceable: whether another route of the same name may replace this route.
         shaping: shaping of the route's values; None for none.
     """
 
@@ -88,7 +88,7 @@ class Route:
     target: Leaf | Composite
     exact: bool = True
     on_error: OnError | None = None
-    gives_way: bool = False
+    is_replaceable: bool = False
     shaping: Shaping | None = None
 
     @property
@@ -96,21 +96,21 @@ class Route:
         """The route's name, with a `*` at the end if any suffix matches."""
         return self.name if self.exact else f"{self.name}*"
 
-    def takes(self, source: str) -> bool:
+    def matches(self, source: str) -> bool:
         """Return whether the route matches `source`."""
         if not source.startswith(self.name):
             return False
         return not self.exact or len(source) == len(self.name) or source[len(self.name)] == "_"
 
     def leaf_target(self, source: str) -> str:
-        """Return what a leaf scores `source` with, such as the name of a reward function: its own, else the suffix."""
+        """Return the scorer's argument for `source`: the leaf's `target` if it has one, else the source's suffix."""
         assert isinstance(self.target, Leaf)
         return self.target.target or source[len(self.name) :]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The cached result for a source: its route, the bounds of its values, and the results of two methods."""
+class _ResolvedRoute:
+    """What the route table knows about a source; see the methods of `RouteTable` with the same names."""
 
     route: Route
     bounds: Bounds
@@ -128,20 +128,20 @@ class RouteTable:
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._routes: dict[str, Route] = {}
-        self._found: dict[str, _Found] = {}
+        self._resolved: dict[str, _ResolvedRoute] = {}
         for route in routes:
             self.add(route)
 
     def add(self, route: Route) -> None:
-        """Add a route; it may replace a route of the same name with `gives_way`.
+        """Add a route, or replace the route of the same name if that is `is_replaceable`.
 
         Raises:
-            RouteError: another route has this name.
+            RouteError: another route has this name and is not replaceable.
         """
-        if route.name in self._routes and not self._routes[route.name].gives_way:
+        if route.name in self._routes and not self._routes[route.name].is_replaceable:
             raise RouteError(f"route {route.name!r} is defined twice; available: {', '.join(self.names())}", route.name)
         self._routes[route.name] = route
-        self._found.clear()
+        self._resolved.clear()
 
     def names(self) -> list[str]:
         """Return the patterns of the routes, sorted."""
@@ -168,22 +168,20 @@ class RouteTable:
         return any(judge.comparison is not None for judge in self.judges.values())
 
     def check_judges(self) -> None:
-        """Raise if a composite uses the same judge twice, or needs the agreement of votes from a part without votes.
-
-        Raises:
-            RouteError: a composite is invalid; the error names the route and the parts.
-        """
+        """Raise RouteError if a composite uses a judge twice, or needs the agreement of a part without votes."""
         for route in self:
             if not isinstance(route.target, Leaf):
-                self._check_twins(route.name, routes_of(route.target))
+                self._check_duplicate_judges(route.name, part_routes(route.target))
             if isinstance(route.target, Cascade):
                 self._check_votes(route.name, route.target)
 
-    def _check_twins(self, name: str, parts: Sequence[str]) -> None:
-        asked = [(part, leaf.asked) for part in parts if (leaf := self._leaf(part)) and leaf.kind == "judge"]
-        for at, (part, judge) in enumerate(asked):
-            for earlier, other in asked[:at]:
-                if judge == other:
+    def _check_duplicate_judges(self, name: str, parts: Sequence[str]) -> None:
+        judges = [
+            (part, leaf.verdict_identity) for part in parts if (leaf := self._leaf(part)) and leaf.kind == "judge"
+        ]
+        for index, (part, identity) in enumerate(judges):
+            for earlier, other in judges[:index]:
+                if identity == other:
                     why = f"{earlier!r} and {part!r} ask the same judge for the same; give them different ones"
                     raise RouteError(f"route {name!r}: {why} (`[judges.NAME]`)", name)
 
@@ -195,16 +193,16 @@ class RouteTable:
                 raise RouteError(f"route {name!r}, cascade.agreement: {why}", "cascade.agreement")
 
     def _leaf(self, source: str) -> Leaf | None:
-        """Return the leaf that scores a source, following aliases; None if there is none or more than one."""
+        """Return the leaf that scores a source, following aliases; None if there is no leaf or more than one."""
         seen: set[str] = set()
         while source not in seen:
             seen.add(source)
-            route = self._taking(source)
+            route = self._best_match(source)
             if route is None:
                 break
             if isinstance(route.target, Leaf):
                 return route.target
-            parts = routes_of(route.target)
+            parts = part_routes(route.target)
             source = parts[0] if len(parts) == 1 else source
         return None
 
@@ -218,29 +216,29 @@ class RouteTable:
         return self._find(source).route
 
     def has_single_reference(self, source: str) -> bool:
-        """Return whether the ground truth of `source` is always one reference, even if it is a list, as for `code`."""
+        """Return whether a list as ground truth of `source` is one reference rather than several, as for `code`."""
         return self._find(source).has_single_reference
 
     def comparisons(self, source: str) -> tuple[Comparison, ...]:
-        """Return how the parts of a source's route compare the members of groups; empty if they score each alone."""
+        """Return the comparisons of groups in a source's route; empty if all its parts score each sample alone."""
         return self._find(source).comparisons
 
     def bounds(self, source: str) -> Bounds:
-        """Return the lowest and highest possible value for `source`; raise as `find` does."""
+        """Return the lowest and highest possible value for `source`; see `find` for the errors."""
         return self._find(source).bounds
 
-    def _find(self, source: str) -> _Found:
-        found = self._found.get(source) if isinstance(source, str) else None
-        if found is None:
+    def _find(self, source: str) -> _ResolvedRoute:
+        resolved = self._resolved.get(source) if isinstance(source, str) else None
+        if resolved is None:
             route = self._search(source)
             self._check(route, ())
             self._warn_if_misspelled(source, route)
-            found = self._found_route(route, source)
-            if len(self._found) < REMEMBERED:
-                self._found[source] = found
-        return found
+            resolved = self._resolve(route, source)
+            if len(self._resolved) < MAX_CACHED:
+                self._resolved[source] = resolved
+        return resolved
 
-    def _found_route(self, route: Route, source: str) -> _Found:
+    def _resolve(self, route: Route, source: str) -> _ResolvedRoute:
         if isinstance(route.target, Leaf):
             target = route.leaf_target(source)
             bounds = _leaf_bounds(route.target, target)
@@ -250,20 +248,16 @@ class RouteTable:
                 low, high = self._find(single).bounds
                 bounds = min(bounds[0], low), max(bounds[1], high)
         else:
-            parts = [self._find(part) for part in routes_of(route.target)]
+            parts = [self._find(part) for part in part_routes(route.target)]
             bounds = composite_bounds(route.target, [part.bounds for part in parts])
             has_single_reference = any(part.has_single_reference for part in parts)
-            comparisons = tuple(one for part in parts for one in part.comparisons)
-        return _Found(
+            comparisons = tuple(comparison for part in parts for comparison in part.comparisons)
+        return _ResolvedRoute(
             route, bounds if route.shaping is None else route.shaping.bounds(bounds), has_single_reference, comparisons
         )
 
     def check(self) -> None:
-        """Raise if a part of a route has no route, or if a route contains itself.
-
-        Raises:
-            RouteError: a route is invalid; the error names the route.
-        """
+        """Raise RouteError if a part of a route does not exist, or if a route contains itself."""
         for route in self._routes.values():
             try:
                 self._check(route, ())
@@ -274,33 +268,35 @@ class RouteTable:
                 raise RouteError(f"{field}: {single!r} compares groups, too; name a route that does not", field)
 
     def check_policies(self) -> None:
-        """Raise RouteError if a route that can go below 0 has the policy `zero`, which is not its lowest score."""
+        """Raise RouteError if a route with negative values has the policy `zero`, which is not its lowest score."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
-    def _check(self, route: Route, above: tuple[str, ...]) -> None:
-        """Raise if a part of a composite has no route, or contains the composite itself."""
-        if route.name in above:
-            raise RouteError(f"route {route.name!r} contains itself: {' > '.join((*above, route.name))}", route.name)
-        for part in parts_of(route.target):
-            self._check(self._search(part), (*above, route.name))
+    def _check(self, route: Route, ancestors: tuple[str, ...]) -> None:
+        """Raise if a part of a route does not exist, or contains one of `ancestors`."""
+        if route.name in ancestors:
+            raise RouteError(
+                f"route {route.name!r} contains itself: {' > '.join((*ancestors, route.name))}", route.name
+            )
+        for part in linked_sources(route.target):
+            self._check(self._search(part), (*ancestors, route.name))
 
     def _search(self, source: str) -> Route:
         if not isinstance(source, str) or not source:
             raise UnknownSourceError(f"data_source: expected a name, got {source!r}", "data_source")
-        taking = self._taking(source)
-        if taking is None:
+        match = self._best_match(source)
+        if match is None:
             raise self._unknown(source)
-        return taking
+        return match
 
     def _unknown(self, source: str) -> UnknownSourceError:
         """Return the error about a source without a route, with the most similar name and the remedy."""
         with import_lock:
             from rewardstack.core.misspellings import did_you_mean
         meant = did_you_mean(source, [route.name for route in self._routes.values()])
-        remedy = why_unserved(source) or (
+        remedy = reason_unsupported(source) or (
             f"for your own reward function {source!r} (REWARD_FUNCTIONS) write {RULE_PREFIX + source!r}; "
             "REWARDSTACK_ROUTES may name a file with more routes"
         )
@@ -308,24 +304,24 @@ class RouteTable:
         return UnknownSourceError(message, "data_source")
 
     def _warn_if_misspelled(self, source: str, route: Route) -> None:
-        """Log once if what follows the name of the source's route is similar to the rest of a longer route's name."""
+        """Log once if the source is probably a misspelling of a longer route with the same prefix."""
         longer = [name for name in self._routes if name.startswith(route.name) and len(name) > len(route.name)]
         if longer and source != route.name:
             with import_lock:
                 from rewardstack.core.misspellings import warn_of_misspelled_suffix
             warn_of_misspelled_suffix(route.name, source, tuple(longer))
 
-    def _taking(self, source: str) -> Route | None:
-        """Return the route that matches a source, None if there is none."""
-        taking = (route for route in self._routes.values() if route.takes(source))
-        return max(taking, key=lambda route: len(route.name), default=None)
+    def _best_match(self, source: str) -> Route | None:
+        """Return the longest route that matches a source; None if there is none."""
+        matching = (route for route in self._routes.values() if route.matches(source))
+        return max(matching, key=lambda route: len(route.name), default=None)
 
 
-def parts_of(target: Leaf | Composite) -> tuple[str, ...]:
-    """Return the sources to which a route sends samples: the parts of a composite, a leaf's `single_route`."""
+def linked_sources(target: Leaf | Composite) -> tuple[str, ...]:
+    """Return the sources to which a route sends samples: the parts of a composite, or a leaf's `single_route`."""
     if isinstance(target, Leaf):
         return tuple(filter(None, (target.single_route,)))
-    return tuple(routes_of(target))
+    return tuple(part_routes(target))
 
 
 def _leaf_bounds(leaf: Leaf, target: str) -> Bounds:
@@ -339,8 +335,8 @@ def _leaf_bounds(leaf: Leaf, target: str) -> Bounds:
 
 def builtin_routes() -> list[Route]:
     """Return the built-in routes; users can replace those for verl's data sets and `REWARD_MODEL`."""
-    names = [Route(name, Leaf("rule", rule), gives_way=True) for name, rule in NAMES.items()]
-    names += [Route(name, Leaf("rule", rule), exact=False, gives_way=True) for name, rule in BEGINNINGS.items()]
+    names = [Route(name, Leaf("rule", rule), is_replaceable=True) for name, rule in DATA_SOURCES.items()]
+    names += [Route(name, Leaf("rule", rule), exact=False, is_replaceable=True) for name, rule in PREFIXES.items()]
     return [Route(name, Leaf("rule", name)) for name in RULES] + [
         *names,
         Route(RULE_PREFIX, Leaf("rule", ""), exact=False),
@@ -349,7 +345,7 @@ def builtin_routes() -> list[Route]:
         Route(
             REWARD_MODEL,
             Leaf("reward_model", REWARD_MODEL, reward_model=RewardModel(REWARD_MODEL)),
-            gives_way=True,
+            is_replaceable=True,
             shaping=Shaping(floor=DEFAULT_FLOOR),
         ),
     ]

@@ -1,4 +1,4 @@
-"""Shaping of a route's values (`scale`, `shift`, `clip`), and the bounds of a route's values."""
+"""Shapes a route's values (`scale`, `shift`, `clip`), and computes the bounds of a route's values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
 BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
-"""Value that a scorer returns for a response that is too long for the model; shaping replaces it by `floor`."""
+"""The value that a scorer returns for a response that is too long for the model; shaping replaces it by `floor`."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
-"""Bounds of built-in reward functions that can go below 0; custom ones are assumed not to."""
+"""Bounds of built-in reward functions with negative values. Custom functions are assumed to have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Shaping:
         scale: factor; not 0.
         shift: summand.
         clip: lowest and highest value; None for no bounds.
-        floor: value of a response that is too long for the model, not shaped further; None for the low end of `clip`.
+        floor: final value of a response that is too long for the model; None for the lower bound of `clip`.
     """
 
     scale: float = 1.0
@@ -57,36 +57,36 @@ class Shaping:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The shaping fields of the route's table, without those that change nothing."""
-        given = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
-        fields: dict[str, Any] = {name: value for name, (value, neutral) in given.items() if value != neutral}
+        """The shaping fields of the route's table, without default values."""
+        values = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
+        fields: dict[str, Any] = {name: value for name, (value, default) in values.items() if value != default}
         fields |= {} if self.clip is None else {"clip": list(self.clip)}
         return fields if self.floor is None else {**fields, "floor": self.floor}
 
 
-def read_shaping(given: Mapping[str, Any], error: Callable[[str, str], RouteError]) -> Shaping | None:
+def read_shaping(fields: Mapping[str, Any], error: Callable[[str, str], RouteError]) -> Shaping | None:
     """Parse the shaping fields of a table; return None if there are none.
 
     Args:
-        given: the fields of the table that are in `FIELDS`.
-        error: creates the error from the field's name and the complaint.
+        fields: the fields of the table that are in `FIELDS`.
+        error: creates the error from the field's name and a message.
 
     Raises:
         RouteError: a field is invalid.
     """
-    if not given:
+    if not fields:
         return None
     for name in ("scale", "shift"):
-        if name in given and not is_finite(given[name]):
-            raise error(name, f"must be a finite number, got {given[name]!r}")
-    if given.get("scale") == 0:
+        if name in fields and not is_finite(fields[name]):
+            raise error(name, f"must be a finite number, got {fields[name]!r}")
+    if fields.get("scale") == 0:
         raise error("scale", "must not be 0, which would make all values equal")
-    clip = read_bounds(given["clip"], lambda complaint: error("clip", complaint)) if "clip" in given else None
-    return Shaping(float(given.get("scale", 1)), float(given.get("shift", 0)), clip)
+    clip = read_bounds(fields["clip"], lambda message: error("clip", message)) if "clip" in fields else None
+    return Shaping(float(fields.get("scale", 1)), float(fields.get("shift", 0)), clip)
 
 
 def read_bounds(value: Any, error: Callable[[str], RouteError]) -> Bounds:
-    """Parse a pair of numbers, the lower one first; raise the result of `error` if it is invalid."""
+    """Parse a pair of numbers, the lower bound first; raise `error(message)` if it is invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise error("must be two numbers, such as [0.2, 0.8]")
     for one in value:
@@ -102,7 +102,7 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
 
     Args:
         composite: the composite.
-        parts: bounds of its parts, in the order of `routes_of`.
+        parts: bounds of its parts, in the order of `part_routes`.
     """
     found = [*parts]
     if isinstance(composite, WeightedSum):
@@ -117,7 +117,7 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
 def _sum_bounds(composite: WeightedSum, parts: Sequence[Bounds]) -> Bounds:
     weighted = [(part.weight, one) for part, one in zip(composite.parts, parts, strict=True) if part.weight]
     if composite.on_part_error == "skip" and weighted:
-        # Any part may be the only one left, with the weight of all.
+        # Any part may be the only one with a value, and then has the weight of all parts.
         whole = sum(weight for weight, _ in weighted)
         return whole * min(low for _, (low, _) in weighted), whole * max(high for _, (_, high) in weighted)
     scaled = [Shaping(weight).bounds(one) for weight, one in weighted]

@@ -1,6 +1,6 @@
-"""`data_source` names: those of verl's data sets, and those that the `*_remote` files use.
+"""Built-in `data_source` names: the data sets that verl 0.7 knows, and the names that the `*_remote` files use.
 
-The former are as in `verl/utils/reward_score/__init__.py` of verl 0.7.
+The data sets are those in `verl/utils/reward_score/__init__.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 RULE_PREFIX = "rule_remote_"
 JUDGE = "llm_judge_remote"
 EMBEDDING = "embedding_remote"
-"""The file `rule_remote.py` uses RULE_PREFIX and a function's name in place of a sample's `data_source`;
-`llm_judge_remote.py` uses JUDGE, and `embedding_remote.py` EMBEDDING."""
-NAMES: Mapping[str, str] = {
+"""The names that the `*_remote` files use in place of a sample's `data_source`: `rule_remote.py` uses RULE_PREFIX and a
+function's name, `llm_judge_remote.py` uses JUDGE, and `embedding_remote.py` uses EMBEDDING."""
+DATA_SOURCES: Mapping[str, str] = {
     "openai/gsm8k": "gsm8k",
     "lighteval/MATH": "math",
     "DigitalLearningGmbH/MATH-lighteval": "math",
@@ -26,18 +26,20 @@ NAMES: Mapping[str, str] = {
     "numina_olympiads": "math",
     **dict.fromkeys(("codecontests", "apps", "codeforces", "taco", "livecodebench"), "code"),
 }
-"""Reward function of each data set. `math_dapo` and `math_dapo_reasoning` match the route `math` by its prefix."""
-BEGINNINGS: Mapping[str, str] = {"aime": "math"}
-"""Reward functions by prefix of the data set's name."""
+"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` match the route `math` by its prefix."""
+PREFIXES: Mapping[str, str] = {"aime": "math"}
+"""The reward function for each prefix of a data set's name."""
 
-_OWN = "a reward function of your own can (REWARD_FUNCTIONS), behind a route (REWARDSTACK_ROUTES)"
-_SEARCH = f"no reward function here compares words as Search-R1 does, without case, articles and punctuation; {_OWN}"
-UNSERVED: Mapping[str, str] = {
-    "searchR1_": _SEARCH,
+_OWN_FUNCTION = "a reward function of your own can (REWARD_FUNCTIONS), behind a route (REWARDSTACK_ROUTES)"
+_SEARCH_R1 = (
+    f"no reward function here compares words as Search-R1 does, without case, articles and punctuation; {_OWN_FUNCTION}"
+)
+UNSUPPORTED: Mapping[str, str] = {
+    "searchR1_": _SEARCH_R1,
 }
-"""Reason and remedy for names of verl without a route; a name that ends with an underscore is a prefix."""
+"""The reason and remedy for verl's data sets without a route; a name that ends with an underscore is a prefix."""
 
 
-def why_unserved(source: str) -> str:
+def reason_unsupported(source: str) -> str:
     """Return why a data set of verl has no route, and the remedy; empty for other names."""
-    return UNSERVED.get(source) or UNSERVED.get(f"{source.partition('_')[0]}_", "")
+    return UNSUPPORTED.get(source) or UNSUPPORTED.get(f"{source.partition('_')[0]}_", "")

@@ -1,4 +1,4 @@
-"""Parser of route definitions, from a file or from code; see `docs/routing.md` for the syntax."""
+"""Parses route definitions from a file or from code; see `docs/routing.md` for the syntax."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rewardstack.routing.composite import (
 )
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.reward_models import parse_reward_model
-from rewardstack.routing.routes import Leaf, Route, RouteTable, parts_of
+from rewardstack.routing.routes import Leaf, Route, RouteTable, linked_sources
 from rewardstack.routing.shaping import FIELDS as SHAPING
 from rewardstack.routing.shaping import read_bounds, read_shaping
 from rewardstack.score import ON_ERROR
@@ -36,7 +36,7 @@ else:
 TABLES = ("routes", "judges", "reward_models")
 """The tables of a routes file."""
 KINDS = ("route", "sum", "majority", "gate", "cascade")
-"""The kinds of routes; the field of this name holds the parts."""
+"""The kinds of routes; the field of this name contains the parts."""
 OPTIONS = {
     "route": (),
     "sum": ("weight",),
@@ -45,14 +45,14 @@ OPTIONS = {
     "then": (),
     "cascade": ("at_least", "unsure", "agreement"),
 }
-"""The fields that a part may have in addition to `route`, by the field that holds the part."""
+"""The fields that a part may have in addition to `route`, by the field that contains the part."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
     "sum": WeightedSum,
     "majority": Majority,
     "cascade": Cascade,
 }
-"""Composite classes for lists of parts, by kind of route."""
+"""The composite class for each kind of route with a list of parts."""
 
 
 def load_routes(path: str) -> list[Route]:
@@ -66,25 +66,21 @@ def load_routes(path: str) -> list[Route]:
     """
     routes, judges, models = _read(path)
     try:
-        own = [judge_route(parse_judge(name, table, Path(path).parent)) for name, table in judges.items()]
-        own += [reward_model_route(name, table) for name, table in models.items()]
-        return [*own, *(parse_route(name, spec) for name, spec in routes.items())]
+        named = [judge_route(parse_judge(name, table, Path(path).parent)) for name, table in judges.items()]
+        named += [reward_model_route(name, table) for name, table in models.items()]
+        return [*named, *(parse_route(name, spec) for name, spec in routes.items())]
     except RouteError as error:
         raise RouteError(f"{path}: {error}", error.field) from error
 
 
 def load_judges(path: str) -> list[NamedJudge]:
-    """Load the judges of a routes file, in order.
-
-    Raises:
-        RouteError: as `load_routes` does.
-    """
+    """Load the judges of a routes file, in order; see `load_routes` for the errors."""
     leaves = [route.target for route in load_routes(path) if isinstance(route.target, Leaf)]
     return [leaf.judge for leaf in leaves if leaf.judge is not None]
 
 
 def template_files(path: str) -> list[str]:
-    """Return the values of `template_path` in a routes file, not resolved.
+    """Return the values of `template_path` in a routes file, without resolving relative paths.
 
     Raises:
         RouteError: the routes file cannot be read.
@@ -99,7 +95,7 @@ def judge_route(judge: NamedJudge) -> Route:
 
 
 def reward_model_route(name: str, table: object) -> Route:
-    """Parse a reward model and return its route; raise as `parse_reward_model` does."""
+    """Parse a reward model and return its route; see `parse_reward_model` for the errors."""
     model, shaping, on_error = parse_reward_model(name, table)
     return Route(name, Leaf("reward_model", name, reward_model=model), on_error=on_error, shaping=shaping)
 
@@ -108,7 +104,9 @@ def _read(path: str) -> list[dict[str, Any]]:
     """Return the tables of a file, in the order of `TABLES`."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-        document = json.loads(text, object_pairs_hook=_unique) if path.endswith(".json") else tomllib.loads(text)
+        document = (
+            json.loads(text, object_pairs_hook=_reject_duplicates) if path.endswith(".json") else tomllib.loads(text)
+        )
     except (OSError, ValueError) as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
@@ -119,7 +117,7 @@ def _read(path: str) -> list[dict[str, Any]]:
     return found
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object as a dict; raise ValueError for duplicate names, as TOML does."""
     for name, times in Counter(name for name, _ in pairs).items():
         if times > 1:
@@ -147,66 +145,66 @@ def parse_route(name: str, spec: object) -> Route:
     on_error = fields.pop("on_error", None)
     if on_error is not None and on_error not in ON_ERROR:
         raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
-    given = {field: fields.pop(field) for field in SHAPING if field in fields}
-    shaping = read_shaping(given, partial(_route_error, name))
+    shaping_fields = {field: fields.pop(field) for field in SHAPING if field in fields}
+    shaping = read_shaping(shaping_fields, partial(_route_error, name))
     return Route(name, parse_composite(name, fields), on_error=on_error, shaping=shaping)
 
 
 def definition(route: Route) -> dict[str, Any]:
-    """Return a route as JSON: its table in a routes file, or for a leaf, its kind, target and server."""
+    """Return a route as JSON: the table of a composite, or the kind, target and server of a leaf."""
     target = route.target
-    written: dict[str, Any]
+    table: dict[str, Any]
     if isinstance(target, Leaf):
-        written = {"kind": target.kind, "target": target.target}
+        table = {"kind": target.kind, "target": target.target}
         if target.judge is not None:
-            written["judge"] = target.judge.definition
+            table["judge"] = target.judge.definition
         if target.reward_model is not None:
-            written["reward_model"] = target.reward_model.definition
+            table["reward_model"] = target.reward_model.definition
     elif isinstance(target, Gate):
         check = {"route": target.check.route, "at_least": target.check.at_least}
-        written = {"gate": check, "then": target.then.route, "else": target.otherwise}
+        table = {"gate": check, "then": target.then.route, "else": target.otherwise}
     elif isinstance(target, WeightedSum):
-        written = {"sum": [{"route": part.route, "weight": part.weight} for part in target.parts]}
+        table = {"sum": [{"route": part.route, "weight": part.weight} for part in target.parts]}
     elif isinstance(target, Majority):
-        written = {"majority": [{"route": part.route} for part in target.parts]}
+        table = {"majority": [{"route": part.route} for part in target.parts]}
     else:
-        written = {"cascade": [_written(part) for part in target.parts]}
+        table = {"cascade": [_part_definition(part) for part in target.parts]}
     if not isinstance(target, Leaf):
-        written["on_part_error"] = target.on_part_error
+        table["on_part_error"] = target.on_part_error
     if route.shaping is not None:
-        written |= route.shaping.definition
-    return written if route.on_error is None else {**written, "on_error": route.on_error}
+        table |= route.shaping.definition
+    return table if route.on_error is None else {**table, "on_error": route.on_error}
 
 
-def _written(part: Part) -> dict[str, Any]:
+def _part_definition(part: Part) -> dict[str, Any]:
     """Return a part of a cascade as a table."""
     unsure = None if part.unsure is None else list(part.unsure)
-    given = {"at_least": part.at_least, "unsure": unsure, "agreement": part.agreement}
-    return {"route": part.route, **{name: value for name, value in given.items() if value is not None}}
+    fields = {"at_least": part.at_least, "unsure": unsure, "agreement": part.agreement}
+    return {"route": part.route, **{name: value for name, value in fields.items() if value is not None}}
 
 
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return the definitions of the routes for `sources`, and of all their parts, by source.
 
-    Definitions of named judges and reward models contain only the fields on which scores depend.
+    Named judges and reward models are reduced to the fields on which scores depend.
 
     Raises:
         UnknownSourceError: a source has no route.
     """
     found: dict[str, dict[str, Any]] = {}
-    waiting = list(sources)
-    while waiting:
-        source = waiting.pop()
+    pending = list(sources)
+    while pending:
+        source = pending.pop()
         if source not in found:
             route = routes.find(source)
             found[source] = definition(route)
-            waiting += parts_of(route.target)
+            pending += linked_sources(route.target)
             if not isinstance(route.target, Leaf):
                 continue
             if route.target.judge is not None:
-                found[source]["judge"] = route.target.judge.keyed
+                found[source]["judge"] = route.target.judge.score_definition
             elif route.target.reward_model is not None:
-                found[source]["reward_model"] = route.target.reward_model.keyed
+                found[source]["reward_model"] = route.target.reward_model.score_definition
     return found
 
 
@@ -239,9 +237,9 @@ class _Parser:
             raise self.error("", f"needs exactly one of {', '.join(KINDS)}")
         kind = kinds[0]
         value = self._fields.pop(kind)
-        made: Composite
+        composite: Composite
         if kind == "gate":
-            made = Gate(
+            composite = Gate(
                 self._part("gate", {"at_least": 1.0, **self._table("gate", value)}),
                 self._part("then", self._fields.pop("then", None)),
                 self._number("else", self._fields.pop("else", 0.0)),
@@ -249,12 +247,12 @@ class _Parser:
             )
         else:
             parts = self._parts(kind, [value] if kind == "route" else value)
-            made = LISTS[kind](parts, on_part_error)
+            composite = LISTS[kind](parts, on_part_error)
             if kind == "sum" and on_part_error == "skip" and (least := min(part.weight for part in parts)) < 0:
                 raise self.error("sum.weight", f"must not be negative where on_part_error is skip, got {least:g}")
         if self._fields:
             raise self.error(next(iter(self._fields)), "is not known")
-        return made
+        return composite
 
     def _parts(self, field: str, value: Any) -> tuple[Part, ...]:
         if not isinstance(value, (list, tuple)) or not value:
@@ -272,7 +270,7 @@ class _Parser:
 
     def _option(self, field: str, value: Any) -> Any:
         if field == "cascade.unsure":
-            return read_bounds(value, lambda complaint: self.error(field, complaint))
+            return read_bounds(value, lambda message: self.error(field, message))
         number = self._number(field, value)
         if field == "cascade.agreement" and not 0 < number <= 1:
             raise self.error(field, f"must be a share of votes, above 0 and at most 1, got {value!r}")
@@ -290,10 +288,10 @@ class _Parser:
             raise self.error(field, f"must be a finite number, got {value!r}")
         return float(value)
 
-    def error(self, field: str, complaint: str) -> RouteError:
-        return _route_error(self._name, field, complaint)
+    def error(self, field: str, message: str) -> RouteError:
+        return _route_error(self._name, field, message)
 
 
-def _route_error(name: str, field: str, complaint: str) -> RouteError:
+def _route_error(name: str, field: str, message: str) -> RouteError:
     where = f"route {name!r}" + (f", {field}" if field else "")
-    return RouteError(f"{where} {complaint}", field or name)
+    return RouteError(f"{where} {message}", field or name)

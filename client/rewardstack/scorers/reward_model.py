@@ -138,7 +138,7 @@ class RewardModelScorer(Relayable[Sample]):
         [destination] = {sample.destination for sample in samples}
         if (root := await self._root(destination, context.deadline)) is None:
             return [None] * len(samples)
-        settings = json.dumps([self._model.name, self._model.keyed], sort_keys=True)
+        settings = json.dumps([self._model.name, self._model.score_definition], sort_keys=True)
         revision = self._settings.judge_revision
         state = digest(("reward_model", FLOW_VERSION, _sources(), root, revision, settings))
         return [
@@ -184,7 +184,7 @@ class RewardModelScorer(Relayable[Sample]):
     def describe(self, item: Item, sample: Sample) -> Record:
         """Return the servers, the conversation, and the settings of the model that determine the score."""
         messages = [{"role": role, "content": text} for role, text in sample.messages]
-        return {"asked": list(sample.destination.urls), "messages": messages, **self._model.keyed}
+        return {"asked": list(sample.destination.urls), "messages": messages, **self._model.score_definition}
 
     def portable(self, item: Item, sample: Sample) -> Item:
         """Return the item with only the conversation in `extra_info`, in plain JSON types."""

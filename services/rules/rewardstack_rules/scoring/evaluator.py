@@ -20,7 +20,7 @@ from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
-from rewardstack.routing.composite import routes_of
+from rewardstack.routing.composite import part_routes
 from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
@@ -199,7 +199,7 @@ class Evaluator:
         except UnknownSourceError:  # scoring reports it
             return False
         if not isinstance(route.target, Leaf):
-            return self.may_wait(routes_of(route.target))
+            return self.may_wait(part_routes(route.target))
         return route.target.kind != "rule" or route.leaf_target(source) == CODE
 
     def _check_judges(self) -> None:
@@ -215,7 +215,7 @@ class Evaluator:
         """Raise RouteError if a route names an unknown reward function."""
         for route in self._routes:
             try:
-                for part in () if isinstance(route.target, Leaf) else routes_of(route.target):
+                for part in () if isinstance(route.target, Leaf) else part_routes(route.target):
                     self.check_source(part)
             except UnknownSourceError as error:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error

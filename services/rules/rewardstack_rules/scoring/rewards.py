@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rewardstack.core.reward_summary import SCORED, group_of
 from rewardstack.errors import RewardstackError
-from rewardstack.routing.composite import routes_of
+from rewardstack.routing.composite import part_routes
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.shaping import Bounds, composite_bounds
 from rewardstack.score import Request, Score
@@ -109,7 +109,7 @@ class RewardReader:
         if isinstance(route.target, Leaf):
             parts = None if route.target.kind == "rule" else FIXED_PARTS
         else:
-            parts = frozenset(routes_of(route.target))
+            parts = frozenset(part_routes(route.target))
         return Found(_name(route), bounds, parts)
 
     def _bounds(self, source: str) -> Bounds:
@@ -120,7 +120,7 @@ class RewardReader:
                 return self._routes.bounds(source)
             found = self._registry.get(route.leaf_target(source)).range
         else:
-            found = composite_bounds(route.target, map(self._bounds, routes_of(route.target)))
+            found = composite_bounds(route.target, map(self._bounds, part_routes(route.target)))
         return found if route.shaping is None else route.shaping.bounds(found)
 
 
