@@ -111,7 +111,7 @@ async def of_routes(routes: RouteTable, sources: Iterable[str], settings: Settin
     relayed = [source for source in judged if defined[source]["target"] not in direct]
     if relayed and not settings.judge_urls:
         services |= of_server(await ask_server(settings), relayed)["services"]
-    return {"routes": defined, "settings": settings.keyed if judged else {}, "services": services}
+    return {"routes": defined, "settings": settings.cache_key_settings if judged else {}, "services": services}
 
 
 def of_server(reported: Mapping[str, Any], sources: Iterable[str]) -> Provenance:

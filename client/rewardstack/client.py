@@ -58,7 +58,7 @@ class Client:
         return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
-        server = settings.cache_on, settings.cache_url
+        server = settings.is_cache_enabled, settings.cache_url
         identity = (*server, settings.cache_secret, settings.cache_ttl, settings.cache_items)
         if identity not in self._caches:
             self._caches[identity] = ResultCache(settings)

@@ -1,7 +1,7 @@
-"""Score every sample by its similarity to the closest reference, from 0 to 1; the options are in `docs/embedding.md`.
+"""Scores every sample by its similarity to the closest reference, from 0 to 1; see `docs/embedding.md` for the options.
 
-Trainers may load this file by its path (verl's `custom_reward_function.path`), so imports are absolute. Arguments,
-results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are ignored.
+Arguments, results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are
+ignored. Imports are absolute, because trainers may load this file by its path (verl's `custom_reward_function.path`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reads the file in `REWARDSTACK_ENDPOINTS`: the URLs and keys of a stack on other machines, which may move.
 
-The stack replaces the whole file every few seconds. Each check opens the file again, because on shared storage only
-that shows changes by other machines. There is no thread and no lock, so forks are safe; concurrent checks get the
-same result.
+The stack replaces the whole file every few seconds. Each check opens the file again, because on shared storage an open
+file does not show changes by other machines. There is no thread and no lock, so forks are safe.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardstack.errors import SettingsError
-from rewardstack_settings.kinds import Refused
-from rewardstack_settings.setting import Malformed, Setting
+from rewardstack_settings.kinds import InvalidText
+from rewardstack_settings.setting import InvalidSetting, Setting
 
 VARIABLE = "REWARDSTACK_ENDPOINTS"
 VERSION = 1
 """Version of the file's format."""
 CHECK_INTERVAL = 1.0
 """Seconds between two checks of the file."""
-STALE = 60.0
-"""Seconds without a heartbeat (any change of the file) after which a warning is logged."""
-LATEST = 1e11
+STALE_AFTER = 60.0
+"""Seconds without a change of the file after which a warning is logged; the stack changes it as a heartbeat."""
+MAX_WRITTEN = 1e11
 """Upper bound of the field `written`, in seconds since the epoch."""
-MOST_BYTES = 64 * 2**10
+MAX_BYTES = 64 * 2**10
 """Maximum size of the file, in bytes."""
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
-"""Permissions of users other than the owner, which the file must not have."""
+OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
+"""Permissions of other users, which the file must not have."""
 
 log = logging.getLogger(__name__)
 
 
-class _Known(NamedTuple):
+class _Content(NamedTuple):
     """The last content of the file.
 
     Args:
@@ -51,7 +50,7 @@ class _Known(NamedTuple):
 
 
 class EndpointsFile:
-    """The current servers in a file.
+    """Reads the current servers from a file.
 
     Args:
         path: the file's path.
@@ -61,9 +60,9 @@ class EndpointsFile:
     def __init__(self, path: Path, variables: Mapping[str, Setting]) -> None:
         self._path = path.absolute()
         self._variables = variables
-        self._known: _Known | None = None
-        self._looked_at = self._beaten_at = -math.inf
-        self._is_troubled = False
+        self._last: _Content | None = None
+        self._checked_at = self._changed_at = -math.inf
+        self._is_invalid = False
         self._is_stale = False
 
     def servers(self) -> Mapping[str, Any]:
@@ -72,81 +71,84 @@ class EndpointsFile:
         Raises:
             SettingsError: the file is invalid, and no earlier content is known.
         """
-        known, now = self._known, time.monotonic()
-        if known is None or now >= self._looked_at + CHECK_INTERVAL:
-            self._looked_at = now
-            found = self._look(known)
-            self._listen(known is None or found.data != known.data, now)
-            known = self._known = found
-        return known.servers
+        last, now = self._last, time.monotonic()
+        if last is None or now >= self._checked_at + CHECK_INTERVAL:
+            self._checked_at = now
+            content = self._check_file(last)
+            self._warn_if_stale(last is None or content.data != last.data, now)
+            last = self._last = content
+        return last.servers
 
-    def _look(self, known: _Known | None) -> _Known:
+    def _check_file(self, last: _Content | None) -> _Content:
         try:
-            data = _content(self._path)
-            found = known if known is not None and data == known.data else _read(data, self._variables)
-        except Refused as refused:
-            message = f"{VARIABLE}: {self._path} {refused}"
-            if known is None:
+            data = _read_bytes(self._path)
+            content = last if last is not None and data == last.data else _parse(data, self._variables)
+        except InvalidText as error:
+            message = f"{VARIABLE}: {self._path} {error}"
+            if last is None:
                 raise SettingsError(message, VARIABLE) from None
-            if not self._is_troubled:
+            if not self._is_invalid:
                 log.warning("%s; using its last valid content", message)
-            self._is_troubled = True
-            return known
-        self._is_troubled = False
-        if known is not None and found.servers != known.servers:
-            changed = [name for name, value in found.servers.items() if value != known.servers[name]]
+            self._is_invalid = True
+            return last
+        self._is_invalid = False
+        if last is not None and content.servers != last.servers:
+            changed = [name for name, value in content.servers.items() if value != last.servers[name]]
             log.info("%s: %s has changed: %s", VARIABLE, self._path, ", ".join(changed))
-        return found
+        return content
 
-    def _listen(self, beats: bool, now: float) -> None:
-        """Warn if the file has not changed for `STALE` seconds; `written` is not used, because clocks may differ."""
-        if beats:
-            self._beaten_at = now
-        age = now - self._beaten_at
-        if age > STALE and not self._is_stale:
+    def _warn_if_stale(self, has_changed: bool, now: float) -> None:
+        """Warn if the file has not changed for `STALE_AFTER` seconds.
+
+        The field `written` is not used, because the clocks of machines may differ.
+        """
+        if has_changed:
+            self._changed_at = now
+        age = now - self._changed_at
+        if age > STALE_AFTER and not self._is_stale:
             log.warning("%s: %s has not been written for %.0f s: does the job run?", VARIABLE, self._path, age)
-        self._is_stale = age > STALE
+        self._is_stale = age > STALE_AFTER
 
 
-def _read(data: bytes, variables: Mapping[str, Setting]) -> _Known:
-    """Parse the bytes of a file; raise as `_content` does."""
+def _parse(data: bytes, variables: Mapping[str, Setting]) -> _Content:
+    """Parse the bytes of a file; raise InvalidText if they are invalid."""
     try:
         record: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"is not JSON: {error}") from None
-    found = record if isinstance(record, dict) else {}
-    version, written, texts = (found.get(name) for name in ("version", "written", "servers"))
+        raise InvalidText(f"is not JSON: {error}") from None
+    fields = record if isinstance(record, dict) else {}
+    version, written, servers = (fields.get(name) for name in ("version", "written", "servers"))
     if type(version) is not int or version != VERSION:
-        raise Refused(f"does not have `version` {VERSION}; use the same release for trainer and stack")
-    if not isinstance(written, int | float) or isinstance(written, bool) or not 0 <= written < LATEST:
-        raise Refused("has an invalid `written`, which must be seconds since the epoch")
-    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise Refused("has invalid `servers`, which must be an object with string values")
-    if unknown := [name for name in texts if name not in variables]:
-        raise Refused(f"names {unknown[0][:80]!r}, which is not known; available: {', '.join(variables)}")
+        raise InvalidText(f"does not have `version` {VERSION}; use the same release for trainer and stack")
+    if not isinstance(written, int | float) or isinstance(written, bool) or not 0 <= written < MAX_WRITTEN:
+        raise InvalidText("has an invalid `written`, which must be seconds since the epoch")
+    if not isinstance(servers, dict) or not all(isinstance(text, str) for text in servers.values()):
+        raise InvalidText("has invalid `servers`, which must be an object with string values")
+    if unknown := [name for name in servers if name not in variables]:
+        raise InvalidText(f"names {unknown[0][:80]!r}, which is not known; available: {', '.join(variables)}")
     try:
-        return _Known(data, {name: setting.read(texts.get(name, "")) for name, setting in variables.items()})
-    except Malformed as error:
-        raise Refused(f"is malformed: {error}") from None
+        return _Content(data, {name: setting.read(servers.get(name, "")) for name, setting in variables.items()})
+    except InvalidSetting as error:
+        raise InvalidText(f"is malformed: {error}") from None
 
 
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """Return the bytes of a file that belongs to the user and that no other user can read or write.
 
     Raises:
-        Refused: the file is missing, too large, or does not have these permissions.
+        InvalidText: the file is missing, too large, or does not have these permissions.
     """
     try:
         with open(path, "rb", opener=_open) as file:
             _check(path, os.fstat(file.fileno()))
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         why = "`apptainer/stack.sh up` or a Slurm job writes it; start that first, or correct the path"
-        raise Refused(f"does not exist: {why}") from None
+        raise InvalidText(f"does not exist: {why}") from None
     except OSError as error:
-        raise Refused(f"cannot be read: {error.strerror}; name the file that the stack writes") from None
-    if len(data) > MOST_BYTES:
-        raise Refused(f"is larger than {MOST_BYTES} bytes; name the file that the stack writes")
+        raise InvalidText(f"cannot be read: {error.strerror}; name the file that the stack writes") from None
+    if len(data) > MAX_BYTES:
+        raise InvalidText(f"is larger than {MAX_BYTES} bytes; name the file that the stack writes")
     return data
 
 
@@ -155,11 +157,11 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    """Raise Refused if another user may have written the file: samples and keys are sent to the servers in it."""
-    if not stat.S_ISREG(found.st_mode):
-        raise Refused("is not a regular file; name the file that the stack writes")
-    if found.st_uid != os.geteuid():
-        raise Refused(f"belongs to user {found.st_uid}, not to you; start the stack as yourself")
-    if found.st_mode & OTHERS:
-        raise Refused(f"is open to other users (mode {stat.S_IMODE(found.st_mode):o}); run `chmod 600 {path}`")
+def _check(path: Path, status: os.stat_result) -> None:
+    """Raise InvalidText if another user may have written the file, because samples and keys are sent to its servers."""
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidText("is not a regular file; name the file that the stack writes")
+    if status.st_uid != os.geteuid():
+        raise InvalidText(f"belongs to user {status.st_uid}, not to you; start the stack as yourself")
+    if status.st_mode & OTHER_USERS:
+        raise InvalidText(f"is open to other users (mode {stat.S_IMODE(status.st_mode):o}); run `chmod 600 {path}`")

@@ -1,4 +1,4 @@
-"""Every exception that rewardstack raises.
+"""All exceptions that rewardstack raises.
 
 RewardstackError
 ├── ConfigError (ValueError)        a setting, a route or a request is invalid; the message names it and the remedy
@@ -12,11 +12,11 @@ RewardstackError
 │   ├── DeadlineError               no answer came before the deadline
 │   ├── UnreachableError            no connection, a lost connection, or an endpoint that hangs
 │   │   └── RefusedError            the connection was refused
-│   ├── OverloadError               temporary refusal (408, 425, 429, 502, 503, 504, 520 to 524, 529)
-│   ├── RejectedError               final refusal (any other 4xx)
+│   ├── OverloadError               a temporary error (408, 425, 429, 502, 503, 504, 520 to 524, 529)
+│   ├── RejectedError               a final error (any other 4xx)
 │   └── ReplyError                  an error (any other 5xx) or an invalid reply
 ├── ScoringError                    a sample has no score and `on_error` is `raise`; carries all scores
-└── FailureRateError                more of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows
+└── FailureRateError                more of the recent samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RewardstackError(Exception):
-    """The base of all errors; pickling keeps all attributes, which Ray relies on."""
+    """The base of all errors; pickling keeps all attributes, as Ray requires."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
@@ -53,7 +53,7 @@ class RouteError(ConfigError):
 
 
 class UnknownSourceError(RouteError):
-    """No route matches this `data_source`; the message lists the known ones."""
+    """No route matches a `data_source`; the message lists the known routes."""
 
 
 class RequestError(ConfigError):
@@ -69,7 +69,7 @@ class BudgetError(ConfigError):
         scores: every score of the call, in request order; empty if the error is about a single sample.
 
     Attributes:
-        usage: what that single sample used before the error; None for nothing, or if the error is about a call.
+        usage: usage of the sample before the error, if the error is about a single sample; else None.
     """
 
     def __init__(self, message: str, field: str | None = None, scores: Sequence[Score] = ()) -> None:
@@ -91,7 +91,7 @@ class DeadlineError(ServiceError):
 
 
 class UnreachableError(ServiceError):
-    """No connection could be made, it was lost, or the endpoint hangs."""
+    """The connection failed or was lost, or the endpoint hangs."""
 
 
 class RefusedError(UnreachableError):
@@ -99,7 +99,7 @@ class RefusedError(UnreachableError):
 
 
 class OverloadError(ServiceError):
-    """The service refused the request temporarily.
+    """The service cannot handle the request now, e.g. because it is overloaded.
 
     Args:
         message: the service and its error.
@@ -120,7 +120,7 @@ class RejectedError(ServiceError):
         message: the service and its error.
         status: HTTP status.
         is_misplaced: whether another endpoint may accept the request, because its key, path or model may differ.
-        complaint: the error in the service's own words; empty if it gave none.
+        complaint: the error message in the reply; empty if it has none.
     """
 
     def __init__(self, message: str, status: int, *, is_misplaced: bool = False, complaint: str = "") -> None:
@@ -144,7 +144,7 @@ class ReplyError(ServiceError):
 
 
 class ScoringError(RewardstackError):
-    """A sample has no score, and the caller asked for an exception rather than a substitute.
+    """A sample has no score, and the error policy is `raise`.
 
     Args:
         message: which sample, and why.
@@ -156,10 +156,10 @@ class ScoringError(RewardstackError):
         self.scores = list(scores)
 
     @classmethod
-    def about(cls, at: int, scores: Sequence[Score]) -> ScoringError:
-        """Return the error about the sample at position `at` of the call."""
-        return cls(f"sample {at}: {scores[at].status}: {scores[at].reason}", scores)
+    def about(cls, index: int, scores: Sequence[Score]) -> ScoringError:
+        """Return an error about the sample at position `index` of the call."""
+        return cls(f"sample {index}: {scores[index].status}: {scores[index].reason}", scores)
 
 
 class FailureRateError(RewardstackError):
-    """More of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows; the run should end."""
+    """More of the recent samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows; the run should end."""

@@ -1,7 +1,7 @@
-"""Score every sample with the LLM judge, from 0 to 1; the judge's options are in `docs/judge.md`.
+"""Scores every sample with the LLM judge, from 0 to 1; see `docs/judge.md` for the options.
 
-Trainers may load this file by its path (verl's `custom_reward_function.path`), so imports are absolute. Arguments,
-results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are ignored.
+Arguments, results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are
+ignored. Imports are absolute, because trainers may load this file by its path (verl's `custom_reward_function.path`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A blocking client of `/get_reward`, which replaces the class `RemoteRewardModel` of Align-Anything.
+"""A blocking client of `/get_reward` that replaces Align-Anything's class `RemoteRewardModel`.
 
 Protocol and signatures are those of `align_anything/models/remote_rm/remote_rm_client.py` in the repository
 PKU-Alignment/align-anything. Unlike the original, this class validates replies and reports errors. Requests go through
-`rewardstack.transport`, with its retries, proxies, TLS, connections and outage detection.
+`rewardstack.transport`, which adds retries, proxies, TLS, connection reuse and outage detection.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ log = logging.getLogger(__name__)
 
 
 class RemoteRewardModel:
-    """Ask a reward server for the rewards of a batch.
+    """A client that requests the rewards of batches from a reward server.
 
     Args:
         endpoint: URL such as `http://localhost:6000/get_reward`; `?reward_type=NAME` selects the reward function.
         timeout: seconds without progress after which a batch fails.
-        retry_times: maximum duration of a batch, as a multiple of `timeout`. Within that time, lost connections,
-            overload and 5xx are retried; refusals such as 400 are not.
+        retry_times: maximum duration of a batch, as a multiple of `timeout`. Until then, lost connections, overload and
+            5xx replies are retried; other errors, such as 400, are not.
         api_key: bearer token; by default `REWARD_SERVER_API_KEY` if `endpoint` is on a server in `REWARD_SERVER_URL`,
             else none.
 
     Attributes:
         statuses: status of each sample in the last batch (`ok`, `fallback`, `unscored`, `failed`); empty if the server
-            sends none. The reward of an `unscored` or `failed` sample is 0.0.
+            does not send statuses. The reward of an `unscored` or `failed` sample is 0.0.
 
     Raises:
         SettingsError: `endpoint` is not a URL, or the environment sets an invalid proxy for it.
@@ -77,14 +77,14 @@ class RemoteRewardModel:
         Args:
             prompts: one per sample.
             responses: one per sample.
-            golden_responses: references, one per sample; None if the reward function needs none, or if the server
-                has the references.
+            golden_responses: references, one per sample; None if the reward function needs no references, or the
+                server has them.
 
         Raises:
-            RequestError: the lists differ in length, or hold anything but strings.
+            RequestError: the lists differ in length, or contain other values than strings.
             UnreachableError, DeadlineError: the server did not answer in time; the message has the last error.
-            RejectedError: the server refused the request.
-            ReplyError: the server answered with an error, or with anything but rewards.
+            RejectedError: the server rejected the request.
+            ReplyError: the server answered with an error or an invalid reply.
             FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
         """
         body = _body(prompts, responses, golden_responses)
@@ -122,10 +122,10 @@ def _default_key(endpoint: str) -> str:
 def _body(
     prompts: Sequence[str], responses: Sequence[str], golden_responses: Sequence[str] | None
 ) -> dict[str, list[str]]:
-    given = {"prompts": prompts, "responses": responses, "golden_responses": golden_responses}
-    body = {name: list(texts) for name, texts in given.items() if texts is not None}
+    columns = {"prompts": prompts, "responses": responses, "golden_responses": golden_responses}
+    body = {name: list(texts) for name, texts in columns.items() if texts is not None}
     for name, texts in body.items():
-        if isinstance(given[name], str) or not all(isinstance(text, str) for text in texts):
+        if isinstance(columns[name], str) or not all(isinstance(text, str) for text in texts):
             raise RequestError(f"{name}: expected a list of strings", name)
         if len(texts) != len(body["prompts"]):
             raise RequestError(f"{name}: {len(texts)} values for {len(body['prompts'])} prompts", name)

@@ -1,7 +1,7 @@
-"""The client's settings: the one place that reads the environment.
+"""Reads the client's settings from the environment; no other module of the client does.
 
-Names, defaults and bounds are those of `settings_table`. Trainers set variables late and tests change them, so the
-variables are read on every call; if none has changed, a call only compares them.
+`settings_table` has their names, defaults and bounds. The variables are read on every call, because trainers set some
+of them late; if none has changed, a call only compares them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rewardstack.endpoints import EndpointsFile
 from rewardstack.errors import SettingsError
 from rewardstack.settings_table import TABLE
 from rewardstack_settings.kinds import Urls
-from rewardstack_settings.setting import Malformed, Setting, find_misspelled, read_by
+from rewardstack_settings.setting import InvalidSetting, Setting, find_misspelled, settings_for
 
 MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
 MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
@@ -27,10 +27,10 @@ RAY_ACTOR = "LLM_JUDGE_RAY_ACTOR"
 MAX_FAILURE_RATE = "REWARDSTACK_MAX_FAILURE_RATE"
 FAILURE_WINDOW = "REWARDSTACK_FAILURE_WINDOW"
 
-READ = read_by(TABLE, "client")
-"""All variables that the client reads, by name."""
+READ = settings_for(TABLE, "client")
+"""The settings that the client reads, by variable name."""
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
-"""The defaults of these variables, as text."""
+"""The defaults of these settings, as text."""
 SERVERS = {
     "REWARD_SERVER_URL": "reward_server_urls",
     "REWARD_SERVER_API_KEY": "reward_server_api_key",
@@ -42,11 +42,11 @@ SERVERS = {
     "EMBEDDING_SERVER_API_KEY": "embedding_api_key",
     "REWARD_CACHE_URL": "cache_url",
 }
-"""The variables that a file of `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their `Settings` fields."""
-OTHERS = ("REWARD_SERVER_API_KEYS",)
-"""Variables of the reward server that are similar to one of the client's."""
+"""The variables that a file in `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their `Settings` fields."""
+SERVER_VARIABLES = ("REWARD_SERVER_API_KEYS",)
+"""Variables of the reward server whose names are similar to variables of the client."""
 SPELLINGS = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in READ} | {name: name for name in READ}
-"""The variables by their names, and by wrong names that come to mind, such as `REWARDSTACK_URL`."""
+"""The variables by their names, and by probable wrong names, such as `REWARDSTACK_URL`."""
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +70,9 @@ class Settings:
         judge_refused_timeout: seconds to wait while connections are refused; None for `judge_timeout`.
         judge_model: the judge's model; empty for the model that the server serves.
         judge_revision: a label to change when the judge changes; part of the cache key.
-        run_id: id of the run; processes with the same one share sampled verdicts and budgets; empty: shared with none.
+        run_id: ID of the run; processes with the same ID share sampled verdicts and budgets. Empty to share nothing.
         max_requests: maximum requests of a run to judges and embedding servers; 0 for no limit.
-        max_tokens: maximum tokens of a run, prompt and completion together; 0 for no limit.
+        max_tokens: maximum total of prompt and completion tokens of a run; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: API key that is sent to those servers only.
         reward_model_timeout: seconds that a sample waits for a reward model that makes no progress.
@@ -80,19 +80,19 @@ class Settings:
         embedding_api_key: API key that is sent to those servers only.
         embedding_timeout: seconds that a sample waits for an embedding server that makes no progress.
         embedding_refused_timeout: seconds to wait while connections are refused.
-        cache_on: whether the cache is enabled.
+        is_cache_enabled: whether the cache is enabled.
         cache_url: URL of the cache's Redis; empty for none.
         cache_secret: secret that signs results in Redis; empty for no signatures.
         cache_ttl: seconds that a result stays in Redis.
         cache_items: maximum results in this process's memory.
-        endpoints: path of a file that sets `SERVERS`, and is read again when it changes; empty for the environment.
+        endpoints: path of a file with the values of `SERVERS`, which may change; empty to use the environment.
         routes_files: paths of files with custom routes.
         sample_log: path of the file for scored samples; empty for none.
         sample_log_share: share of the samples to write to it, from 0 to 1.
         max_retries: maximum retries of a request after error replies (500) or invalid replies.
         max_connections: maximum requests in flight to one endpoint.
-        max_failure_rate: share of the last `failure_window` samples that may fail, from 0 to 1; 1 for no limit.
-        failure_window: number of last samples for `max_failure_rate`.
+        max_failure_rate: share of recent samples that may fail, from 0 to 1; 1 for no limit.
+        failure_window: number of recent samples to which `max_failure_rate` applies.
     """
 
     reward_server_urls: tuple[str, ...]
@@ -119,7 +119,7 @@ class Settings:
     embedding_api_key: str
     embedding_timeout: float
     embedding_refused_timeout: float
-    cache_on: bool
+    is_cache_enabled: bool
     cache_url: str
     cache_secret: str
     cache_ttl: int
@@ -134,7 +134,7 @@ class Settings:
     failure_window: int
 
     @property
-    def keyed(self) -> dict[str, str]:
+    def cache_key_settings(self) -> dict[str, str]:
         """The settings that are part of cache keys, by variable name."""
         return {"LLM_JUDGE_MODEL": self.judge_model, "JUDGE_REVISION": self.judge_revision}
 
@@ -143,19 +143,19 @@ class Settings:
         """Return the current settings.
 
         Raises:
-            SettingsError: a variable is malformed, or the file of servers is invalid; the error names the variable.
+            SettingsError: a variable is malformed, or the `endpoints` file is invalid; the error names the variable.
         """
         if environ is os.environ:
             _warn_of_misspelled()
         settings = _parse(tuple(environ.get(name, "") for name in READ))
         if not settings.endpoints:
-            return settings  # the common case, on the path of every call
-        if beside := [name for name in (*SERVERS, RAY_ACTOR) if environ.get(name)]:
-            both = f"{ENDPOINTS} and {beside[0]} are both set, but only one may name the servers"
-            raise SettingsError(f"{both}; unset one of them", beside[0])
-        return settings.follow()
+            return settings
+        if also_set := [name for name in (*SERVERS, RAY_ACTOR) if environ.get(name)]:
+            message = f"{ENDPOINTS} and {also_set[0]} are both set, but only one may name the servers"
+            raise SettingsError(f"{message}; unset one of them", also_set[0])
+        return settings.with_current_servers()
 
-    def follow(self) -> Settings:
+    def with_current_servers(self) -> Settings:
         """Return the settings with the current servers of the `endpoints` file, if there is one.
 
         Raises:
@@ -163,68 +163,68 @@ class Settings:
         """
         if not self.endpoints:
             return self
-        found = _file(self.endpoints).servers()
-        return replace(self, **{field: found[name] for name, field in SERVERS.items()})
+        servers = _endpoints_file(self.endpoints).servers()
+        return replace(self, **{field: servers[name] for name, field in SERVERS.items()})
 
 
 @cache
 def _warn_of_misspelled() -> None:
-    """Log the variables of the environment that look like misspelled settings, once per process."""
+    """Log once per process which variables of the environment look like misspelled settings."""
     unset = {spelling: name for spelling, name in SPELLINGS.items() if name not in os.environ}
-    for name, meant in find_misspelled(os.environ, unset, {*READ, *OTHERS}).items():
+    for name, meant in find_misspelled(os.environ, unset, {*READ, *SERVER_VARIABLES}).items():
         log.warning("unknown variable %r: did you mean %r?", name, meant)
 
 
 @lru_cache(maxsize=16)
-def _file(path: str) -> EndpointsFile:
+def _endpoints_file(path: str) -> EndpointsFile:
     return EndpointsFile(Path(path), {name: READ[name] for name in SERVERS})
 
 
 @lru_cache(maxsize=16)
 def _parse(texts: tuple[str, ...]) -> Settings:
-    value = read(READ, dict(zip(READ, texts, strict=True)))
-    servers = {field: value[name] for name, field in SERVERS.items()}
-    if value[RAY_ACTOR]:
-        servers["judge_urls"] = _actor_alone(value)
+    values = read(READ, dict(zip(READ, texts, strict=True)))
+    servers = {field: values[name] for name, field in SERVERS.items()}
+    if values[RAY_ACTOR]:
+        servers["judge_urls"] = _actor_address(values)
     return Settings(
         **servers,
-        reward_server_timeout=value["REWARD_SERVER_TIMEOUT"],
-        reward_server_refused_timeout=value["REWARD_SERVER_REFUSED_TIMEOUT"],
-        reward_type=value["REWARD_TYPE"],
-        code_sandbox_urls=value["CODE_SANDBOX_URL"],
-        judge_headers=value["LLM_JUDGE_HEADERS"],
-        judge_query=value["LLM_JUDGE_QUERY"],
-        judge_timeout=value["LLM_JUDGE_SERVER_TIMEOUT"],
-        judge_refused_timeout=value["LLM_JUDGE_SERVER_REFUSED_TIMEOUT"],
-        judge_model=value["LLM_JUDGE_MODEL"],
-        judge_revision=value["JUDGE_REVISION"],
-        run_id=value["REWARDSTACK_RUN_ID"],
-        max_requests=value[MAX_REQUESTS],
-        max_tokens=value[MAX_TOKENS],
-        reward_model_timeout=value["REWARD_MODEL_SERVER_TIMEOUT"],
-        embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],
-        embedding_refused_timeout=value["EMBEDDING_SERVER_REFUSED_TIMEOUT"],
-        cache_on=value["REWARD_CACHE"] == "on",
-        cache_secret=value["REWARD_CACHE_SECRET"],
-        cache_ttl=value["REWARD_CACHE_TTL"],
-        cache_items=value["REWARD_CACHE_ITEMS"],
-        endpoints="".join(map(str, value[ENDPOINTS])),
-        routes_files=tuple(map(str, value["REWARDSTACK_ROUTES"])),
-        sample_log=value["REWARDSTACK_SAMPLE_LOG"],
-        sample_log_share=value["REWARDSTACK_SAMPLE_LOG_SHARE"],
-        max_retries=value["REWARDSTACK_MAX_RETRIES"],
-        max_connections=value["REWARDSTACK_MAX_CONNECTIONS"],
-        max_failure_rate=value[MAX_FAILURE_RATE],
-        failure_window=value[FAILURE_WINDOW],
+        reward_server_timeout=values["REWARD_SERVER_TIMEOUT"],
+        reward_server_refused_timeout=values["REWARD_SERVER_REFUSED_TIMEOUT"],
+        reward_type=values["REWARD_TYPE"],
+        code_sandbox_urls=values["CODE_SANDBOX_URL"],
+        judge_headers=values["LLM_JUDGE_HEADERS"],
+        judge_query=values["LLM_JUDGE_QUERY"],
+        judge_timeout=values["LLM_JUDGE_SERVER_TIMEOUT"],
+        judge_refused_timeout=values["LLM_JUDGE_SERVER_REFUSED_TIMEOUT"],
+        judge_model=values["LLM_JUDGE_MODEL"],
+        judge_revision=values["JUDGE_REVISION"],
+        run_id=values["REWARDSTACK_RUN_ID"],
+        max_requests=values[MAX_REQUESTS],
+        max_tokens=values[MAX_TOKENS],
+        reward_model_timeout=values["REWARD_MODEL_SERVER_TIMEOUT"],
+        embedding_timeout=values["EMBEDDING_SERVER_TIMEOUT"],
+        embedding_refused_timeout=values["EMBEDDING_SERVER_REFUSED_TIMEOUT"],
+        is_cache_enabled=values["REWARD_CACHE"] == "on",
+        cache_secret=values["REWARD_CACHE_SECRET"],
+        cache_ttl=values["REWARD_CACHE_TTL"],
+        cache_items=values["REWARD_CACHE_ITEMS"],
+        endpoints="".join(map(str, values[ENDPOINTS])),
+        routes_files=tuple(map(str, values["REWARDSTACK_ROUTES"])),
+        sample_log=values["REWARDSTACK_SAMPLE_LOG"],
+        sample_log_share=values["REWARDSTACK_SAMPLE_LOG_SHARE"],
+        max_retries=values["REWARDSTACK_MAX_RETRIES"],
+        max_connections=values["REWARDSTACK_MAX_CONNECTIONS"],
+        max_failure_rate=values[MAX_FAILURE_RATE],
+        failure_window=values[FAILURE_WINDOW],
     )
 
 
-def _actor_alone(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the address of a judge that is a Ray actor; raise SettingsError if URLs are set as well."""
-    if value["LLM_JUDGE_SERVER_URL"]:
-        both = f"{RAY_ACTOR} and LLM_JUDGE_SERVER_URL are both set, but only one may name the judge"
-        raise SettingsError(f"{both}; unset one of them", RAY_ACTOR)
-    address: tuple[str, ...] = value[RAY_ACTOR]
+def _actor_address(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the address of a judge that is a Ray actor; raise SettingsError if judge URLs are set as well."""
+    if values["LLM_JUDGE_SERVER_URL"]:
+        message = f"{RAY_ACTOR} and LLM_JUDGE_SERVER_URL are both set, but only one may name the judge"
+        raise SettingsError(f"{message}; unset one of them", RAY_ACTOR)
+    address: tuple[str, ...] = values[RAY_ACTOR]
     return address
 
 
@@ -233,19 +233,19 @@ def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str,
 
     Args:
         settings: the settings to read, by name.
-        texts: the values as text, by name; a setting without a text, or with an empty one, has its default.
+        texts: the values as text, by name; the default is used if a text is missing or empty.
 
     Raises:
         SettingsError: a value is malformed; the error names the setting.
     """
     try:
         return {name: setting.read(texts.get(name, "")) for name, setting in settings.items()}
-    except Malformed as error:
+    except InvalidSetting as error:
         raise SettingsError(str(error), error.name) from None
 
 
-def key_in(variable: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the API key in a variable, or in the file that the variable with the suffix `_FILE` names.
+def read_api_key(variable: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the API key in an environment variable, or in the file that the variable with the suffix `_FILE` names.
 
     Raises:
         SettingsError: neither is set, the file cannot be read, or the key is not valid in a header.
@@ -272,5 +272,5 @@ def parse_urls(text: str, name: str) -> tuple[str, ...]:
     Raises:
         SettingsError: an entry is not an http or https URL.
     """
-    found: tuple[str, ...] = read({name: Setting(name, "", Urls(), (), "")}, {name: text})[name]
-    return found
+    urls: tuple[str, ...] = read({name: Setting(name, "", Urls(), (), "")}, {name: text})[name]
+    return urls

@@ -1,4 +1,4 @@
-"""The client's settings: names, defaults, kinds and help; needs only the standard library.
+"""Declares the client's settings: names, defaults, kinds and help; needs only the standard library.
 
 `settings` reads them from the environment. `make settings` loads this file by its path, to write `.env` and the pages
 that list all settings.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from rewardstack_settings.kinds import (
     OPTIONAL_NAME,
     Files,
+    Integer,
     Maybe,
     Number,
     OneOf,
@@ -17,10 +18,9 @@ from rewardstack_settings.kinds import (
     RedisUrl,
     Text,
     Urls,
-    Whole,
     Word,
 )
-from rewardstack_settings.setting import Section, Setting, by_name
+from rewardstack_settings.setting import Section, Setting, index_by_name
 
 DURATION = Number(86_400, "a number of seconds")
 SECRET = Word(r"\S*", "text without spaces")
@@ -35,11 +35,11 @@ CLIENT = ("client", "rules", "worker")
 CACHE = Section("Result cache", [
     Setting("REWARD_CACHE", "on", OneOf("on", "off"), CLIENT,
             "`off`: no cache, neither in Redis nor in processes; a client also tells the reward server not to use one"),
-    Setting("REWARD_CACHE_TTL", "604800", Whole(1, 10**9), CLIENT, "seconds that a result is cached (a week)"),
+    Setting("REWARD_CACHE_TTL", "604800", Integer(1, 10**9), CLIENT, "seconds that a result is cached (a week)"),
     Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
             "secret that signs cached results, the same for all who share the cache; results without a valid "
             "signature are scored again; empty: unsigned", secret=True),
-    Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
+    Setting("REWARD_CACHE_ITEMS", "100000", Integer(0, 10**9), CLIENT,
             "results cached in each process's memory; 0: none"),
 ])
 
@@ -49,7 +49,7 @@ RULES = Section("Reward server", [
     Setting("CODE_SANDBOX_URL", "", Urls(), ("up", *CLIENT),
             "equivalent servers that run programs for `code`, comma-separated; empty: the reward server runs them if "
             "`CODE=on`"),
-    Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),
+    Setting("REWARDSTACK_ROUTES", "", Files(is_list=True), ("up", *CLIENT),
             "files of [routes](routing.md) and judges by name, colon-separated"),
     Setting("REWARDSTACK_SAMPLE_LOG", "", Text(), CLIENT,
             "JSON lines file of scored samples with their texts ([sample log](operations.md#sample-log)); empty: none"),
@@ -75,9 +75,9 @@ JUDGE = Section("LLM judge", [
     Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,
             "training run: verdicts that are not deterministic are cached, and costs counted, within it; empty: within "
             "the process"),
-    Setting("REWARDSTACK_MAX_REQUESTS", "0", Whole(0, 10**12), CLIENT,
+    Setting("REWARDSTACK_MAX_REQUESTS", "0", Integer(0, 10**12), CLIENT,
             "[cap](costs.md#a-cap) on a run's requests to model servers; 0: none"),
-    Setting("REWARDSTACK_MAX_TOKENS", "0", Whole(0, 10**15), CLIENT,
+    Setting("REWARDSTACK_MAX_TOKENS", "0", Integer(0, 10**15), CLIENT,
             "cap on the tokens that these servers report; 0: none"),
 ])
 
@@ -111,14 +111,14 @@ TRAINER = Section("The client", [
             "server's", secret=True),
     Setting("REWARDSTACK_ENDPOINTS", "", Files(), ("client",),
             "[file of servers and keys](#servers-that-move) that the client follows, instead of these variables"),
-    Setting("REWARDSTACK_MAX_RETRIES", "3", Whole(0, 100), ("client",),
+    Setting("REWARDSTACK_MAX_RETRIES", "3", Integer(0, 100), ("client",),
             "retries of a request on the only server after an error (500) or an unreadable reply"),
-    Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
+    Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Integer(1, 1_000_000), ("client",),
             "concurrent requests per endpoint"),
     Setting("REWARDSTACK_MAX_FAILURE_RATE", "1", Number(1), ("client",),
             "share of a process's last samples that may be `failed`; beyond it scoring raises `FailureRateError`, "
             "which ends the run; 1: never"),
-    Setting("REWARDSTACK_FAILURE_WINDOW", "1000", Whole(1, 10**6), ("client",),
+    Setting("REWARDSTACK_FAILURE_WINDOW", "1000", Integer(1, 10**6), ("client",),
             "number of last samples for that share; 0.5 of 1000 stops at the 501st failure"),
     Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
             "a judge that is a [Ray actor](ray.md), instead of LLM_JUDGE_SERVER_URL: `[NAMESPACE/]NAME`; the default "
@@ -126,10 +126,10 @@ TRAINER = Section("The client", [
 ], place="environment")
 
 LAUNCHERS = Section("Launchers", [
-    Setting("REWARD_NUM_ENGINES", "1", Whole(1, 1024), ("ray-judge",),
+    Setting("REWARD_NUM_ENGINES", "1", Integer(1, 1024), ("ray-judge",),
             "vLLM engines of a judge that is a [Ray actor](ray.md), each on its own GPUs"),
 ], place="environment")
 # fmt: on
 
 SECTIONS = (CACHE, RULES, JUDGE, REWARD_MODEL, EMBEDDING, TRAINER, LAUNCHERS)
-TABLE = by_name(SECTIONS)
+TABLE = index_by_name(SECTIONS)

@@ -1,4 +1,5 @@
-"""Declaration of settings and their kinds of values. Each distribution has a `settings_table`.
+"""Classes to declare settings: `setting` for their names and defaults, `kinds` for the kinds of their values.
 
-It needs only the standard library, because the launchers import it with the system's Python.
+Each distribution declares its settings in a `settings_table`. This package needs only the standard library, because the
+launchers import it with the system's Python.
 """

@@ -1,4 +1,4 @@
-"""Kinds of values: the parser of a setting's text, and the JSON schema of its value."""
+"""Kinds of settings: each parses the text of a setting, and has a JSON schema of the value."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-LONGEST = 18
-"""Most digits of a whole number."""
+MAX_DIGITS = 18
+"""Maximum number of digits of an integer."""
 DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 RAY_SCHEME = "ray://"
 RAY_NAMESPACE = "rewardstack"
-"""Default namespace of an actor, even if the trainer's job has another one."""
+"""Default namespace of a Ray actor, even if the trainer's Ray job has another namespace."""
 RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 HOST = r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?"
-SHORTEST_KEY = 16
-"""Fewest characters of a client key."""
+MIN_KEY_LENGTH = 16
+"""Minimum number of characters of a client's API key."""
 COMMENT = re.compile(r"\s[;#]")
 
 Schema = dict[str, Any]
 """A JSON schema."""
 
 
-class Refused(ValueError):
-    """A text is not valid for its kind.
+class InvalidText(ValueError):
+    """The text of a setting is not valid.
 
     Args:
-        why: end of a sentence that starts with the text.
-        shown: whether the text may be shown; false if it may contain a password.
+        reason: what is wrong, as the end of a sentence that starts with the text, such as "is not a number".
+        may_show: whether the error may show the text; False if the text may contain a password.
     """
 
-    def __init__(self, why: str, shown: bool = True) -> None:
-        super().__init__(why)
-        self.shown = shown
+    def __init__(self, reason: str, may_show: bool = True) -> None:
+        super().__init__(reason)
+        self.may_show = may_show
 
 
 class Kind(Protocol):
     """A kind of setting."""
 
     def read(self, text: str) -> Any:
-        """Parse a text and return its value.
+        """Return the value of a text.
 
         Raises:
-            Refused: the text is not valid.
+            InvalidText: the text is not valid.
         """
 
     def schema(self) -> Schema:
@@ -55,16 +55,16 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A whole number within bounds."""
+class Integer:
+    """An integer within bounds."""
 
     low: int
     high: int
 
     def read(self, text: str) -> int:
-        digits = text.isascii() and text.isdigit() and len(text) <= LONGEST
-        if not digits or not self.low <= int(text) <= self.high:
-            raise Refused(f"is not a whole number from {self.low} to {self.high}")
+        is_integer = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
+        if not is_integer or not self.low <= int(text) <= self.high:
+            raise InvalidText(f"is not a whole number from {self.low} to {self.high}")
         return int(text)
 
     def schema(self) -> Schema:
@@ -73,14 +73,14 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A number above 0; `what` describes it in errors."""
+    """A number above 0 and at most `high`; errors call it `description`."""
 
     high: float
-    what: str = "a number"
+    description: str = "a number"
 
     def read(self, text: str) -> float:
         if not DECIMAL.fullmatch(text) or not 0 < float(text) <= self.high:
-            raise Refused(f"is not {self.what} above 0 and at most {self.high:.15g}")
+            raise InvalidText(f"is not {self.description} above 0 and at most {self.high:.15g}")
         return float(text)
 
     def schema(self) -> Schema:
@@ -89,14 +89,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Word:
-    """Text that matches a pattern; `expected` describes it in errors."""
+    """Text that matches a pattern; errors call it `expected`."""
 
     pattern: str
     expected: str
 
     def read(self, text: str) -> str:
         if not re.fullmatch(self.pattern, text):
-            raise Refused(f"is not {self.expected}")
+            raise InvalidText(f"is not {self.expected}")
         return text
 
     def schema(self) -> Schema:
@@ -104,7 +104,7 @@ class Word:
 
 
 class OneOf:
-    """One of several words; an empty word means that the stack chooses."""
+    """One of several words; if "" is one of them, it means that the stack chooses."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
@@ -112,7 +112,7 @@ class OneOf:
     def read(self, text: str) -> str:
         if text not in self.values:
             words = [value or "empty to choose" for value in self.values]
-            raise Refused(f"is not {', '.join(words[:-1])} or {words[-1]}")
+            raise InvalidText(f"is not {', '.join(words[:-1])} or {words[-1]}")
         return text
 
     def schema(self) -> Schema:
@@ -137,7 +137,7 @@ class Text:
 
     def read(self, text: str) -> str:
         if "\n" in text or "\0" in text:
-            raise Refused("is not one line of text")
+            raise InvalidText("is not one line of text")
         return text
 
     def schema(self) -> Schema:
@@ -151,30 +151,32 @@ class Address(Text):
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
-            raise Refused("is not an IP address such as 127.0.0.1 or 0.0.0.0") from None
+            raise InvalidText("is not an IP address such as 127.0.0.1 or 0.0.0.0") from None
 
 
 class Keys(Text):
-    """Keys that clients may send, separated by commas."""
+    """API keys of clients, separated by commas."""
 
     def read(self, text: str) -> Any:
         keys = tuple(part.strip() for part in super().read(text).split(","))
         if not text:
             return ()
         if not all(keys) or not text.isascii():
-            raise Refused("has an empty key, or one that is not ASCII; write it like KEY,OTHER-KEY")
-        if min(map(len, keys)) < SHORTEST_KEY:
-            raise Refused(f"has a key of fewer than {SHORTEST_KEY} characters; generate one: openssl rand -hex 32")
+            raise InvalidText("has an empty key, or one that is not ASCII; write it like KEY,OTHER-KEY")
+        if min(map(len, keys)) < MIN_KEY_LENGTH:
+            raise InvalidText(
+                f"has a key of fewer than {MIN_KEY_LENGTH} characters; generate one: openssl rand -hex 32"
+            )
         return keys
 
 
 class Hosts(Text):
-    """Host names separated by commas; one with a leading dot matches all subdomains."""
+    """Host names separated by commas; a name with a leading dot matches all subdomains."""
 
     def read(self, text: str) -> Any:
         hosts = tuple(part.strip().lower() for part in super().read(text).split(",") if part.strip())
         if not all(re.fullmatch(HOST, host) for host in hosts):
-            raise Refused("is not a list of host names such as rewards.example.org,.cluster.example.org")
+            raise InvalidText("is not a list of host names such as rewards.example.org,.cluster.example.org")
         return hosts
 
     def schema(self) -> Schema:
@@ -185,8 +187,8 @@ class Words(Text):
     """Words separated by commas.
 
     Args:
-        pattern: of a word.
-        example: of a list.
+        pattern: regular expression for a word.
+        example: an example of a list, for errors.
     """
 
     def __init__(self, pattern: str, example: str) -> None:
@@ -196,18 +198,18 @@ class Words(Text):
     def read(self, text: str) -> Any:
         words = tuple(part.strip() for part in super().read(text).split(",") if part.strip())
         if not all(map(self._word.fullmatch, words)):
-            raise Refused(f"is not a list such as {self._example}")
+            raise InvalidText(f"is not a list such as {self._example}")
         return words
 
 
 class Files(Text):
-    """The path of a file, or several separated as in PATH."""
+    """The path of a file, or with `is_list` several paths, separated as in PATH."""
 
-    def __init__(self, several: bool = False) -> None:
-        self.several = several
+    def __init__(self, is_list: bool = False) -> None:
+        self.is_list = is_list
 
     def read(self, text: str) -> Any:
-        parts = super().read(text).split(os.pathsep) if self.several else [super().read(text)]
+        parts = super().read(text).split(os.pathsep) if self.is_list else [super().read(text)]
         return tuple(Path(part).expanduser() for part in parts if part)
 
 
@@ -217,7 +219,7 @@ class Paths(Text):
     def read(self, text: str) -> Any:
         paths = tuple(Path(part).expanduser() for part in super().read(text).split(os.pathsep) if part)
         if not all(path.is_absolute() for path in paths):
-            raise Refused("is not a list of absolute paths")
+            raise InvalidText("is not a list of absolute paths")
         return paths
 
 
@@ -227,13 +229,13 @@ class Flags(Text):
     def read(self, text: str) -> Any:
         try:
             flags = tuple(shlex.split(super().read(text)))
-        except Refused:
+        except InvalidText:
             raise
         except ValueError:
-            raise Refused("is not a list of flags: a quote does not end") from None
-        # supervisord treats the rest as a comment, even in quotes.
+            raise InvalidText("is not a list of flags: a quote does not end") from None
+        # supervisord treats the text after these as a comment, even in quotes.
         if COMMENT.search(text):
-            raise Refused("is not a list of flags: neither ; nor # can follow a space")
+            raise InvalidText("is not a list of flags: neither ; nor # can follow a space")
         return flags
 
 
@@ -241,57 +243,57 @@ ENDPOINT = re.compile(
     r"/(?:chat/completions|v1/(?:completions|models|embeddings|score|classify|pooling|rerank)|get_reward|embed|classify"
     r"|pooling)(?:\?.*)?$"
 )
-"""The end of a URL that is an endpoint's, not a server's."""
+"""Matches the path of an endpoint at the end of a URL, which must be the base URL of a server."""
 
 
 class Urls(Text):
-    """Base URLs of equivalent servers, separated by commas; a final `/v1` is removed, because paths start with it."""
+    """Base URLs of equivalent servers, separated by commas; a final `/v1` is removed, because request paths have it."""
 
     def read(self, text: str) -> Any:
         parts = [part.strip().rstrip("/") for part in super().read(text).split(",") if part.strip()]
         urls = [url.removesuffix("/v1").rstrip("/") for url in parts]
         for url in urls:
             if "@" in url:
-                raise Refused("contains a password; use the variable for API keys instead", shown=False)
+                raise InvalidText("contains a password; use the variable for API keys instead", may_show=False)
             if endpoint := ENDPOINT.search(url):
                 base = url[: endpoint.start()].removesuffix("/v1")
-                raise Refused(f"ends in the path of an endpoint; use the base URL {base}")
-            if not self._usable(url):
-                raise Refused("is not a list of URLs such as http://node-7:8000")
+                raise InvalidText(f"ends in the path of an endpoint; use the base URL {base}")
+            if not self._is_valid(url):
+                raise InvalidText("is not a list of URLs such as http://node-7:8000")
         return tuple(dict.fromkeys(urls))
 
     @staticmethod
-    def _usable(url: str) -> bool:
+    def _is_valid(url: str) -> bool:
         try:
             parts = urlsplit(url)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             return False
-        return usable and not re.search(r"[\s?#]", url)
+        return is_valid and not re.search(r"[\s?#]", url)
 
 
 class RayActor(Text):
-    """The name of a Ray actor, `NAME` or `NAMESPACE/NAME`; the value is its address."""
+    """The name of a Ray actor, `NAME` or `NAMESPACE/NAME`; the value is the actor's address."""
 
     def read(self, text: str) -> Any:
         if not text:
             return ()
-        named = RAY_ACTOR.fullmatch(text)
-        if named is None:
-            raise Refused("is not the name of a Ray actor such as reward_inference_service or namespace/name")
-        return (f"{RAY_SCHEME}{named[1] or RAY_NAMESPACE}/{named[2]}",)
+        match = RAY_ACTOR.fullmatch(text)
+        if match is None:
+            raise InvalidText("is not the name of a Ray actor such as reward_inference_service or namespace/name")
+        return (f"{RAY_SCHEME}{match[1] or RAY_NAMESPACE}/{match[2]}",)
 
     def schema(self) -> Schema:
         return {"type": "string", "pattern": f"^({RAY_ACTOR.pattern})?$"}
 
 
 class Pairs:
-    """Names with values, one per line or separated; `=` or `:` ends a name.
+    """Pairs `NAME=VALUE` or `NAME: VALUE`, one per line, or separated by `separator` on one line.
 
     Args:
-        separator: between pairs on one line.
-        name: pattern of a name.
-        example: of a pair.
+        separator: character between pairs on one line.
+        name: regular expression for a name.
+        example: an example of pairs, for errors.
     """
 
     def __init__(self, separator: str, name: str, example: str) -> None:
@@ -304,7 +306,7 @@ class Pairs:
         pairs = [self._pair.fullmatch(part.strip()) for part in parts if part.strip()]
         found = tuple((pair[1], pair[2]) for pair in pairs if pair)
         if len(found) < len(pairs) or not text.isascii():
-            raise Refused(f"is not a list such as {self.example}", shown=False)
+            raise InvalidText(f"is not a list such as {self.example}", may_show=False)
         return found
 
     def schema(self) -> Schema:
@@ -317,17 +319,17 @@ class RedisUrl(Text):
     def read(self, text: str) -> str:
         try:
             parts = urlsplit(super().read(text))
-            usable = parts.scheme in ("redis", "rediss", "unix") and parts.port != 0
-        except Refused:
+            is_valid = parts.scheme in ("redis", "rediss", "unix") and parts.port != 0
+        except InvalidText:
             raise
         except ValueError:
-            usable = False
-        if text and not usable:
-            raise Refused("is not a Redis URL such as redis://localhost:6379/0", shown=False)
+            is_valid = False
+        if text and not is_valid:
+            raise InvalidText("is not a Redis URL such as redis://localhost:6379/0", may_show=False)
         return text
 
 
-PORT = Whole(1, 65_535)
+PORT = Integer(1, 65_535)
 NAME = Word(r"\S+", "a name without spaces")
 OPTIONAL_NAME = Word(r"\S*", "a name without spaces")
-PART = Number(1)
+SHARE = Number(1)

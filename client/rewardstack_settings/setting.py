@@ -1,4 +1,4 @@
-"""A setting: its name, default, kind, readers and help."""
+"""Declares settings: names, defaults, kinds of values, readers and help."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from rewardstack_settings.kinds import Files, Kind, Refused, Schema
+from rewardstack_settings.kinds import Files, InvalidText, Kind, Schema
 
 SERVICE_LINK = "tcp://"
 """Prefix of the variables that Kubernetes sets for services, such as REWARD_PORT=tcp://10.0.0.1:80."""
 
-NEAR = 0.9
+MIN_SIMILARITY = 0.9
 """Minimum similarity, from 0 to 1, at which a variable counts as a misspelling of a setting."""
 
 
-class Malformed(ValueError):
+class InvalidSetting(ValueError):
     """The value of a setting is invalid.
 
     Args:
-        name: of the setting.
-        message: with the name and the valid values, without secrets.
+        name: name of the setting.
+        message: the error message, with the name and the valid values, without secrets.
     """
 
     def __init__(self, name: str, message: str) -> None:
@@ -35,12 +35,12 @@ class Setting:
     """One setting.
 
     Args:
-        name: of the variable.
-        default: text to use if it is unset or empty.
-        kind: kind of its value.
-        readers: services and programs that read it, by their names in `READERS` of the table.
+        name: name of the environment variable.
+        default: text to use if the variable is unset or empty.
+        kind: kind of the value.
+        readers: names of the services and programs that read the setting; see `services.stack.settings_table.READERS`.
         help: description in one line.
-        secret: whether its value is never shown, and passed as a file to services that support it.
+        secret: whether the value is never shown, and passed as a file to services that support it.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Setting:
         """Parse a text and return the value; use the default for an empty text or a Kubernetes service link.
 
         Raises:
-            Malformed: the text is not valid.
+            InvalidSetting: the text is not valid.
         """
         try:
             return self.kind.read(self.default if text.startswith(SERVICE_LINK) else text or self.default)
-        except Refused as refused:
-            shown = "its value" if self.secret or not refused.shown else repr(text)
-            raise Malformed(self.name, f"{self.name}: {shown} {refused}") from None
+        except InvalidText as refused:
+            shown = "its value" if self.secret or not refused.may_show else repr(text)
+            raise InvalidSetting(self.name, f"{self.name}: {shown} {refused}") from None
 
     def schema(self) -> Schema:
         """Return the JSON schema of the value, with default and help."""
@@ -69,20 +69,20 @@ class Setting:
         return {**self.kind.schema(), "default": default, "description": self.help}
 
     def files(self, text: str, folder: Path) -> tuple[Path, ...]:
-        """Return the files in a text; empty for a setting of another kind.
+        """Return the files that a value names; empty for settings that do not name files.
 
         Args:
-            text: the value.
+            text: the value as text.
             folder: base of relative paths.
 
         Raises:
-            Malformed: a file does not exist.
+            InvalidSetting: a file does not exist.
         """
         paths = self.read(text) if isinstance(self.kind, Files) else ()
         for path in paths:
             if not (folder / path).is_file():
                 why = f"{self.name}: there is no file {path}; correct the path, or unset {self.name}"
-                raise Malformed(self.name, why)
+                raise InvalidSetting(self.name, why)
         return tuple((folder / path).resolve() for path in paths)
 
 
@@ -91,10 +91,10 @@ class Section:
     """A group of settings.
 
     Args:
-        title: of the section in `.env` and in the documentation.
-        settings: in order.
-        place: `.env` for settings of the stack, which have a line there; `environment` for settings of one process,
-            which are only documented; `compose` for those that only compose files name, with their defaults.
+        title: title of the section in `.env` and in the documentation.
+        settings: the settings in order.
+        place: `.env` for settings of the stack, which are listed there; `environment` for settings of one process,
+            which are only documented; `compose` for settings that only the compose files contain.
     """
 
     title: str
@@ -102,27 +102,27 @@ class Section:
     place: str = ".env"
 
 
-def by_name(sections: Iterable[Section]) -> dict[str, Setting]:
-    """Return the settings of sections by name."""
+def index_by_name(sections: Iterable[Section]) -> dict[str, Setting]:
+    """Return the settings of all sections by name."""
     return {setting.name: setting for section in sections for setting in section.settings}
 
 
-def read_by(table: Mapping[str, Setting], *readers: str) -> dict[str, Setting]:
-    """Return the settings of a table that at least one of `readers` reads, by name."""
+def settings_for(table: Mapping[str, Setting], *readers: str) -> dict[str, Setting]:
+    """Return the settings of a table that one or more of `readers` read, by name."""
     return {name: setting for name, setting in table.items() if not {*readers}.isdisjoint(setting.readers)}
 
 
 def find_misspelled(environ: Mapping[str, str], spellings: Mapping[str, str], known: Container[str]) -> dict[str, str]:
-    """Return the probable setting for each misspelled variable: `JUDGE_REPLICAS` for `JUDGE_REPLICA`.
+    """Return the setting that is probably meant for each misspelled variable: `JUDGE_REPLICAS` for `JUDGE_REPLICA`.
 
     Args:
         environ: the variables; service links of Kubernetes are ignored.
-        spellings: settings by the names with which variables are compared.
-        known: names that are not misspelled, nor with the suffix `_FILE`.
+        spellings: maps each name with which variables are compared to a setting.
+        known: names that are not misspelled, with or without the suffix `_FILE`.
     """
     return {
         name: spellings[close[0]]
         for name, value in environ.items()
         if name.removesuffix("_FILE") not in known and not value.startswith(SERVICE_LINK)
-        if (close := get_close_matches(name.upper(), spellings, n=1, cutoff=NEAR))
+        if (close := get_close_matches(name.upper(), spellings, n=1, cutoff=MIN_SIMILARITY))
     }

@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 
-from rewardstack_settings.setting import Malformed
+from rewardstack_settings.setting import InvalidSetting
 from services.stack.errors import StackError
 from services.stack.settings import Settings
 from services.stack.settings_table import TABLE
@@ -47,7 +47,7 @@ def parse(
     for name, value in values.items():
         try:
             TABLE[name].read(value)
-        except Malformed as error:
+        except InvalidSetting as error:
             raise StackError(f"environment: {error}", f"unset {name}") from None
     known, further = _parser(values, settings).parse_known_args(arguments)
     flags = [part for name in AS_FLAGS if (value := vars(known)[name]) for part in (f"--{_flag(name)}", value)]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.kinds import Files
-from rewardstack_settings.setting import SERVICE_LINK, Malformed, find_misspelled
+from rewardstack_settings.setting import SERVICE_LINK, InvalidSetting, find_misspelled
 from services.stack import dotenv
 from services.stack.console import say
 from services.stack.errors import StackError
@@ -77,7 +77,7 @@ class Settings(dict[str, str]):
         """
         try:
             return SETTINGS[name].files(self[name], ROOT)
-        except Malformed as error:
+        except InvalidSetting as error:
             raise StackError(str(error)) from None
 
     def url(self, port: str = "REWARD_PORT") -> str:
@@ -165,7 +165,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
         settings[name] = sources[source].get(name, "") or setting.default
         try:
             setting.read(settings[name])
-        except Malformed as error:
+        except InvalidSetting as error:
             raise StackError(f"{source}: {error}") from None
     # The stack itself reaches the gateway by TLS_NAME.
     settings["ALLOWED_HOSTS"] = ",".join(filter(None, [settings["ALLOWED_HOSTS"], settings["TLS_NAME"]]))

@@ -11,20 +11,19 @@ import runpy
 from rewardstack_settings.kinds import (
     NAME,
     OPTIONAL_NAME,
-    PART,
     PORT,
+    SHARE,
     Address,
     Files,
     Flags,
+    Integer,
     Maybe,
     OneOf,
     Text,
     Urls,
-    Whole,
     Word,
 )
-from rewardstack_settings.setting import Section, Setting, by_name
-from rewardstack_settings.setting import read_by as read_by_in
+from rewardstack_settings.setting import Section, Setting, index_by_name, settings_for
 from services.stack import version
 from services.stack.rundir import ROOT
 
@@ -58,7 +57,7 @@ READERS = {
 }
 """Display names of the readers of settings. A service reads a setting if its environment contains the value."""
 
-SECONDS = Whole(1, 86_400)
+SECONDS = Integer(1, 86_400)
 PATH = Word(r"\S+", "a path")
 SWITCH = OneOf("on", "off", "auto")
 REDIS_SIZE = Word(r"[1-9][0-9]*([kKmMgG][bB])", "a size such as 512mb or 2gb")
@@ -91,7 +90,7 @@ STACK = Section("The stack", [
             "seconds until every service must be healthy, and until the bundled samples must be scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
             "seconds until models must be loaded"),
-    Setting("UNHEALTHY_TIMEOUT", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
+    Setting("UNHEALTHY_TIMEOUT", "300", Integer(0, 86_400), (*BOTH, "vllm-python"),
             "seconds after which a service that stops answering is killed and restarted; 0: never"),
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
             "directory of the virtual environment of local model servers and of unpacked models, relative to the root "
@@ -115,7 +114,7 @@ GATEWAY = Section("Gateway", [
             "port of the [status page](operations.md#the-status-page); browsers block port 6000"),
     Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
             "seconds without data from a backend after which the gateway gives up"),
-    Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
+    Setting("GATEWAY_CLIENT_REQUESTS", "4096", Integer(1, 65535), ("gateway",),
             "concurrent reward requests per client address; more get 429"),
     Setting("TLS_CERTIFICATE", "", Files(), UP,
             "PEM file with the certificate chain; with `TLS_KEY`, the ports accept only TLS"),
@@ -142,7 +141,7 @@ JOBS = Section("Jobs", [
             "none"),
     Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",),
             "memory for [jobs](jobs.md); new ones get 503 when half of it is used"),
-    Setting("WORKERS", "1", Whole(1, 256), BOTH, "worker processes that score jobs"),
+    Setting("WORKERS", "1", Integer(1, 256), BOTH, "worker processes that score jobs"),
 ])
 
 JUDGE = Section("LLM judge", [
@@ -155,24 +154,24 @@ JUDGE = Section("LLM judge", [
     Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, ("compose", "vllm-docker"),
             "containers on GPUs: the model if `JUDGE_MODEL` is empty"),
     Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "the same without a GPU"),
-    Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on its own GPUs"),
+    Setting("JUDGE_REPLICAS", "1", Integer(1, 64), BOTH, "vLLM servers, each on its own GPUs"),
     Setting("JUDGE_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP,
             "folder on shared storage in which judges of other nodes register ([HPC](hpc.md)); the gateway of local "
             "processes follows it"),
-    Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"), "GPUs per replica"),
+    Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Integer(1, 64), (*BOTH, "vllm-python"), "GPUs per replica"),
     Setting("JUDGE_GPUS", "all", GPUS, COMPOSE, "GPUs of all replicas, by number, comma-separated"),
-    Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", PART, (*BOTH, "vllm-python"), "share of GPU memory for vLLM"),
+    Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", SHARE, (*BOTH, "vllm-python"), "share of GPU memory for vLLM"),
     Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
             "type of weights and activations; empty: `float16` on a GPU, the model's on a CPU"),
     Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
             "tokens of prompt and reply; empty: 32768 on a GPU, as memory allows on a CPU"),
-    Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", "reward-model", *VLLM_LAUNCHERS),
+    Setting("VLLM_CPU_KVCACHE_SPACE", "1", Integer(1, 1024), ("judge", "reward-model", *VLLM_LAUNCHERS),
             "GiB of KV cache on a CPU"),
     Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "more flags of vLLM, such as `--reasoning-parser qwen3`"),
     Setting("JUDGE_BALANCING", "least_conn", OneOf("least_conn", "affinity"), ("gateway",),
             "`least_conn`: the replica with the fewest requests; `affinity`: the same replica for the same header "
             "`X-Prompt-Affinity`"),
-    Setting("JUDGE_MAX_CONNS", "1024", Whole(1, 1_000_000), ("gateway",),
+    Setting("JUDGE_MAX_CONNS", "1024", Integer(1, 1_000_000), ("gateway",),
             "with `affinity`: concurrent requests per replica; more go to the next one. All replicas together must "
             "exceed what clients send"),
     Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds per request of a replica"),
@@ -212,7 +211,7 @@ MONITORING = Section("Monitoring", [
     Setting("MONITORING", "off", OneOf("on", "off"), UP, "`on`: start Prometheus and Grafana, in containers"),
     Setting("PROMETHEUS_PORT", "9090", PORT, BOTH, "port of Prometheus on loopback, without a password"),
     Setting("GRAFANA_PORT", "3000", PORT, BOTH, "port of Grafana on loopback"),
-    Setting("PROMETHEUS_RETENTION_DAYS", "15", Whole(1, 3650), COMPOSE, "days that metrics are kept"),
+    Setting("PROMETHEUS_RETENTION_DAYS", "15", Integer(1, 3650), COMPOSE, "days that metrics are kept"),
     Setting("GRAFANA_ADMIN_PASSWORD", "", Text(), ("grafana",),
             "password of Grafana's user `admin`; empty: no such user; dashboards are readable without it", secret=True),
     Setting("PROMETHEUS_IMAGE", "prom/prometheus:v3.13.3", NAME, COMPOSE, "image of Prometheus"),
@@ -254,10 +253,10 @@ LAUNCHERS = Section("Launchers", [
     Setting("DTYPE", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS),
             "type of weights and activations; empty: `float16` on a GPU"),
     Setting("MAX_MODEL_LEN", "", OPTIONAL_NAME, VLLM_LAUNCHERS, "tokens of prompt and reply; empty: as for the stack"),
-    Setting("GPU_MEMORY_UTILIZATION", "0.9", PART, VLLM_LAUNCHERS, "share of GPU memory for vLLM"),
-    Setting("TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), ("vllm-docker",), "GPUs per vLLM server"),
-    Setting("MAX_BATCH_TOKENS", "16384", Whole(1, 2**31), TEI_LAUNCHERS, "tokens per forward pass"),
-    Setting("MAX_CLIENT_BATCH_SIZE", "32", Whole(1, 2**31), TEI_LAUNCHERS, "inputs per request"),
+    Setting("GPU_MEMORY_UTILIZATION", "0.9", SHARE, VLLM_LAUNCHERS, "share of GPU memory for vLLM"),
+    Setting("TENSOR_PARALLEL_SIZE", "1", Integer(1, 64), ("vllm-docker",), "GPUs per vLLM server"),
+    Setting("MAX_BATCH_TOKENS", "16384", Integer(1, 2**31), TEI_LAUNCHERS, "tokens per forward pass"),
+    Setting("MAX_CLIENT_BATCH_SIZE", "32", Integer(1, 2**31), TEI_LAUNCHERS, "inputs per request"),
     Setting("TEI_CACHE", "", Text(), TEI_CONTAINERS,
             "folder of models and image files, best on shared storage; empty: `~/.cache/rewardstack/tei`"),
 ], place="environment")
@@ -294,14 +293,14 @@ def _merged() -> tuple[Section, ...]:
 
 
 SECTIONS = _merged()
-TABLE = by_name(SECTIONS)
+TABLE = index_by_name(SECTIONS)
 
 
 def of(*places: str) -> dict[str, Setting]:
     """Return the settings in these places (`.env`, `compose`, `environment`), by name."""
-    return by_name(section for section in SECTIONS if section.place in places)
+    return index_by_name(section for section in SECTIONS if section.place in places)
 
 
 def read_by(*readers: str) -> dict[str, Setting]:
     """Return the settings that at least one of these readers reads, by name."""
-    return read_by_in(TABLE, *readers)
+    return settings_for(TABLE, *readers)

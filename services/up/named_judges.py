@@ -11,7 +11,7 @@ from pathlib import Path
 from rewardstack.errors import RouteError, SettingsError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.syntax import load_judges, template_files
-from rewardstack.settings import key_in
+from rewardstack.settings import read_api_key
 from services.stack.errors import StackError
 from services.stack.settings import KEYS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
@@ -69,7 +69,7 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
         if not variable:
             continue
         try:
-            key = key_in(variable, {variable: settings[variable]} if variable in KEYS else environ)
+            key = read_api_key(variable, {variable: settings[variable]} if variable in KEYS else environ)
         except SettingsError as error:
             raise StackError(f"judges.{judge.name}.api_key_env: {error}", f"export {variable}=...") from None
         if variable not in KEYS:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from rewardstack_settings.kinds import SHORTEST_KEY
+from rewardstack_settings.kinds import MIN_KEY_LENGTH
 from services.gateway import tls
 from services.models import machine
 from services.models.machine import GIB
@@ -110,9 +110,9 @@ def require_consistent(settings: Settings) -> None:
                 f"unset {server.url}, or {server.switch}=off",
             )
         key = settings[KEYS[server]]
-        if key and len(key) < SHORTEST_KEY and settings[server.switch] != "off" and not external:
+        if key and len(key) < MIN_KEY_LENGTH and settings[server.switch] != "off" and not external:
             raise StackError(
-                f"{KEYS[server]}: its value has fewer than {SHORTEST_KEY} characters",
+                f"{KEYS[server]}: its value has fewer than {MIN_KEY_LENGTH} characters",
                 "generate one: openssl rand -hex 32",
             )
     if settings["STACK"] in ("native", "apptainer") and settings["MONITORING"] == "on":

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from rewardstack import endpoints
-from rewardstack.endpoints import MOST_BYTES, VARIABLE
+from rewardstack.endpoints import MAX_BYTES, VARIABLE
 from rewardstack.errors import SettingsError
 from rewardstack.settings import SERVERS, Settings
 from tests.support.endpoints import write_endpoints, write_text
@@ -124,8 +124,8 @@ def test_missing(file: Path) -> None:
 
 def test_too_large(file: Path) -> None:
     """No more than 64 KiB are read."""
-    write_text(file, " " * MOST_BYTES + "{}")
-    assert f"is larger than {MOST_BYTES} bytes" in refusal()
+    write_text(file, " " * MAX_BYTES + "{}")
+    assert f"is larger than {MAX_BYTES} bytes" in refusal()
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.errors import SettingsError
-from rewardstack.settings import DEFAULTS, Settings, _warn_of_misspelled, key_in, parse_urls
+from rewardstack.settings import DEFAULTS, Settings, _warn_of_misspelled, parse_urls, read_api_key
 from services.stack.settings_table import TABLE
 from tests.support.endpoints import write_endpoints
 from tests.support.table import Table
@@ -178,8 +178,8 @@ def test_key_of_the_users_variable(tmp_path: Path) -> None:
     """A judge's key is what the variable that is named holds, or the file that the one with _FILE names."""
     file = tmp_path / "key"
     file.write_text("from-a-file\n")
-    assert key_in("MY_KEY", {"MY_KEY": "plain", "MY_KEY_FILE": str(file)}) == "plain"
-    assert key_in("MY_KEY", {"MY_KEY_FILE": str(file)}) == "from-a-file"
+    assert read_api_key("MY_KEY", {"MY_KEY": "plain", "MY_KEY_FILE": str(file)}) == "plain"
+    assert read_api_key("MY_KEY", {"MY_KEY_FILE": str(file)}) == "from-a-file"
     for environ, words in (({}, "MY_KEY is not set"), ({"MY_KEY_FILE": "/nowhere"}, "MY_KEY_FILE: /nowhere cannot")):
         with pytest.raises(SettingsError, match=words):
-            key_in("MY_KEY", environ)
+            read_api_key("MY_KEY", environ)

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from rewardstack import settings as client
 from rewardstack.errors import SettingsError
 from rewardstack_rules import settings as rules
-from rewardstack_settings.setting import Malformed, Setting
+from rewardstack_settings.setting import InvalidSetting, Setting
 from services.stack import settings as stack
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
@@ -41,7 +41,7 @@ def complaint(setting: Setting, value: str) -> str:
     """What is said of a value; empty where it is taken."""
     try:
         setting.read(value)
-    except Malformed as error:
+    except InvalidSetting as error:
         return str(error)
     return ""
 
@@ -135,5 +135,5 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.py").touch()
     functions = TABLE["REWARD_FUNCTIONS"]
     assert functions.files(f"a.py:{tmp_path}/a.py", tmp_path) == (tmp_path / "a.py",) * 2
-    with pytest.raises(Malformed, match="^REWARD_FUNCTIONS: there is no file b.py; correct the path, or unset"):
+    with pytest.raises(InvalidSetting, match="^REWARD_FUNCTIONS: there is no file b.py; correct the path, or unset"):
         functions.files("a.py:b.py", tmp_path)

@@ -82,7 +82,7 @@ async def trainer_cache(stack: Stack) -> str:
 
 
 def _require_cache(stack: Stack) -> None:
-    if not stack.settings.cache_on:
+    if not stack.settings.is_cache_enabled:
         raise LeftOut("REWARD_CACHE is off")
 
 

@@ -88,7 +88,7 @@ class JobServer:
 
     def _servers(self) -> Servers:
         """Return the current reward servers; the previous reward servers if the endpoints file names none now."""
-        now = self._settings.follow()
+        now = self._settings.with_current_servers()
         self._settings = now if now.reward_server_urls else self._settings
         return reward_servers(self._settings)
 

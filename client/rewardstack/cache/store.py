@@ -174,7 +174,7 @@ class ResultCache(Store[Score]):
     """
 
     def __init__(self, settings: Settings, on_dropped: Count = ignore, on_invalid: Count = ignore) -> None:
-        self.is_enabled = settings.cache_on
+        self.is_enabled = settings.is_cache_enabled
         """Whether the settings enable the cache."""
         url, items = (settings.cache_url, settings.cache_items) if self.is_enabled else ("", 0)
         link, codec = RedisLink(url, on_dropped, on_invalid), Codec(encode, decode, READ_SIZE, MAX_BYTES)

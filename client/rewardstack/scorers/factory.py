@@ -210,7 +210,7 @@ class Backends:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
                 service = self._service(
-                    named, (urls, api_key), settings, most_refused, lambda: place(settings.follow())
+                    named, (urls, api_key), settings, most_refused, lambda: place(settings.with_current_servers())
                 )
                 service.update_location()
                 return service

@@ -40,7 +40,7 @@ from rewardstack.scorers.judge.models import Models
 from rewardstack.scorers.judge.scorer import TOO_LONG
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
 from rewardstack.scorers.reward_server import Relayable
-from rewardstack.settings import Settings, key_in
+from rewardstack.settings import Settings, read_api_key
 from rewardstack.transport.endpoint import Message
 
 VARIABLE = "REWARD_MODEL_SERVER_URL"
@@ -314,7 +314,7 @@ def key_of_model(model: RewardModel, settings: Settings) -> str:
     """Return the API key for a model's servers; raise SettingsError if the variable that it is in is not set."""
     if not model.base_url:
         return settings.reward_model_api_key
-    return key_in(model.api_key_env) if model.api_key_env else ""
+    return read_api_key(model.api_key_env) if model.api_key_env else ""
 
 
 def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

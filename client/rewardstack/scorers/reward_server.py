@@ -96,7 +96,7 @@ class RewardServers:
         self.destination = self._servers.destination
         self.find = find_service
         self._types = types
-        self._cached = settings.cache_on
+        self._cached = settings.is_cache_enabled
 
     async def find_type(self, name: str, destination: Destination, context: Context) -> RewardType:
         """Return a server's description of a function; `UNKNOWN` if the server does not list its functions.

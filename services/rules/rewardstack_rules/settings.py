@@ -16,9 +16,9 @@ from rewardstack_rules.confinement.syscalls import ADDABLE, GROUPS
 from rewardstack_rules.isolation.config import usable_cores
 from rewardstack_rules.jobs.limits import OPEN_JOBS, QUEUE_BYTES, Limits
 from rewardstack_rules.settings_table import TABLE
-from rewardstack_settings.setting import Malformed, read_by
+from rewardstack_settings.setting import InvalidSetting, settings_for
 
-READ = read_by({**TABLE, **CLIENT_TABLE}, "rules", "worker")
+READ = settings_for({**TABLE, **CLIENT_TABLE}, "rules", "worker")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
 """The default of each variable that the server or a worker reads, as text."""
 SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
@@ -234,5 +234,5 @@ def _addable(names: tuple[str, ...]) -> tuple[str, ...]:
 def _files(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:
     try:
         return READ[name].files(environ.get(name, ""), Path.cwd())
-    except Malformed as error:
+    except InvalidSetting as error:
         raise SettingsError(str(error), name) from None

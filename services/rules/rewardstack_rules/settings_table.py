@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from rewardstack_settings.kinds import (
     NAME,
-    PART,
     PORT,
+    SHARE,
     Files,
     Hosts,
+    Integer,
     Keys,
     Maybe,
     Number,
@@ -18,10 +19,9 @@ from rewardstack_settings.kinds import (
     Paths,
     RedisUrl,
     Text,
-    Whole,
     Words,
 )
-from rewardstack_settings.setting import Section, Setting, by_name
+from rewardstack_settings.setting import Section, Setting, index_by_name
 
 BOTH = ("up", "compose")
 SCORING = ("rules", "worker")
@@ -31,7 +31,7 @@ RULES_RUN = (*SCORING, "client")
 # One row per setting.
 # fmt: off
 STACK = Section("The stack", [
-    Setting("DRAIN_TIMEOUT", "90", Whole(1, 3600), (*BOTH, *SCORING),
+    Setting("DRAIN_TIMEOUT", "90", Integer(1, 3600), (*BOTH, *SCORING),
             "seconds in which a stopping service finishes its requests, or a worker its chunk; samples that are cut "
             "off are `failed`, or scored by another worker"),
 ])
@@ -39,7 +39,7 @@ STACK = Section("The stack", [
 GATEWAY = Section("Gateway", [
     Setting("REWARD_PORT", "6000", PORT, (*BOTH, "rules"),
             "port for rewards; without a gateway, that of the reward server"),
-    Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
+    Setting("MAX_BODY_BYTES", str(64 * 2**20), Integer(1024, 2**40), ("gateway", "rules"),
             "maximum bytes of a request body (64 MiB)"),
     Setting("ALLOWED_HOSTS", "", Hosts(), ("gateway", "rules"),
             "host names, comma-separated, by which clients may address a server without keys, besides IP addresses, "
@@ -47,32 +47,32 @@ GATEWAY = Section("Gateway", [
 ])
 
 JOBS = Section("Jobs", [
-    Setting("REWARD_JOB_CHUNK_SIZE", "200", Whole(1, 100_000), ("rules",), "samples per chunk of a job"),
-    Setting("REWARD_JOB_RETRIES", "3", Whole(0, 100), SCORING,
+    Setting("REWARD_JOB_CHUNK_SIZE", "200", Integer(1, 100_000), ("rules",), "samples per chunk of a job"),
+    Setting("REWARD_JOB_RETRIES", "3", Integer(0, 100), SCORING,
             "retries of a job's samples that failed because of the infrastructure"),
-    Setting("REWARD_JOB_TTL", "604800", Whole(1, 10**9), ("rules",),
+    Setting("REWARD_JOB_TTL", "604800", Integer(1, 10**9), ("rules",),
             "seconds that a job and its results are kept after its end (a week)"),
-    Setting("REWARD_KEY_OPEN_JOBS", "", Maybe(Whole(1, 1_000_000)), ("rules",),
+    Setting("REWARD_KEY_OPEN_JOBS", "", Maybe(Integer(1, 1_000_000)), ("rules",),
             "unfinished jobs per API key; more get 429; empty: no limit. Without keys all clients share one limit"),
-    Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Whole(1, 2**50)), ("rules",),
+    Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Integer(1, 2**50)), ("rules",),
             "compressed bytes of samples and results in the queue per API key; more get 429; empty: no limit"),
 ])
 
 RULES = Section("Reward server", [
-    Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
-    Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
+    Setting("REWARD_WORKERS", "2", Integer(1, 1024), ("rules",), "server processes"),
+    Setting("REWARD_THREADS", "32", Integer(1, 4096), ("rules",),
             "concurrent requests of each server process that take less than 0.1 s"),
-    Setting("REWARD_WAITING_REQUESTS", "1024", Whole(2, 65_536), ("rules",),
+    Setting("REWARD_WAITING_REQUESTS", "1024", Integer(2, 65_536), ("rules",),
             "concurrent requests of each server process that take longer, because they wait for models or isolated "
             "processes; at most half per API key; more get 503"),
-    Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
+    Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Integer(2**16, 2**40), ("rules",),
             "bytes of request bodies in each server process, which needs four times that memory; beyond it, bodies of "
             "more than 64 KiB get 503"),
     Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds per sample in an isolated process"),
-    Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
+    Setting("VERIFY_PROCESSES", "", Maybe(Integer(1, 1024)), RULES_RUN,
             "concurrent isolated processes; empty: one per CPU, in a trainer at most 8"),
-    Setting("REWARD_FUNCTIONS", "", Files(several=True), RULES_RUN,
+    Setting("REWARD_FUNCTIONS", "", Files(is_list=True), RULES_RUN,
             "Python files with [your reward functions](rules.md#your-own-reward-function-in-five-minutes), "
             "colon-separated"),
     Setting("RELOAD", "off", OneOf("on", "off"), SCORING,
@@ -89,7 +89,7 @@ RULES = Section("Reward server", [
             "REWARD_FUNCTIONS_FILES), or names of system calls"),
     Setting("CODE", "off", OneOf("on", "off"), (*RULES_RUN, "up"),
             "`on`: the function [`code`](code.md) runs the policy's programs, confined"),
-    Setting("CODE_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
+    Setting("CODE_PROCESSES", "", Maybe(Integer(1, 1024)), RULES_RUN,
             "samples whose programs run concurrently; empty: one per CPU"),
     Setting("CODE_TIMEOUT", "60", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds of CPU for all tests of a sample; the remaining tests fail"),
@@ -101,12 +101,12 @@ RULES = Section("Reward server", [
             "compiler of programs in C++ and C, with static libraries; empty: `g++`, `c++` or `clang++` on PATH"),
     Setting("DATASET_PATH", "", Files(), SCORING,
             "file of questions and golden responses, for requests without a reference"),
-    Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
+    Setting("GOLDEN_THRESHOLD", "0.9", SHARE, SCORING,
             "minimum similarity, from 0 to 1, of a prompt to its nearest question; below it the sample is `unscored`"),
     Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),
             "API keys, comma-separated, of at least 16 characters (`openssl rand -hex 32`); clients must send one; "
             "empty: no keys", secret=True),
-    Setting("REWARD_KEY_RATE", "", Maybe(Whole(1, 1_000_000)), ("rules",),
+    Setting("REWARD_KEY_RATE", "", Maybe(Integer(1, 1_000_000)), ("rules",),
             "requests per second and API key; more get 429; empty: no limit. Without keys all clients share one limit"),
     Setting("STATUS_PAGE_EXPLAIN", "off", OneOf("on", "off"), ("rules",),
             "`on`: the status page has a form that explains samples; it shows texts, requests and replies of judges"),
@@ -121,10 +121,10 @@ ALONE = Section("The reward server alone", [
             secret=True),
     Setting("PROMETHEUS_MULTIPROC_DIR", "", Text(), ("rules",),
             "directory of Prometheus's multiprocess files; empty: a temporary one, in memory"),
-    Setting("WORKER_METRICS_PORT", "0", Whole(0, 65_535), ("worker",),
+    Setting("WORKER_METRICS_PORT", "0", Integer(0, 65_535), ("worker",),
             "port of a worker's `/metrics`, on every address; 0: none. Containers with `MONITORING=on` use 9100"),
 ], place="environment")
 # fmt: on
 
 SECTIONS = (STACK, GATEWAY, JOBS, RULES, ALONE)
-TABLE = by_name(SECTIONS)
+TABLE = index_by_name(SECTIONS)

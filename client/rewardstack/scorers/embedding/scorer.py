@@ -84,7 +84,7 @@ class Embedding(Relayable[Sample]):
         self._store = store
         self._tenant = tenant
         self._meter = meter
-        self._cached = settings.cache_on
+        self._cached = settings.is_cache_enabled
         self._servers: dict[Destination, Server] = {}
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 

@@ -15,7 +15,7 @@ from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.judge.rubric import read_rubric
 from rewardstack.scorers.judge.templates import BUILTIN, comparing_template
 from rewardstack.scorers.names import JUDGE_OPTIONS
-from rewardstack.settings import Settings, key_in
+from rewardstack.settings import Settings, read_api_key
 
 BELOW = "judges"
 """A judge without a `base_url` is at this path below the environment's judge URL, followed by the judge's name."""
@@ -93,7 +93,7 @@ class Named:
         own = replace(settings, judge_urls=self.addresses(settings), judge_model=judge.model)
         if not judge.base_url:
             return own
-        own = replace(own, judge_api_key=key_in(judge.api_key_env) if judge.api_key_env else "")
+        own = replace(own, judge_api_key=read_api_key(judge.api_key_env) if judge.api_key_env else "")
         known = set(judge.base_url) <= set(settings.judge_urls)
         return own if known else replace(own, judge_headers=(), judge_query=())
 

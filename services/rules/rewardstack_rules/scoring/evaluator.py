@@ -272,7 +272,7 @@ class Evaluator:
 
     def service_health(self) -> list[ServiceHealth]:
         """Return the health of the judges and the embedding server."""
-        return run(service_health(self._client_settings.follow(), self._routes))
+        return run(service_health(self._client_settings.with_current_servers(), self._routes))
 
     @property
     def caps(self) -> dict[str, int]:
@@ -287,7 +287,7 @@ class Evaluator:
     @property
     def keyed(self) -> dict[str, str]:
         """The settings that are part of cache keys, by name."""
-        return self._client_settings.keyed
+        return self._client_settings.cache_key_settings
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
