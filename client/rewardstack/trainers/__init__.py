@@ -1,4 +1,4 @@
-"""One module per trainer: it converts the trainer's arguments into requests, and the scores into the trainer's format.
+"""Integrations, one module per trainer: they convert a trainer's arguments to requests, and scores to its rewards.
 
-No module here scores; each calls the public API of `rewardstack.api`.
+Each module calls the public API in `rewardstack.api`; `columns` has the helpers that several modules use.
 """

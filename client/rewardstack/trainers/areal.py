@@ -2,10 +2,12 @@
 
     workflow_kwargs = dict(reward_fn="rewardstack.trainers.areal.reward", ...)
 
-The route, i.e. how to score, is the row's `data_source`, else `REWARD_TYPE`. The reference is the column `answer`, else
-`ground_truth`, `label` or `solution`. AReaL 1.0.4 tries a call four times, with 15 s each (`areal/api/reward_api.py`).
-If the last try times out, AReaL only logs a warning and uses the reward 0. If it raises, AReaL raises the exception.
-Therefore `reward` raises after `TIMEOUT`.
+The route (how to score) is the row's `data_source`, else `REWARD_TYPE`. The reference is the first of the columns
+`answer`, `ground_truth`, `label` and `solution` that has a value.
+
+AReaL 1.0.4 tries a call up to four times, with a timeout of 15 s per try (`areal/api/reward_api.py`). If the last try
+times out, AReaL logs a warning and uses the reward 0; if it raises an exception, AReaL raises it, too. Therefore
+`reward` raises an exception after `TIMEOUT`, before AReaL's timeout.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from typing import Any
 
 from rewardstack import api
 from rewardstack.score import Request
-from rewardstack.trainers.columns import TASKS, first_of, options_of, rewards_of, source_of, with_task
+from rewardstack.trainers.columns import TASKS, add_task, first_present, merge_options, require_rewards, route_name
 
 TIMEOUT = 12.0
-"""Timeout of a call in seconds; less than AReaL's 15 s, which include the transfer to the worker process and back."""
+"""Timeout of a call in seconds; less than AReaL's 15 s, which include the transfer to and from the worker process."""
 REFERENCES = ("answer", "ground_truth", "label", "solution")
 
 
@@ -26,19 +28,20 @@ def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, 
 
     Args:
         prompt: the prompt with the chat template applied. A judge reads it if the row has no `problem` or `question`.
-        completions: one completion, in spite of AReaL's name for the argument.
+        completions: one completion, despite AReaL's name for the argument.
         prompt_ids: unused.
         completion_ids: unused.
-        row: the row's other columns. Those named above and `extra_info`, with options of the route, are read.
+        row: the row's other columns. Only `data_source`, `extra_info` (options of the route), the columns of the
+            reference and those in `TASKS` are read.
 
     Raises:
         ScoringError: the sample has no score.
         ConfigError: the route is unknown, or a setting is malformed.
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
-    source = source_of(row.get("data_source"))
-    truth = first_of(row.get(name) for name in REFERENCES)
+    source = route_name(row.get("data_source"))
+    truth = first_present(row.get(name) for name in REFERENCES)
     task = {name: row[name] for name in TASKS if isinstance(row.get(name), str)}
-    options = with_task(options_of(row.get("extra_info"), task), prompt)
+    options = add_task(merge_options(row.get("extra_info"), task), prompt)
     scores = api.score([Request(source, completions, truth, options)], on_error="none", timeout=TIMEOUT)
-    return rewards_of(scores, f"it is one of the columns {', '.join(REFERENCES)}")[0]
+    return require_rewards(scores, f"it is one of the columns {', '.join(REFERENCES)}")[0]

@@ -1,11 +1,11 @@
-"""OpenRLHF: a reward function in a file, which calls judges and embedding servers without a reward server.
+"""OpenRLHF: a reward function for `--reward.remote_url`, which needs no reward server for judges and embeddings.
 
     --reward.remote_url "$(python -c 'from rewardstack.trainers import openrlhf; print(openrlhf.__file__)')"
     --data.label_key answer
 
-`REWARD_TYPE` names the route, i.e. how to score, such as `gsm8k`. OpenRLHF loads this file by its path, so imports are
-absolute. It calls `reward_func` in threads, with one sample per call (`openrlhf/utils/agent.py` of 0.11.2). If
-`reward_func` raises, OpenRLHF logs the error, the sample gets no reward, and the training step ends with an error.
+`REWARD_TYPE` names the route (how to score), such as `gsm8k`. Imports are absolute, because OpenRLHF loads this file by
+its path. OpenRLHF calls `reward_func` in threads, with one sample per call (`openrlhf/utils/agent.py` of 0.11.2). If
+`reward_func` raises an exception, OpenRLHF logs it, the sample has no reward, and the training step ends with an error.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rewardstack import api
 from rewardstack.core.responses import extract_response
 from rewardstack.errors import ScoringError
 from rewardstack.score import Request
-from rewardstack.trainers.columns import column_of, source_of
+from rewardstack.trainers.columns import get_column, route_name
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
-"""Number of samples that OpenRLHF scores at a time: the default of `asyncio.to_thread`."""
+"""Number of samples that OpenRLHF scores concurrently: the number of threads of `asyncio.to_thread`."""
 GROUPS = "OpenRLHF scores min(32, CPUs + 4) samples at a time; lower rollout.n_samples_per_prompt, or add CPUs"
-"""What to do if a group has more members than that."""
+"""The remedy if a group has more than `THREADS` members."""
 
 
 def reward_func(
@@ -37,17 +37,18 @@ def reward_func(
         labels: for each sample, the reference; None if there are none.
 
     Returns:
-        `rewards`, `scores` (the same numbers, for dynamic filtering) and `extra_logs`, which has 1.0 for each sample
-        with the status `failed` or `unscored`. The reward of an unscored sample, e.g. one without a label, is 0.
+        `rewards`, `scores` (the same numbers, for dynamic filtering), and `extra_logs` with the lists `failed` and
+        `unscored`, which have 1.0 for each sample with this status. The reward of an unscored sample, e.g. a sample
+        without a label, is 0.
 
     Raises:
         ScoringError: a sample failed.
-        ConfigError: `REWARD_TYPE` names no route, or a setting is malformed.
+        ConfigError: `REWARD_TYPE` is not a route, or a setting is malformed.
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
-    source = source_of()
+    source = route_name()
     count = len(queries)
-    rows = zip(queries, column_of(prompts, count, "prompts"), column_of(labels, count, "labels"), strict=True)
+    rows = zip(queries, get_column(prompts, count, "prompts"), get_column(labels, count, "labels"), strict=True)
     requests = [
         Request(source, extract_response(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows
     ]

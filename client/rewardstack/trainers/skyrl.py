@@ -3,16 +3,16 @@
     trainer.override_entrypoint=rewardstack.trainers.skyrl
     environment.env_class=rewardstack
 
-`skyrl.train.entrypoints.main_base` then calls `main` here. The `env_class` of a row takes precedence. A row's
-`data_source` names its route, i.e. how to score its responses. Three keys are optional:
+`skyrl.train.entrypoints.main_base` then calls `main` in this module. The `env_class` of a row takes precedence. A row's
+`data_source` names its route (how to score its responses). Three keys are optional:
 
 - `environment.skyrl_gym.rewardstack.data_source=ROUTE`: the route of every row.
-- `environment.skyrl_gym.rewardstack.on_error`: the reward of a sample without a score.
+- `environment.skyrl_gym.rewardstack.on_error`: the error policy for samples without a score.
 - `environment.skyrl_gym.max_env_workers`: how many responses are scored concurrently (32 by default).
 
 SkyRL creates an environment for each response, with the columns of the row, and calls `step` in a thread pool
 (`skyrl/train/generators/skyrl_gym_generator.py`). It logs the mean of each number from `get_metrics` as
-`environment/METRIC`. A reward of None raises an AssertionError in SkyRL, so `on_error=none` is not allowed.
+`environment/METRIC`. SkyRL raises AssertionError for a reward of None, so `on_error=none` is not allowed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 from rewardstack.settings_table import TABLE
-from rewardstack.trainers.columns import first_of, options_of, with_task
+from rewardstack.trainers.columns import add_task, first_present, merge_options
 
 NAME = "rewardstack"
 """The environment's name in rows and in the configuration."""
 REFERENCES = ("reward_spec", "reward_model")
-"""Columns that may have the reference as `ground_truth`; the first one that has it counts."""
+"""Columns that may have the reference as `ground_truth`; the first column that has it is used."""
 OVERRIDE = "trainer.override_entrypoint="
 EXPERIMENT = "skyrl.train.entrypoints.main_base:BasePPOExp"
 NO_NONE = (
@@ -47,19 +47,20 @@ NO_NONE = (
 GROUPS = (
     "raise environment.skyrl_gym.max_env_workers to the number of responses in flight; keep generator.batched=false"
 )
-"""What to do if a group has more members than SkyRL scores concurrently."""
+"""The remedy if a group has more members than SkyRL scores concurrently."""
 
 
 class RewardstackEnv(BaseTextEnv):
-    """Score one response.
+    """An environment with a single step, which scores one response.
 
     Args:
-        env_config: the keys below `environment.skyrl_gym.rewardstack`: `data_source`, `on_error`, and `threads`, which
-            `configure` sets: the number of responses that SkyRL scores concurrently. Groups are checked only with it.
+        env_config: the keys below `environment.skyrl_gym.rewardstack`: `data_source`, `on_error`, and `threads`, the
+            number of responses that SkyRL scores concurrently. `configure` sets `threads`; without it, the sizes of
+            groups are not checked.
         extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
-        data_source: the route; that of `env_config` takes precedence over this one, and this one over the row's.
+        data_source: the route, if `env_config` has none; takes precedence over the row's `data_source`.
         options: default options of the route; the row's `extra_info` takes precedence.
-        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None for the route's own setting.
+        on_error: policy for samples without a score (`zero`, `lexical`, `raise`); None for the route's policy.
 
     Raises:
         RequestError: no route is named, or `on_error` is `none`.
@@ -76,9 +77,9 @@ class RewardstackEnv(BaseTextEnv):
     ) -> None:
         super().__init__()
         row = extras or {}
-        self._source = _configured(env_config, "data_source") or data_source or row.get("data_source")
-        self._on_error: Any = _configured(env_config, "on_error") or on_error
-        self._threads: int | None = _configured(env_config, "threads")
+        self._source = _get_key(env_config, "data_source") or data_source or row.get("data_source")
+        self._on_error: Any = _get_key(env_config, "on_error") or on_error
+        self._threads: int | None = _get_key(env_config, "threads")
         if not self._source:
             raise RequestError(
                 "data_source: the row has none; give it one, or set environment.skyrl_gym.rewardstack.data_source",
@@ -86,47 +87,47 @@ class RewardstackEnv(BaseTextEnv):
             )
         if self._on_error == "none":
             raise RequestError(f"on_error: {NO_NONE}", "on_error")
-        about = [one for name in REFERENCES if isinstance(one := row.get(name), Mapping)]
-        self._reference = first_of(one.get("ground_truth") for one in about)
-        self._extra = options_of(row.get("extra_info"), options or {})
+        specs = [spec for name in REFERENCES if isinstance(spec := row.get(name), Mapping)]
+        self._reference = first_present(spec.get("ground_truth") for spec in specs)
+        self._extra = merge_options(row.get("extra_info"), options or {})
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """Return the prompt unchanged; if the row has no problem, a judge gets the last user message as the problem."""
-        self._extra = with_task(self._extra, last_text(prompt, "user") or "")
+        """Return the prompt unchanged; store the last user message as the problem for judges if the row has none."""
+        self._extra = add_task(self._extra, last_text(prompt, "user") or "")
         return prompt, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Return the reward of the response `action` and end the episode; `metadata` has the status and the reason.
+        """Return the reward of the response `action`, and end the episode; `metadata` has the status and the reason.
 
         Raises:
-            RequestError: the response has no score, and its route has `on_error = none`; or a judge compares groups of
-                more members than SkyRL scores concurrently.
-            ConfigError, ScoringError, FailureRateError: as `rewardstack.score` does.
+            RequestError: the response has no score and its route has `on_error = none`, or a judge compares groups
+                with more members than SkyRL scores concurrently.
+            ConfigError, ScoringError, FailureRateError: see `rewardstack.score`.
         """
         request = Request(str(self._source), action, self._reference, self._extra)
         if self._threads is not None:
             api.check_groups([request], GROUPS, self._threads)
-        self._score = one = api.score([request], on_error=self._on_error)[0]
-        if one.value is None:
+        self._score = score = api.score([request], on_error=self._on_error)[0]
+        if score.value is None:
             raise RequestError(f"on_error of the sample's route is 'none': {NO_NONE}", "on_error")
-        metadata = {"status": one.status, "reason": one.reason, "source": one.source, **one.details}
-        return BaseTextEnvStepOutput(observations=[], reward=one.value, done=True, metadata=metadata)
+        metadata = {"status": score.status, "reason": score.reason, "source": score.source, **score.details}
+        return BaseTextEnvStepOutput(observations=[], reward=score.value, done=True, metadata=metadata)
 
     def get_metrics(self) -> dict[str, float]:
-        """Return the numbers of `Score.details` except the reward: `acc`, `ok`, `unscored`, `failed` and more."""
+        """Return the numbers in `Score.details` except the reward: `acc`, `ok`, `unscored`, `failed` and more."""
         if self._score is None:
             return {}
         return {name: value for name, value in self._score.details.items() if name != "score" and value is not None}
 
 
 def main() -> None:
-    """Train with the environment; read SkyRL's configuration from the command line."""
-    train(configure([one for one in sys.argv[1:] if not one.startswith(OVERRIDE)]))
+    """Train with the environment and the SkyRL configuration on the command line."""
+    train(configure([argument for argument in sys.argv[1:] if not argument.startswith(OVERRIDE)]))
 
 
 def configure(arguments: Sequence[str], name: str = NAME) -> Any:
-    """Return SkyRL's configuration, validated, and connect this process to the Ray cluster.
+    """Return SkyRL's configuration after validating it and connecting this process to the Ray cluster.
 
     Args:
         arguments: items `KEY=VALUE`, as for SkyRL's own entrypoints.
@@ -147,7 +148,7 @@ def configure(arguments: Sequence[str], name: str = NAME) -> Any:
 
 
 def compose(arguments: Sequence[str], name: str = NAME) -> Any:
-    """Return SkyRL's configuration, not validated, with the keys of the environment added.
+    """Return SkyRL's configuration with the environment's keys, without validating it.
 
     Args:
         arguments: items `KEY=VALUE`.
@@ -159,48 +160,48 @@ def compose(arguments: Sequence[str], name: str = NAME) -> Any:
     from skyrl.train import config
 
     settings = [(key, Any, field(default=None)) for key in ("data_source", "on_error", "threads")]
-    own = make_dataclass("RewardstackConfig", settings, bases=(config.BaseConfig,))
-    gym = _extended(config.SkyRLGymConfig, name, own)
-    environment = _extended(config.EnvironmentConfig, "skyrl_gym", gym)
-    return _extended(config.SkyRLTrainConfig, "environment", environment).from_cli_overrides(list(arguments))
+    config_class = make_dataclass("RewardstackConfig", settings, bases=(config.BaseConfig,))
+    gym = _add_field(config.SkyRLGymConfig, name, config_class)
+    environment = _add_field(config.EnvironmentConfig, "skyrl_gym", gym)
+    return _add_field(config.SkyRLTrainConfig, "environment", environment).from_cli_overrides(list(arguments))
 
 
 def train(
     config: Any, name: str = NAME, entry_point: str = f"{__name__}:RewardstackEnv", experiment: str = EXPERIMENT
 ) -> None:
-    """Train in a Ray task, which registers the environment first; return when training ends.
+    """Register the environment and train in a Ray task; return when training ends.
 
     Args:
         config: the result of `configure`.
         name: the environment's name.
         entry_point: the environment's class, as `MODULE:CLASS`.
-        experiment: the class that trains, as `MODULE:CLASS`; by default SkyRL's synchronous one.
+        experiment: the class that trains, as `MODULE:CLASS`; the default is SkyRL's synchronous trainer.
 
     Raises:
         RayTaskError: training failed.
     """
     import ray
 
-    variables = {variable: text for variable, text in os.environ.items() if variable in TABLE}
-    ray.get(ray.remote(num_cpus=1)(_experiment).remote(config, name, entry_point, experiment, variables))
+    environment = {variable: text for variable, text in os.environ.items() if variable in TABLE}
+    ray.get(ray.remote(num_cpus=1)(_experiment).remote(config, name, entry_point, experiment, environment))
 
 
-def _experiment(config: Any, name: str, entry_point: str, experiment: str, variables: Mapping[str, str]) -> None:
-    """Run the experiment with `variables` in place of the rewardstack variables of the Ray worker's node."""
+def _experiment(config: Any, name: str, entry_point: str, experiment: str, environment: Mapping[str, str]) -> None:
+    """Run the experiment; `environment` replaces the rewardstack variables in the environment of the Ray worker."""
     from skyrl_gym.envs import register
 
     for variable in TABLE:
         os.environ.pop(variable, None)
-    os.environ.update(variables)
+    os.environ.update(environment)
     register(id=name, entry_point=entry_point)
     module, _, attribute = experiment.partition(":")
     getattr(import_module(module), attribute)(config).run()
 
 
-def _configured(env_config: Any, key: str) -> Any:
+def _get_key(env_config: Any, key: str) -> Any:
     return env_config.get(key) if isinstance(env_config, Mapping) else getattr(env_config, key, None)
 
 
-def _extended(base: type, key: str, kind: type) -> Any:
-    """Return a subclass of `base`, a class of SkyRL's configuration, with the field `key` of type `kind`."""
+def _add_field(base: type, key: str, kind: type) -> Any:
+    """Return a subclass of a SkyRL configuration class, with the field `key` of type `kind`."""
     return make_dataclass(base.__name__, [(key, kind, field(default_factory=kind))], bases=(base,))

@@ -1,15 +1,20 @@
 """verl: a reward function that scores each sample and logs its status.
 
-The `data_source` of a sample names its route, i.e. how to score it. Configuration for verl 0.7.1 and later (for earlier
+The `data_source` of a sample names its route (how to score it). Configuration for verl 0.7.1 and later (for earlier
 versions, omit `reward.`):
 
     reward.custom_reward_function.path=pkg://rewardstack.trainers.verl
     reward.custom_reward_function.name=compute_score
 
-The reward managers `naive`, `dapo`, `gdpo` and `rate_limited` await `compute_score`. The manager `remote`, and every
-manager up to 0.7.0, needs `compute_score_sync`, except that `batch` of 0.7.0 needs `compute_score_batched`. verl copies
-the keys of the returned dict into `reward_extra_info`, so every sample has the same keys. Imports are absolute because
-verl may load this file by its path. Calls that one worker makes at about the same time are scored as one batch.
+The function depends on the reward manager:
+
+- `naive`, `dapo`, `gdpo` and `rate_limited`: `compute_score`, which is async.
+- `remote`, and all managers up to verl 0.7.0 except `batch`: `compute_score_sync`.
+- `batch` of verl 0.7.0: `compute_score_batched`.
+
+verl copies the keys of the returned dict into `reward_extra_info`, so every sample has the same keys. Calls that a
+worker makes at about the same time are scored as one batch. Imports are absolute, because verl may load this file by
+its path.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.json_types import plain
 from rewardstack.errors import FailureRateError, RequestError, ScoringError
 from rewardstack.score import OnError, Request, Score
-from rewardstack.trainers.columns import column_of, names_of, options_of
+from rewardstack.trainers.columns import as_names, get_column, merge_options
 
 Reward = float | dict[str, Any]
 REMEDY = (
@@ -41,8 +46,8 @@ class Arguments:
         parts: names of parts of the reward to add to the dict, e.g. for `algorithm.gdpo_reward_keys`. A part is 0 if
             the sample has no score.
         options: default options of the route; the sample's `extra_info` takes precedence.
-        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None for the route's own setting.
-        timeout: seconds after which the call ends; None to wait as long as services make progress.
+        on_error: policy for samples without a score (`zero`, `lexical`, `raise`); None for the route's policy.
+        timeout: time limit of a call in seconds; None to wait as long as the services return results.
         others: further arguments, which are ignored; unknown names are logged.
 
     Raises:
@@ -62,19 +67,19 @@ class Arguments:
         warn_of_unknown("reward_kwargs:", others)
         if on_error == "none":
             raise RequestError(f"on_error: none is not supported with verl: {REMEDY}", "on_error")
-        self._details, self._parts, self._options = details, names_of(parts, "parts"), plain(options or {})
+        self._details, self._parts, self._options = details, as_names(parts, "parts"), plain(options or {})
         self.on_error, self.timeout = on_error, timeout
 
     def request(self, source: str, solution: Any, truth: Any, extra: Mapping[str, Any] | None) -> Request:
         """Return the request that scores one sample."""
-        return Request(source, solution, truth, options_of(extra, self._options))
+        return Request(source, solution, truth, merge_options(extra, self._options))
 
     def reward(self, score: Score) -> Reward:
         """Return the reward in the form that verl accepts.
 
         Raises:
-            RequestError: the sample has no score and its route has `on_error = none`, or the reward has no part with a
-                name from `parts`.
+            RequestError: the sample has no score and its route has `on_error = none`, or the reward does not have one
+                of the parts in `parts`.
         """
         if score.value is None:
             raise RequestError(f"{score.source}: its route has on_error = none: {REMEDY}", "on_error")
@@ -101,8 +106,8 @@ async def compute_score(
         arguments: see `Arguments`.
 
     Raises:
-        RequestError: as `Arguments` does.
-        ConfigError, ScoringError, FailureRateError: as `rewardstack.ascore` does.
+        RequestError: see `Arguments`.
+        ConfigError, ScoringError, FailureRateError: see `rewardstack.ascore`.
     """
     call = Arguments(**arguments)
     request = call.request(data_source, solution_str, ground_truth, extra_info)
@@ -120,7 +125,7 @@ def compute_score_sync(
     extra_info: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Reward:
-    """Return the reward of one sample, like `compute_score`, for managers that cannot await."""
+    """Return the reward of one sample, like `compute_score`, for managers that do not support async functions."""
     return compute_score_batched([data_source], [solution_str], [ground_truth], [extra_info], **arguments)[0]
 
 
@@ -134,8 +139,8 @@ def compute_score_batched(
     """Return the rewards of a batch in order, like `compute_score`; each list has one value per sample."""
     call = Arguments(**arguments)
     count = len(solution_strs)
-    truths, extras = column_of(ground_truths, count, "ground_truths"), column_of(extra_infos, count, "extra_infos")
-    rows = zip(column_of(data_sources, count, "data_sources"), solution_strs, truths, extras, strict=True)
+    truths, extras = get_column(ground_truths, count, "ground_truths"), get_column(extra_infos, count, "extra_infos")
+    rows = zip(get_column(data_sources, count, "data_sources"), solution_strs, truths, extras, strict=True)
     scores = api.score([call.request(*row) for row in rows], on_error=call.on_error, timeout=call.timeout)
     return [call.reward(score) for score in scores]
 
@@ -143,22 +148,25 @@ def compute_score_batched(
 async def _scores(
     calls: Sequence[tuple[Request, tuple[OnError | None, float | None]]], _: SharedDeadline
 ) -> Sequence[Score | Exception]:
-    """Return a score or the error to raise for each request; errors are returned so that the batch is not retried."""
+    """Return a score or an error for each request.
+
+    Errors are returned rather than raised, because the batcher would send the requests of a failed batch again.
+    """
     on_error, timeout = calls[0][1]
     try:
         return await api.ascore([request for request, _ in calls], on_error=on_error, timeout=timeout)
     except FailureRateError as error:
         return [error] * len(calls)
     except ScoringError as error:
-        return [one if one.value is not None else ScoringError.about(0, [one]) for one in error.scores]
+        return [score if score.value is not None else ScoringError.about(0, [score]) for score in error.scores]
 
 
 _batcher = Batcher(_scores, window=0.002)
 
 
 def _part(score: Score, name: str) -> float:
-    known = score.parts or {}
-    if score.status == "ok" and name not in known:
-        available = ", ".join(known) or "none"
+    parts = score.parts or {}
+    if score.status == "ok" and name not in parts:
+        available = ", ".join(parts) or "none"
         raise RequestError(f"parts: {score.source} has no part {name!r}; available: {available}", "parts")
-    return known.get(name, 0.0)
+    return parts.get(name, 0.0)

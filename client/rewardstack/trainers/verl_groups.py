@@ -1,6 +1,6 @@
-"""verl: a reward manager that names the group of each sample, and can leave failed samples out of the update.
+"""verl: a reward manager for judges that compare groups; it can also leave failed samples out of the update.
 
-Set these beside the two lines of `rewardstack.trainers.verl`:
+Set these keys in addition to those of `rewardstack.trainers.verl` (the last one is optional):
 
     reward.reward_manager.source=importlib
     reward.reward_manager.name=RewardManager
@@ -8,12 +8,12 @@ Set these beside the two lines of `rewardstack.trainers.verl`:
     reward.num_workers=1
     +reward.mask_failed=true
 
-The last line is optional.
+verl's managers do not pass `uid`, which identifies the responses to one prompt in a step, to `compute_score`. This
+manager extends verl's `naive`: it adds `group_id` (the `uid`) and `completion_tokens` (the number of tokens in the
+response) to `extra_info`.
 
-verl's managers do not pass `uid`, which is the same for all responses to a prompt of a step, to `compute_score`. This
-one is verl's `naive` and adds two fields to `extra_info`: `group_id`, and `completion_tokens`, the number of tokens in
-the response. Members of a group must meet in one process, and verl sends each sample to a random worker, so there must
-be a single worker; it waits for servers, so one is enough. Written for verl 0.9.1
+`reward.num_workers` must be 1: verl sends each sample to a random worker, but the members of a group must be in the
+same process to be compared. One worker is enough, because it only waits for servers. Written for verl 0.9.1
 (`verl/experimental/reward_loop/reward_manager/naive.py`).
 """
 
@@ -26,7 +26,7 @@ import numpy
 from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
 
 from rewardstack.errors import RequestError, ScoringError, SettingsError
-from rewardstack.trainers.columns import TOKENS, options_of
+from rewardstack.trainers.columns import TOKENS, merge_options
 
 WORKERS = "reward.num_workers"
 MASK = "reward.mask_failed"
@@ -40,16 +40,20 @@ OTHER_TRAINER = (
 class RewardManager(NaiveRewardManager):
     """verl's `naive` reward manager, which adds `group_id` and `completion_tokens` to each sample's `extra_info`.
 
-    With `+reward.mask_failed=true` a failed sample takes no part in the update: `run_single` raises, and verl's V1
-    trainer trains without that response (`_run_prompt` in `verl/trainer/ppo/v1/agent_loop_tq.py`, `replay_buffer.py`).
-    It counts in no mean and no loss, KL and entropy included; padding with an empty mask takes its place in the batch.
-    Its group is smaller by one: a response that is left alone in its group has its reward as advantage (verl's GRPO and
-    RLOO), a group without any response is absent, and a batch without any ends the run. Asynchronous trainers replace
-    the whole group. In validation verl counts it as 0 in `acc`, and leaves it out of `acc_success_only`.
+    With `+reward.mask_failed=true`, `run_single` raises an exception for a failed sample, and verl's V1 trainer trains
+    without that response (`_run_prompt` in `verl/trainer/ppo/v1/agent_loop_tq.py`, `replay_buffer.py`):
 
-    The default is off, as in verl: then a failed sample has the reward 0, which pulls down the mean of its group. With
-    masking, a service that fails for one kind of response, such as long ones, removes that kind from training without a
-    trace in the rewards, verl logs a traceback for each failed sample, and the keys `failed` in verl's logs stay 0.
+    - The response is not part of any mean or loss, including KL and entropy; padding with an empty mask replaces it in
+      the batch.
+    - Its group has one member fewer. If only one response is left, its advantage is its reward (verl's GRPO and RLOO);
+      if none is left, the group is dropped; if the batch has no responses left, the run ends.
+    - Asynchronous trainers replace the whole group.
+    - In validation, verl counts the response as 0 in `acc`, and leaves it out of `acc_success_only`.
+
+    The default is off, as in verl: a failed sample has the reward 0, which lowers the mean of its group. Masking has
+    disadvantages: if a service fails for one kind of response, e.g. long ones, that kind disappears from training and
+    the rewards do not show it; verl logs a traceback for each failed sample; and the keys `failed` in verl's logs stay
+    0.
 
     Args:
         config: verl's configuration.
@@ -70,10 +74,10 @@ class RewardManager(NaiveRewardManager):
         super().__init__(config, *arguments, **named)
 
     async def run_single(self, data: Any) -> Any:
-        """Return the reward of a sample as `NaiveRewardManager` does.
+        """Return the reward of a sample; see `NaiveRewardManager`.
 
         Args:
-            data: a `DataProto` with the sample; of several sequences the last one is scored.
+            data: a `DataProto` with the sample; if it has several sequences, the last one is scored.
 
         Raises:
             ScoringError: the sample failed, and `reward.mask_failed` is set.
@@ -97,10 +101,10 @@ def _raise_if_failed(details: Mapping[str, Any]) -> None:
 
 
 def _with_group(item: Any) -> Mapping[str, Any]:
-    """Return the sample's `extra_info` with its group and its number of tokens; own fields take precedence."""
+    """Return the sample's `extra_info` with group and number of tokens; fields of the sample take precedence."""
     length = item.batch["responses"].shape[-1]
-    found: dict[str, Any] = {TOKENS: int(item.batch["attention_mask"][-length:].sum())}
+    added: dict[str, Any] = {TOKENS: int(item.batch["attention_mask"][-length:].sum())}
     if (uid := item.non_tensor_batch.get(UID)) is not None:
-        found[GROUP] = str(uid)
-    extra: Mapping[str, Any] = options_of(item.non_tensor_batch.get("extra_info"), found)
+        added[GROUP] = str(uid)
+    extra: Mapping[str, Any] = merge_options(item.non_tensor_batch.get("extra_info"), added)
     return extra

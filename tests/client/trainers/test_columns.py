@@ -10,7 +10,7 @@ import pytest
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
-from rewardstack.trainers.columns import Columns, names_of
+from rewardstack.trainers.columns import Columns, as_names
 
 CASES = json.loads((Path(__file__).resolve().parents[2] / "cases/trainer_columns.json").read_text())
 NOTHING: dict[str, Any] = {"data_source": None, "reference": None, "fields": (), "extra_info": {}, "remedy": "do this"}
@@ -47,7 +47,7 @@ def test_a_column_of_another_length(name: str) -> None:
 def test_one_name_is_a_list() -> None:
     """A text where names are expected is refused, instead of read letter by letter."""
     with pytest.raises(RequestError, match="^columns: expected a list of names, got 'most'"):
-        names_of("most", "columns")
+        as_names("most", "columns")
 
 
 def test_tokens() -> None:
