@@ -164,7 +164,7 @@ async def test_shutdown() -> None:
     send = Lengths()
     before = asyncio.all_tasks()
     asking = asyncio.create_task(
-        Batcher(send).ask([f"{at}" for at in range(5)], [BatchKey(1, width=2)] * 5, Deadline(5))
+        Batcher(send).ask([f"{at}" for at in range(5)], [BatchKey(1, max_in_flight=2)] * 5, Deadline(5))
     )
     while len(send.batches) < 2:
         await asyncio.sleep(0)
@@ -237,7 +237,7 @@ async def test_what_nobody_waits_for_is_dropped() -> None:
     """When its last caller is cancelled a batch is, and what waits behind it is not sent."""
     send = Held()
     batcher: Batcher[str, int] = Batcher(send)
-    first, second = (caller(batcher, ["a", "b", "c"], BatchKey(1, width=1)) for _ in range(2))
+    first, second = (caller(batcher, ["a", "b", "c"], BatchKey(1, max_in_flight=1)) for _ in range(2))
     await until(lambda: send.sent)
     await leave(first)
     assert ([["a"]], []) == (send.sent, send.cancelled)
@@ -289,7 +289,7 @@ async def test_group_of_several_callers() -> None:
     """A batch with `gather` waits for its size; after that time it is sent as it is, and nothing of it is kept."""
     send = Lengths()
     batcher: Batcher[str, int] = Batcher(send)
-    group, other = BatchKey(3, "group", gather=60), BatchKey(3, "other", gather=5 * WINDOW)
+    group, other = BatchKey(3, "group", max_wait=60), BatchKey(3, "other", max_wait=5 * WINDOW)
     asked = (batcher.ask([text], [group], Deadline(5)) for text in ("a", "bb", "ccc"))
     assert [[1], [2], [3]] == await asyncio.gather(*asked)
     assert [1, 2] == await batcher.ask(["a", "bb"], [other, other], Deadline(5))
@@ -302,7 +302,7 @@ async def test_slot() -> None:
     send = Lengths()
     send.go.clear()
     batcher: Batcher[str, int] = Batcher(send)
-    pair = BatchKey(2, "pair", gather=60)
+    pair = BatchKey(2, "pair", max_wait=60)
     first, second = pair._replace(slot=1), pair._replace(slot=2)
     gone = asyncio.create_task(batcher.ask(["old"], [first], Deadline(5), ["old"]))
     await asyncio.sleep(0)

@@ -3,7 +3,7 @@
 This saves requests when trainers submit one sample at a time. Each submitted item is a `Call`. Several callers may wait
 for the same call, each with its own deadline; the call is dropped when all of them are cancelled. The batcher also
 collects groups whose members arrive one by one: a group is a batch of fixed size that waits longer
-(`BatchKey.gather`).
+(`BatchKey.max_wait`).
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ class BatchKey(NamedTuple):
     Args:
         size: maximum number of items in a batch.
         name: items with different names are never in one batch, and do not wait for each other.
-        width: maximum number of items in flight. An item that waits in this module needs 5 kB; one that waits for the
-            service needs 15 kB, because it has coroutines and a request body.
+        max_in_flight: maximum number of items in flight. An item that waits in this module needs 5 kB; one that waits
+            for the service needs 15 kB, because it has coroutines and a request body.
         affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
             cached prefix.
-        gather: seconds that a partial batch waits for more items; None for the batcher's window.
+        max_wait: seconds that a partial batch waits for more items; None for the batcher's window.
         slot: an item replaces a queued item with the same slot, and both callers get its outcome; None for no slot.
         per_caller: whether a batch has only items of a single caller; see `for_caller`.
     """
 
     size: float = math.inf
     name: Hashable = None
-    width: float = math.inf
+    max_in_flight: float = math.inf
     affinity: Hashable = None
-    gather: float | None = None
+    max_wait: float | None = None
     slot: Hashable = None
     per_caller: bool = False
 
     @property
     def is_group(self) -> bool:
         """Whether a batch is a group, which must not be divided."""
-        return self.per_caller or self.gather is not None
+        return self.per_caller or self.max_wait is not None
 
     def for_caller(self, caller: Hashable) -> BatchKey:
         """Return the key for an item of `caller`; if `per_caller`, its name includes the caller."""
@@ -68,10 +68,10 @@ class BatchKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Call(Generic[T, R]):
-    """A submitted item that callers wait for; `share` is equal for items that can share one call."""
+    """A submitted item that callers wait for; `share_key` is equal for items that can share one call."""
 
     item: T
-    share: Hashable
+    share_key: Hashable
     queue: _Queue[T, R]
     outcome: asyncio.Future[R | Exception]
     deadline: SharedDeadline
@@ -82,14 +82,14 @@ class Call(Generic[T, R]):
 class _Queue(Generic[T, R]):
     """The unsent calls of one batch key; progress of the queue extends the deadlines of waiting calls."""
 
-    def __init__(self, address: Hashable, key: BatchKey) -> None:
-        self.address = address
+    def __init__(self, queue_id: Hashable, key: BatchKey) -> None:
+        self.queue_id = queue_id
         self.key = key
         self.waiting: deque[Call[T, R]] = deque()
         self.in_flight = 0
         self.last_progress = 0.0
         self.timer: asyncio.TimerHandle | None = None
-        self.is_bounded = key.width < math.inf
+        self.is_bounded = key.max_in_flight < math.inf
 
     def add(self, call: Call[T, R]) -> None:
         self.waiting.append(call)
@@ -101,11 +101,11 @@ class _Queue(Generic[T, R]):
         return None if slot is None else next((call for call in self.waiting if call.slot == slot), None)
 
     def take(self) -> list[Call[T, R]]:
-        """Remove and return the next batch; empty if nothing waits or `width` is reached."""
+        """Remove and return the next batch; empty if nothing waits or `max_in_flight` is reached."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        count = min(self.key.size, len(self.waiting), self.key.width - self.in_flight)
+        count = min(self.key.size, len(self.waiting), self.key.max_in_flight - self.in_flight)
         calls = [self.waiting.popleft() for _ in range(int(count))]
         if self.is_bounded:
             for call in calls:
@@ -144,7 +144,7 @@ class Batcher(Generic[T, R]):
         items: Sequence[T],
         keys: Sequence[BatchKey],
         deadline: Deadline | SharedDeadline,
-        shares: Sequence[Hashable] | None = None,
+        share_keys: Sequence[Hashable] | None = None,
     ) -> list[R | Exception]:
         """Return outcomes in order; a `DeadlineError` for an item without an outcome at the deadline.
 
@@ -155,11 +155,11 @@ class Batcher(Generic[T, R]):
             items: the items to send.
             keys: the batch key of each item.
             deadline: the caller's deadline, or a deadline that several callers share.
-            shares: a value for each item; items with equal values are sent once. None for no sharing.
+            share_keys: a value for each item; items with equal values are sent once. None for no sharing.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
         try:
-            await self._submit_all(calls, items, keys, deadline, shares)
+            await self._submit_all(calls, items, keys, deadline, share_keys)
             await wait_for_all([call.outcome for call in calls], deadline)
         except asyncio.CancelledError:
             if isinstance(deadline, Deadline):  # the callers of a shared deadline mark their own
@@ -174,12 +174,14 @@ class Batcher(Generic[T, R]):
         items: Sequence[T],
         keys: Sequence[BatchKey],
         deadline: Deadline | SharedDeadline,
-        shares: Sequence[Hashable] | None,
+        share_keys: Sequence[Hashable] | None,
     ) -> None:
         self._submitting += 1
         try:
             for count, index in enumerate(_sending_order(keys), 1):
-                calls[index] = self._submit(items[index], keys[index], deadline, shares[index] if shares else None)
+                calls[index] = self._submit(
+                    items[index], keys[index], deadline, share_keys[index] if share_keys else None
+                )
                 if count % SLICE == 0:
                     await asyncio.sleep(0)
         finally:
@@ -194,36 +196,36 @@ class Batcher(Generic[T, R]):
 
     def _timeout_error(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
         others = f"{call.queue.in_flight} other samples are in flight before it"
-        if call.queue.key.gather is not None and call in call.queue.waiting:
+        if call.queue.key.max_wait is not None and call in call.queue.waiting:
             others = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
         return DeadlineError(timeout_message(deadline, call.deadline, others))
 
-    def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share: Hashable) -> Call[T, R]:
+    def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
         shared_deadline = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
-        shared_call = self._shared.get(share) if share is not None else None
+        shared_call = self._shared.get(share_key) if share_key is not None else None
         if shared_call is not None and not shared_call.deadline.is_abandoned:
             shared_call.deadline.merge(shared_deadline)
             return shared_call
         loop = asyncio.get_running_loop()
-        address = loop, key.name
-        queue = self._queues.get(address)
+        queue_id = loop, key.name
+        queue = self._queues.get(queue_id)
         if queue is None:
-            queue = self._queues[address] = _Queue(address, key)
+            queue = self._queues[queue_id] = _Queue(queue_id, key)
         if (queued_call := queue.find_by_slot(key.slot)) is not None:
             self._stop_sharing(queued_call)
-            queued_call.item, queued_call.share = item, share
+            queued_call.item, queued_call.share_key = item, share_key
             queued_call.deadline.merge(shared_deadline)
-            if share is not None:
-                self._shared[share] = queued_call
+            if share_key is not None:
+                self._shared[share_key] = queued_call
             return queued_call
-        call = Call(item, share, queue, loop.create_future(), shared_deadline, key.slot)
-        if share is not None:
-            self._shared[share] = call
+        call = Call(item, share_key, queue, loop.create_future(), shared_deadline, key.slot)
+        if share_key is not None:
+            self._shared[share_key] = call
         queue.add(call)
         if len(queue.waiting) >= key.size:
             self._send_from(queue)
         elif queue.timer is None:
-            delay = self._window if key.gather is None else key.gather
+            delay = self._window if key.max_wait is None else key.max_wait
             queue.timer = loop.call_later(delay, self._on_timer, queue)
         return call
 
@@ -236,8 +238,8 @@ class Batcher(Generic[T, R]):
     def _send_from(self, queue: _Queue[T, R]) -> None:
         while calls := queue.take():
             self._start_task(self._send_batches(calls, queue))
-        if not (queue.in_flight or queue.waiting) and self._queues.get(queue.address) is queue:
-            del self._queues[queue.address]
+        if not (queue.in_flight or queue.waiting) and self._queues.get(queue.queue_id) is queue:
+            del self._queues[queue.queue_id]
 
     def _start_task(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -290,8 +292,8 @@ class Batcher(Generic[T, R]):
                 call.outcome.set_result(outcome)
 
     def _stop_sharing(self, call: Call[T, R]) -> None:
-        if call.share is not None and self._shared.get(call.share) is call:
-            del self._shared[call.share]
+        if call.share_key is not None and self._shared.get(call.share_key) is call:
+            del self._shared[call.share_key]
 
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         """Return the outcomes of a batch in order: results or errors.

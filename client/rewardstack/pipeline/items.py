@@ -215,7 +215,9 @@ FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, 
 """The filters of references in the order in which they apply, by the field of `extra_info` that enables each."""
 
 
-def request_facts(request: Request, item: Item, timeout: float | None, *, is_single_reference: bool = False) -> Record:
+def describe_request(
+    request: Request, item: Item, timeout: float | None, *, is_single_reference: bool = False
+) -> Record:
     """Return the facts of a request for a trace: its fields, and the references that pass each filter."""
     truth = plain(request.ground_truth)
     if is_single_reference:

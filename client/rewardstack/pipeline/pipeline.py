@@ -40,10 +40,10 @@ from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
-from rewardstack.pipeline.items import is_single, raise_if_all_invalid, read_request, request_facts
+from rewardstack.pipeline.items import describe_request, is_single, raise_if_all_invalid, read_request
 from rewardstack.pipeline.missing import warn_of_missing
 from rewardstack.pipeline.scorer import Context, MakeScorer
-from rewardstack.pipeline.stages import Chain, Compose, Shape, Singles, Stage, milliseconds, score_facts
+from rewardstack.pipeline.stages import Chain, Compose, Shape, Singles, Stage, describe_score, elapsed_ms
 from rewardstack.routing.composite import part_routes
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
@@ -153,8 +153,8 @@ class Pipeline:
             explanation.error = str(error)
             trace.note("stopped", {"error": str(error), "field": error.field})
             return explanation
-        explanation.score = replace(score, latency_ms=milliseconds(started))
-        trace.note("score", score_facts(score))
+        explanation.score = replace(score, latency_ms=elapsed_ms(started))
+        trace.note("score", describe_score(score))
         return explanation
 
     async def quote(self, requests: Sequence[Request], limit: float) -> dict[str, Quote]:
@@ -229,7 +229,7 @@ class Pipeline:
                 facts = (
                     {}
                     if trace is None
-                    else request_facts(request, item, timeout, is_single_reference=is_single_reference)
+                    else describe_request(request, item, timeout, is_single_reference=is_single_reference)
                 )
             if trace is not None:
                 trace.note("request", facts)

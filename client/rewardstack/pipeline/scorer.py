@@ -29,7 +29,7 @@ class Context:
 
     Args:
         deadline: deadline of the work, shared by all callers that wait for it; always set in a scorer's context.
-        waits: deadline to pass to a batcher: the caller's deadline, or the shared deadline of a batch.
+        waiter_deadline: deadline to pass to a batcher: the caller's deadline, or the shared deadline of a batch.
         tenant: cache namespace of the caller.
         ends_at: end of the call, on `time.monotonic()`.
         timeout: seconds without progress after which the samples fail; None for the scorer's timeout.
@@ -42,7 +42,7 @@ class Context:
     """
 
     deadline: SharedDeadline = UNLIMITED
-    waits: Deadline | SharedDeadline = UNLIMITED
+    waiter_deadline: Deadline | SharedDeadline = UNLIMITED
     tenant: str = ""
     ends_at: float = math.inf
     timeout: float | None = None

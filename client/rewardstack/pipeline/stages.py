@@ -74,9 +74,9 @@ class Chain(Generic[P]):
 
     def __init__(self, scorer: Scorer[P], cache: ResultCache, tenant: str) -> None:
         self.scorer = scorer
-        self._cached = Cache(scorer, cache, Batch(scorer, ScoreAndCache(scorer, cache), tenant))
-        self._prepared = Prepare(scorer, self._cached)
-        self.stage: Stage = ErrorPolicy(scorer, self._prepared)
+        self._cache = Cache(scorer, cache, Batch(scorer, ScoreAndCache(scorer, cache), tenant))
+        self._prepare = Prepare(scorer, self._cache)
+        self.stage: Stage = ErrorPolicy(scorer, self._prepare)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
         """Return the maximum cost of the items, counting equal items once.
@@ -84,19 +84,18 @@ class Chain(Generic[P]):
         Raises:
             ServiceError, ConfigError: see `Scorer.keys`.
         """
-        prepared = await self._prepared.prepare(items)
+        prepared = await self._prepare.prepare(items)
         samples = _samples(items, prepared)
         unscored = sum(isinstance(outcome, Score) and outcome.status == "unscored" for outcome in prepared)
         settled = Quote(0, len(items) - len(samples), unscored)
         if self.scorer.quote is None or not samples:
             return settled
-        keys, found = await self._cached.find(samples, context)
+        keys, found = await self._cache.find(samples, context)
         uncached: dict[object, P] = {}
         for index, (key, score) in enumerate(zip(keys, found, strict=True)):
             if score is None:
-                uncached.setdefault(
-                    key.text if key is not None and key.deterministic else index, samples[index].prepared
-                )
+                share = key.text if key is not None and key.deterministic else index
+                uncached.setdefault(share, samples[index].prepared)
         usage = await self.scorer.quote([*uncached.values()], context) if uncached else Usage()
         groups = self.scorer.count_groups([*uncached.values()]) if self.scorer.count_groups else 0
         return settled._replace(cached=len(samples) - found.count(None), usage=usage, groups=groups)
@@ -142,11 +141,11 @@ class Compose:
             return scores
 
         scores = await self.composite.score(items, evaluate)
-        elapsed = milliseconds(started)
+        elapsed = elapsed_ms(started)
         for item, score in zip(items, scores, strict=True):
             score.latency_ms, score.usage = elapsed, usages.get(id(item))
         if context.trace is not None:
-            context.trace.note("put together", {**definition(self.route), **score_facts(scores[0])})
+            context.trace.note("put together", {**definition(self.route), **describe_score(scores[0])})
         return scores
 
     async def _part(self, part: str, items: Sequence[Item], context: Context) -> list[Score]:
@@ -216,7 +215,7 @@ class ErrorPolicy:
             substitutes = {index: partial(self.scorer.fallback, item) for index, item in enumerate(items)}
             await fall_back(self.scorer.source, substitutes, scores, context.ends_at)
             if context.trace is not None and scores[0].status == "fallback":
-                context.trace.note("substitute", score_facts(scores[0]))
+                context.trace.note("substitute", describe_score(scores[0]))
         missing.warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
 
@@ -236,11 +235,11 @@ class Prepare(Generic[P]):
         prepared = await self.prepare(items)
         if context.trace is not None:
             [outcome] = prepared
-            facts = score_facts(outcome) if isinstance(outcome, Score) else self.scorer.describe(items[0], outcome)
+            facts = describe_score(outcome) if isinstance(outcome, Score) else self.scorer.describe(items[0], outcome)
             context.trace.note("prepared", {"scorer": self.scorer.source, **facts})
         samples = _samples(items, prepared)
         scored = iter(await self.stage(samples, context) if samples else ())
-        elapsed = milliseconds(started)
+        elapsed = elapsed_ms(started)
         scores = [
             copy_for_caller(outcome, elapsed) if isinstance(outcome, Score) else next(scored) for outcome in prepared
         ]
@@ -297,7 +296,7 @@ class Cache(Generic[P]):
                 rescore_context = replace(context, trace=trace)
                 _, unscored = await self._score_inline(samples, [None], [0], rescore_context)
                 await self.stage([*unscored.values()], rescore_context) if unscored else None
-        elapsed = milliseconds(started)
+        elapsed = elapsed_ms(started)
         return [
             copy_for_caller(scored[index] if score is None else score, elapsed, cached=score is not None)
             for index, score in enumerate(cached)
@@ -343,7 +342,7 @@ class Cache(Generic[P]):
             return [None] * len(keys)
         found = self.cache.get_from_memory(["" if key is None else key.text for key in keys])
         if context.trace is not None and found[0] is not None:
-            context.trace.note("memory", _cache_facts(found[0]))
+            context.trace.note("memory", _describe_cached(found[0]))
         return found
 
     async def _score_inline(
@@ -365,7 +364,7 @@ class Cache(Generic[P]):
                 await asyncio.sleep(0)
                 yielded_at = time.monotonic()
         if context.trace is not None and scored:
-            context.trace.note("scored inline", score_facts(scored[0]))
+            context.trace.note("scored inline", describe_score(scored[0]))
         elif self.cache.has_storage and scored:
             self.cache.put_in_memory(_cacheable((keys[index], score) for index, score in scored.items()))
         return scored, unscored
@@ -383,7 +382,7 @@ class Cache(Generic[P]):
                 found[index] = cached.get(key.text)
         if context.trace is not None:
             place = "Redis" if self.cache.link.is_configured else "none beside this process's memory (REWARD_CACHE_URL)"
-            context.trace.note("the cache", {"place": place, **_cache_facts(found[0])})
+            context.trace.note("the cache", {"place": place, **_describe_cached(found[0])})
 
     def _is_plausible(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
         """Return whether a cached score is plausible for this scorer; Redis is untrusted."""
@@ -408,11 +407,11 @@ class Batch(Generic[P]):
         else:
             caller = object()
             keys = [batch(sample.prepared).for_caller(caller) for sample in samples]
-            shares = [*map(_share_key, samples, keys)]
-            outcomes = await self._batcher.ask(samples, keys, context.waits, shares)
+            share_keys = [*map(_share_key, samples, keys)]
+            outcomes = await self._batcher.ask(samples, keys, context.waiter_deadline, share_keys)
         scores = [one if isinstance(one, Score) else self._failed_score(one, context) for one in outcomes]
         if context.trace is not None:
-            context.trace.note("outcome", score_facts(scores[0]))
+            context.trace.note("outcome", describe_score(scores[0]))
         return scores
 
     async def _send(
@@ -578,17 +577,17 @@ def _compute_substitutes(substitutes: Sequence[Callable[[], Score]]) -> list[Sco
     return [replace_invalid(compute()) for compute in substitutes]
 
 
-def milliseconds(since: float) -> float:
+def elapsed_ms(since: float) -> float:
     """Return the milliseconds since a time on `time.monotonic()`."""
     return round((time.monotonic() - since) * 1000, 3)
 
 
-def score_facts(score: Score) -> Record:
+def describe_score(score: Score) -> Record:
     """Return the facts of a score for a trace."""
     details = drop_none({"reason": score.reason or None, "field": score.field or None, "parts": score.parts})
     details |= drop_none({"label_mass": score.label_mass, "agreement": score.agreement})
     return {"value": score.value, "status": score.status, "source": score.source, **details}
 
 
-def _cache_facts(score: Score | None) -> Record:
-    return {"found": False} if score is None else {"found": True, **score_facts(score)}
+def _describe_cached(score: Score | None) -> Record:
+    return {"found": False} if score is None else {"found": True, **describe_score(score)}

@@ -76,19 +76,16 @@ class WeightedSum(_Combination):
     """The weighted sum of the parts' values; the other parts get the weight of skipped parts."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
-        missing_value = _missing_value(self.parts, scores)
-        if missing_value is not None and self.on_part_error == "fail":
-            return missing_value
+        missing = _first_missing(self.parts, scores)
+        if missing is not None and self.on_part_error == "fail":
+            return missing
         with_value = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
         if not with_value:
-            return missing_value or Score.unscored("no part has a value")
+            return missing or Score.unscored("no part has a value")
         total = sum(part.weight * (score.value or 0.0) for part, score in with_value)
         if self.on_part_error == "skip":
-            all_weights, present_weights = (
-                sum(part.weight for part in self.parts),
-                sum(part.weight for part, _ in with_value),
-            )
-            total *= all_weights / present_weights if present_weights else 1.0
+            weight = sum(part.weight for part, _ in with_value)
+            total *= sum(part.weight for part in self.parts) / weight if weight else 1.0
         return _composite_score(total, self.parts, scores)
 
 
@@ -100,10 +97,10 @@ class Majority(_Combination):
     """
 
     def _combine(self, scores: Sequence[Score]) -> Score:
-        missing_value = _missing_value(self.parts, scores)
+        missing = _first_missing(self.parts, scores)
         values = [score.value for score in scores if score.value is not None]
-        if not values or (missing_value is not None and self.on_part_error == "fail"):
-            return missing_value or Score.unscored("no part has a value")
+        if not values or (missing is not None and self.on_part_error == "fail"):
+            return missing or Score.unscored("no part has a value")
         if self.on_part_error == "zero":
             values += [0.0] * (len(scores) - len(values))
         return replace(_composite_score(majority(values), self.parts, scores), agreement=agreement(values, len(scores)))
@@ -135,13 +132,13 @@ class Gate:
 
     def _score_if_closed(self, check: Score) -> Score:
         if check.value is None and self.on_part_error == "fail":
-            return _missing_score(self.check, check)
+            return _without_value(self.check, check)
         reason = "" if check.value is None else f"{self.check.route} below {self.check.at_least:g}"
         return _composite_score(self.otherwise, (self.check,), (check,), reason)
 
     def _score_if_open(self, check: Score, then_score: Score) -> Score:
         if then_score.value is None and self.on_part_error != "zero":
-            return _missing_score(self.then, then_score)
+            return _without_value(self.then, then_score)
         score = _composite_score(
             then_score.value or 0.0, (self.check, self.then), (check, then_score), then_score.reason
         )
@@ -178,8 +175,8 @@ class Cascade:
         """
         if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
-        missing_value = replace(_missing_score(part, score), value=0.0)
-        merged = missing_value if self.on_part_error == "zero" else replace(earlier, reason=missing_value.reason)
+        missing = replace(_without_value(part, score), value=0.0)
+        merged = missing if self.on_part_error == "zero" else replace(earlier, reason=missing.reason)
         return replace(merged, status=_status((earlier, score)))
 
     def _decides(self, part: Part, score: Score) -> bool:
@@ -197,16 +194,17 @@ def part_routes(composite: Composite) -> tuple[str, ...]:
     return tuple(part.route for part in parts)
 
 
-def _missing_value(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return the score of a composite if a part has no value, preferring a failed to an unscored part; else None."""
+def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
+    """Return the score of a composite with a part without a value, failed parts first; None if all have values."""
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
             if score.value is None and score.status == status:
-                return _missing_score(part, score)
+                return _without_value(part, score)
     return None
 
 
-def _missing_score(part: Part, score: Score) -> Score:
+def _without_value(part: Part, score: Score) -> Score:
+    """Return the score of a composite that has no value because of a part."""
     return Score(None, score.status, f"{part.route}: {score.reason}", score.source, field=score.field)
 
 
@@ -216,11 +214,11 @@ def _status(scores: Sequence[Score]) -> Status:
 
 
 def _composite_score(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
-    missing_value = _missing_value(parts, scores)
+    missing = _first_missing(parts, scores)
     return Score(
         value,
         _status(scores),
-        missing_value.reason if missing_value else reason,
+        missing.reason if missing else reason,
         source="+".join(dict.fromkeys(score.source for score in scores if score.source)),
         cached=all(score.cached for score in scores),
         label_mass=next((score.label_mass for score in scores if score.label_mass is not None), None),

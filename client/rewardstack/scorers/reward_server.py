@@ -342,7 +342,7 @@ class Relay(Scorer[Relayed[P]]):
             return key
         if key.is_group:
             return key._replace(name=("relayed", key.name))
-        return key._replace(size=BATCH, name=("relayed", key.name), width=key.width * BATCH)
+        return key._replace(size=BATCH, name=("relayed", key.name), max_in_flight=key.max_in_flight * BATCH)
 
     async def quote(self, samples: Sequence[Relayed[P]], context: Context) -> Usage:
         """Return the estimated usage, because only the reward server can access the service and its cache."""

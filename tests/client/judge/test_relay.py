@@ -175,7 +175,7 @@ async def test_batch_keys() -> None:
     assert [64, 64, 64, 1, 64] == [key.size for key in keys]
     assert ["a", "b", "a", "", "a"] == [key.affinity for key in keys]
     assert keys[0] == keys[4] == keys[1]._replace(affinity="a")
-    assert 3 * 64 == keys[2].width < keys[0].width
+    assert 3 * 64 == keys[2].max_in_flight < keys[0].max_in_flight
     assert 3 == len({key.name for key in keys})
 
 

@@ -139,7 +139,7 @@ class GroupJudge(Relayable[Member]):
         name = (sample.plan.destination, sample.group, sample.size)
         if sample.size is None or not self._waits:
             return BatchKey(sample.size or math.inf, name, per_caller=True)
-        return BatchKey(sample.size, name, gather=self._wait, slot=sample.rollout)
+        return BatchKey(sample.size, name, max_wait=self._wait, slot=sample.rollout)
 
     async def score(self, samples: Sequence[Member], context: Context) -> list[Score]:
         """Return the scores of one group; raise as the judge does.

@@ -321,7 +321,7 @@ class LocalVerifier(LocalRule):
             asked = [samples[at] for at in left]
             keys = [ALONE if sample.question is None else TOGETHER for sample in asked]
             shares = [sample.question for sample in asked]
-            found = await self._batcher.ask(asked, keys, context.waits, shares)
+            found = await self._batcher.ask(asked, keys, context.waiter_deadline, shares)
             for at, outcome in zip(left, found, strict=True):
                 outcomes[at] = outcome
                 question = samples[at].question
