@@ -258,9 +258,8 @@ class EndpointFailure:
 
     Attributes:
         error: the last error; None while the endpoint works.
-        down_since: time of the first of the latest consecutive errors that mean "down": lost connections, hangs and
-            gateway errors. Infinity if the last error is another one, or there is none.
-        refusing_since: the same for refused connections.
+        down_since: start of the current series of lost connections, hangs and gateway errors; infinity for none.
+        refusing_since: start of the current series of refused connections; infinity for none.
         last_error_at: time of the last error.
 
     Args:
@@ -499,10 +498,10 @@ class Endpoint:
         """Return the known reasons why requests have no answer yet; empty if all were answered."""
         causes = [str(self.failure)] if self.failure.error is not None else []
         if self._attempts:
-            causes.append(self._silence())
+            causes.append(self._describe_silence())
         return "; ".join(causes) or self._timeout_cause
 
-    def _silence(self) -> str:
+    def _describe_silence(self) -> str:
         since = next(iter(self._attempts)).sent_at
         count, seconds = len(self._attempts), time.monotonic() - since
         requests = f"{count} request{'s' if count > 1 else ''} of ours"

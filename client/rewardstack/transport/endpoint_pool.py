@@ -110,7 +110,7 @@ class Failures:
     Attributes:
         error: the last error.
         endpoint: endpoint of the last error.
-        at: time of the last error, on `time.monotonic()`.
+        failed_at: time of the last error, on `time.monotonic()`.
         tried: endpoints that failed since the last pause; used again only if no other endpoint is available.
         faulty: the last error of each endpoint that sent an invalid reply or rejected the key, path or model.
         excludes_faulty: whether the endpoints in `faulty` are no longer used.
@@ -119,7 +119,7 @@ class Failures:
         replica: number of the replica behind a gateway to which the next retry is addressed; empty for any.
     """
 
-    __slots__ = ("at", "endpoint", "error", "excludes_faulty", "faulty", "pauses", "replica", "rounds", "tried")
+    __slots__ = ("endpoint", "error", "excludes_faulty", "failed_at", "faulty", "pauses", "replica", "rounds", "tried")
 
     def __init__(self) -> None:
         self.tried: Tried = NONE_TRIED
@@ -130,7 +130,7 @@ class Failures:
 
     def record(self, endpoint: Endpoint, error: ServiceError) -> None:
         """Record a failure."""
-        self.endpoint, self.error, self.at = endpoint, error, time.monotonic()
+        self.endpoint, self.error, self.failed_at = endpoint, error, time.monotonic()
         self.tried |= {endpoint}
         if isinstance(error, (ReplyError, RejectedError)):
             self.faulty[endpoint] = error
@@ -229,13 +229,14 @@ class WaitQueue:
             self._schedule_check()
 
     def _assign_to_retries(self) -> None:
+        """Assign free slots to retries; skip retries with the same candidates as a retry that got no slot."""
         without_slot: set[tuple[Tried, bool]] = set()
         for slot, (_, failures) in list(self._retries.items()):
-            state = failures.tried, failures.excludes_faulty
+            candidates_key = failures.tried, failures.excludes_faulty
             if (NONE_TRIED, False) in without_slot:
                 break
-            if state not in without_slot and not self._assign(slot, failures):
-                without_slot.add(state)
+            if candidates_key not in without_slot and not self._assign(slot, failures):
+                without_slot.add(candidates_key)
 
     def _assign(self, slot: SlotFuture, failures: Failures | None) -> bool:
         """Assign a slot to a waiter; return whether the waiter has left the queue, with a slot or cancelled."""
@@ -279,7 +280,7 @@ class WaitQueue:
 
     def _check_waiters(self) -> None:
         self._timer = None
-        with suppress(SettingsError):  # the next call raises it
+        with suppress(SettingsError):  # the next request raises the error
             if self._check_location is not None:
                 self._check_location()
         self.assign_slots()
@@ -509,7 +510,7 @@ class EndpointPool:
         if failures.rounds > self._max_retries or reply_faults.is_final:
             raise error
         await _sleep(retry_pause(failures.rounds), error, deadline)
-        while reply_faults.recovered_at < failures.at:
+        while reply_faults.recovered_at < failures.failed_at:
             if not reply_faults.is_faulty:
                 if not self._budget.spend():
                     raise error

@@ -247,7 +247,7 @@ def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
         return kind(f"{display}: {_describe_failure(error, target)}{error.os_error.strerror or error}")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return UnreachableError(f"{display}: nothing takes the connection within {CONNECT_TIMEOUT:g} s")
+        return UnreachableError(f"{display}: the connection was not accepted within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
         return ReplyError(f"{display}: the reply is incomplete, the connection was lost")
     return UnreachableError(f"{display}: {error or type(error).__name__}")

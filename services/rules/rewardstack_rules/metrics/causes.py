@@ -14,7 +14,7 @@ OTHER = "another reason"
 CAUSES = (
     ("its deadline had passed", "the deadline had passed when it arrived"),
     ("connection refused", "a server cannot be reached"),
-    ("nothing takes the connection", "a server cannot be reached"),
+    ("connection was not accepted", "a server cannot be reached"),
     ("host not found", "a server cannot be reached"),
     (" returned 5", "a server answers with an error"),
     ("no answer in time", "a server did not answer in time"),
