@@ -176,7 +176,7 @@ class Pipeline:
             quotes[requests[index].data_source].append(Quote(settled=1, unscored=1))
         for (source, _), (_, items) in groups.items():
             quotes[source].append(await self._quote(source, [*items.values()], limit))
-        return {source: Quote.total(found) for source, found in quotes.items()}
+        return {source: Quote.total(source_quotes) for source, source_quotes in quotes.items()}
 
     async def _quote(self, source: str, items: Sequence[Item], limit: float) -> Quote:
         route = self.routes.find(source)
@@ -264,8 +264,10 @@ class Pipeline:
             if single := route.target.single_route:
                 stage = Singles(stage, self._stage(self.routes.find(single), single))
         else:
-            found = {part: self.routes.find(part) for part in part_routes(route.target)}
-            parts = {part: (part_route, self._stage(part_route, part)) for part, part_route in found.items()}
+            part_routes_by_name = {part: self.routes.find(part) for part in part_routes(route.target)}
+            parts = {
+                part: (part_route, self._stage(part_route, part)) for part, part_route in part_routes_by_name.items()
+            }
             stage = Compose(route, route.target, parts)
         return stage if route.shaping is None else Shape(route.shaping, stage)
 

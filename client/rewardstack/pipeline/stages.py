@@ -90,15 +90,15 @@ class Chain(Generic[P]):
         settled = Quote(0, len(items) - len(samples), unscored)
         if self.scorer.quote is None or not samples:
             return settled
-        keys, found = await self._cache.find(samples, context)
+        keys, cached_scores = await self._cache.find(samples, context)
         uncached: dict[object, P] = {}
-        for index, (key, score) in enumerate(zip(keys, found, strict=True)):
+        for index, (key, score) in enumerate(zip(keys, cached_scores, strict=True)):
             if score is None:
                 share = key.text if key is not None and key.deterministic else index
                 uncached.setdefault(share, samples[index].prepared)
         usage = await self.scorer.quote([*uncached.values()], context) if uncached else Usage()
         groups = self.scorer.count_groups([*uncached.values()]) if self.scorer.count_groups else 0
-        return settled._replace(cached=len(samples) - found.count(None), usage=usage, groups=groups)
+        return settled._replace(cached=len(samples) - cached_scores.count(None), usage=usage, groups=groups)
 
     async def fingerprint(self, context: Context) -> str | None:
         """Return the cache key of `FINGERPRINT_ITEM`; None if it has no deterministic key.
@@ -178,8 +178,8 @@ class Singles:
             parts.setdefault(single, []).append(item)
         stages = (self.single if single else self.group for single in parts)
         work = zip(stages, parts.values(), strict=True)
-        found = await asyncio.gather(*(stage(part, context) for stage, part in work))
-        scores = {single: iter(part) for single, part in zip(parts, found, strict=True)}
+        part_scores = await asyncio.gather(*(stage(part, context) for stage, part in work))
+        scores = {single: iter(part) for single, part in zip(parts, part_scores, strict=True)}
         return [next(scores[single]) for single in are_single]
 
 
@@ -318,8 +318,8 @@ class Cache(Generic[P]):
             cacheable = [i for i, extra in enumerate(extras) if CACHE_ENABLED not in extra or may_be_cached(extra)]
         for start in range(0, len(cacheable), SLICE):
             indices = cacheable[start : start + SLICE]
-            found = await self.scorer.keys([samples[index].prepared for index in indices], context)
-            for index, key in zip(indices, found, strict=True):
+            part_keys = await self.scorer.keys([samples[index].prepared for index in indices], context)
+            for index, key in zip(indices, part_keys, strict=True):
                 keys[index] = tenant_key(key, context.tenant) if key is not None and context.tenant else key
             await asyncio.sleep(0)
         if context.trace is not None:
@@ -340,10 +340,10 @@ class Cache(Generic[P]):
         """Return the scores in this process's memory."""
         if not self.cache.has_storage:
             return [None] * len(keys)
-        found = self.cache.get_from_memory(["" if key is None else key.text for key in keys])
-        if context.trace is not None and found[0] is not None:
-            context.trace.note("memory", _describe_cached(found[0]))
-        return found
+        scores = self.cache.get_from_memory(["" if key is None else key.text for key in keys])
+        if context.trace is not None and scores[0] is not None:
+            context.trace.note("memory", _describe_cached(scores[0]))
+        return scores
 
     async def _score_inline(
         self, samples: Sequence[Sample[P]], keys: Sequence[Key | None], indices: Sequence[int], context: Context
@@ -370,19 +370,19 @@ class Cache(Generic[P]):
         return scored, unscored
 
     async def _read_redis(
-        self, indices: Sequence[int], keys: Sequence[Key | None], found: list[Score | None], context: Context
+        self, indices: Sequence[int], keys: Sequence[Key | None], scores: list[Score | None], context: Context
     ) -> None:
-        """Set the scores at `indices` in `found` to those from Redis."""
+        """Set the scores at `indices` in `scores` to those from Redis."""
         lookups = {index: key for index in indices if (key := keys[index]) is not None}
         if not lookups or not self.cache.has_storage:
             return
         ranges = {key.text: key.range for key in lookups.values()}
         if cached := await self.cache.read_redis([*ranges], partial(self._is_plausible, ranges)):
             for index, key in lookups.items():
-                found[index] = cached.get(key.text)
+                scores[index] = cached.get(key.text)
         if context.trace is not None:
             place = "Redis" if self.cache.link.is_configured else "none beside this process's memory (REWARD_CACHE_URL)"
-            context.trace.note("the cache", {"place": place, **_describe_cached(found[0])})
+            context.trace.note("the cache", {"place": place, **_describe_cached(scores[0])})
 
     def _is_plausible(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
         """Return whether a cached score is plausible for this scorer; Redis is untrusted."""
@@ -409,7 +409,9 @@ class Batch(Generic[P]):
             keys = [batch(sample.prepared).for_caller(caller) for sample in samples]
             share_keys = [*map(_share_key, samples, keys)]
             outcomes = await self._batcher.ask(samples, keys, context.waiter_deadline, share_keys)
-        scores = [one if isinstance(one, Score) else self._failed_score(one, context) for one in outcomes]
+        scores = [
+            outcome if isinstance(outcome, Score) else self._failed_score(outcome, context) for outcome in outcomes
+        ]
         if context.trace is not None:
             context.trace.note("outcome", describe_score(scores[0]))
         return scores
@@ -455,12 +457,12 @@ class ScoreAndCache(Generic[P]):
     cache: ResultCache
 
     async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
-        scores = await self.scorer.score([one.prepared for one in samples], context)
+        scores = await self.scorer.score([sample.prepared for sample in samples], context)
         if len(scores) != len(samples):
             raise ReplyError(f"got {len(scores)} scores for {len(samples)} samples")
         scores = [*map(replace_invalid, scores)]
         if self.cache.has_storage and context.trace is None:
-            self.cache.put(_cacheable((one.key, score) for one, score in zip(samples, scores, strict=True)))
+            self.cache.put(_cacheable((sample.key, score) for sample, score in zip(samples, scores, strict=True)))
         return scores
 
 

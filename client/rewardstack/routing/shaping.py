@@ -89,9 +89,9 @@ def read_bounds(value: Any, error: Callable[[str], RouteError]) -> Bounds:
     """Parse a pair of numbers, the lower bound first; raise `error(message)` if it is invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise error("must be two numbers, such as [0.2, 0.8]")
-    for one in value:
-        if not is_finite(one):
-            raise error(f"must be a finite number, got {one!r}")
+    for number in value:
+        if not is_finite(number):
+            raise error(f"must be a finite number, got {number!r}")
     if value[0] >= value[1]:
         raise error(f"must begin with the lower bound, got {list(value)!r}")
     return float(value[0]), float(value[1])
@@ -104,23 +104,26 @@ def composite_bounds(composite: Composite, parts: Iterable[Bounds]) -> Bounds:
         composite: the composite.
         parts: bounds of its parts, in the order of `part_routes`.
     """
-    found = [*parts]
+    bounds = [*parts]
     if isinstance(composite, WeightedSum):
-        return _sum_bounds(composite, found)
+        return _sum_bounds(composite, bounds)
     if isinstance(composite, Gate):
-        found = [found[1], (composite.otherwise, composite.otherwise)]
+        bounds = [bounds[1], (composite.otherwise, composite.otherwise)]
     if composite.on_part_error == "zero":
-        found.append((0.0, 0.0))
-    return min(low for low, _ in found), max(high for _, high in found)
+        bounds.append((0.0, 0.0))
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
 def _sum_bounds(composite: WeightedSum, parts: Sequence[Bounds]) -> Bounds:
-    weighted = [(part.weight, one) for part, one in zip(composite.parts, parts, strict=True) if part.weight]
+    weighted = [
+        (part.weight, part_bounds) for part, part_bounds in zip(composite.parts, parts, strict=True) if part.weight
+    ]
     if composite.on_part_error == "skip" and weighted:
         # Any part may be the only one with a value, and then has the weight of all parts.
-        whole = sum(weight for weight, _ in weighted)
-        return whole * min(low for _, (low, _) in weighted), whole * max(high for _, (_, high) in weighted)
-    scaled = [Shaping(weight).bounds(one) for weight, one in weighted]
+        total_weight = sum(weight for weight, _ in weighted)
+        low, high = min(low for _, (low, _) in weighted), max(high for _, (_, high) in weighted)
+        return total_weight * low, total_weight * high
+    scaled = [Shaping(weight).bounds(part_bounds) for weight, part_bounds in weighted]
     if composite.on_part_error == "zero":
         scaled = [(min(low, 0.0), max(high, 0.0)) for low, high in scaled]
     return sum(low for low, _ in scaled), sum(high for _, high in scaled)

@@ -110,11 +110,11 @@ def _read(path: str) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
-    found = [tables.get(name, {}) for name in TABLES]
-    if not tables.keys() & {*TABLES} or not all(isinstance(table, dict) for table in found):
+    result = [tables.get(name, {}) for name in TABLES]
+    if not tables.keys() & {*TABLES} or not all(isinstance(table, dict) for table in result):
         why = f"{path} has no table `routes`, `judges` or `reward_models`"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES")
-    return found
+    return result
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -191,21 +191,21 @@ def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[st
     Raises:
         UnknownSourceError: a source has no route.
     """
-    found: dict[str, dict[str, Any]] = {}
+    definitions_by_source: dict[str, dict[str, Any]] = {}
     pending = list(sources)
     while pending:
         source = pending.pop()
-        if source not in found:
+        if source not in definitions_by_source:
             route = routes.find(source)
-            found[source] = definition(route)
+            definitions_by_source[source] = definition(route)
             pending += linked_sources(route.target)
             if not isinstance(route.target, Leaf):
                 continue
             if route.target.judge is not None:
-                found[source]["judge"] = route.target.judge.score_definition
+                definitions_by_source[source]["judge"] = route.target.judge.score_definition
             elif route.target.reward_model is not None:
-                found[source]["reward_model"] = route.target.reward_model.score_definition
-    return found
+                definitions_by_source[source]["reward_model"] = route.target.reward_model.score_definition
+    return definitions_by_source
 
 
 def parse_composite(name: str, fields: Mapping[str, Any]) -> Composite:
@@ -266,7 +266,7 @@ class _Parser:
             raise self.error(field, "needs a route's name under `route`")
         if unknown := set(table) - set(OPTIONS[field]):
             raise self.error(f"{field}.{min(unknown)}", "is not known")
-        return Part(route, **{name: self._option(f"{field}.{name}", given) for name, given in table.items()})
+        return Part(route, **{name: self._option(f"{field}.{name}", option) for name, option in table.items()})
 
     def _option(self, field: str, value: Any) -> Any:
         if field == "cascade.unsure":
