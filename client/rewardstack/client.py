@@ -252,7 +252,7 @@ def group_of(routes: RouteTable, request: Request) -> str | None:
 
 def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, threads: int | None) -> None:
     """Raise if a judge that compares groups would get an incomplete one; see `api.check_groups`."""
-    routes = _known_routes(settings, tuple(_registered.values()))
+    routes = _cached_route_table(settings, tuple(_registered.values()))
     counts: Counter[tuple[str, int]] = Counter()
     for request in requests if routes.has_comparisons else ():
         if (group := group_of(routes, request)) is None:
@@ -272,7 +272,7 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
 
 
 @lru_cache(maxsize=8)
-def _known_routes(settings: Settings, registered: tuple[Route, ...]) -> RouteTable:
+def _cached_route_table(settings: Settings, registered: tuple[Route, ...]) -> RouteTable:
     """Return the route table from a cache: this runs for each batch, and reading the files takes milliseconds."""
     return route_table(settings)
 

@@ -51,20 +51,20 @@ class MissingWarnings:
         self._lock = threading.Lock()
         self._repeats: dict[tuple[str, str, str], _RepeatedWarning] = {}
 
-    def warn(self, source: str, what: str, affected: int, count: int, reason: str) -> None:
+    def warn(self, source: str, warning: str, affected: int, count: int, reason: str) -> None:
         """Log that samples of a batch have no score, or count the warning if it repeats for single samples.
 
         Args:
             source: name of the scorer.
-            what: the warning, with braces for the counts.
+            warning: the warning, with braces for the counts.
             affected: number of samples without a score.
             count: number of samples in the batch.
             reason: the reason in the first affected sample's score.
         """
-        if count > 1 or self._is_rare((source, what, VARIABLE.sub("", reason)), reason):
-            log.warning("%s: %s; first error: %s", source, what.format(f"{affected:d} of {count:d}"), reason)
+        if count > 1 or self._should_log((source, warning, VARIABLE.sub("", reason)), reason):
+            log.warning("%s: %s; first error: %s", source, warning.format(f"{affected:d} of {count:d}"), reason)
 
-    def _is_rare(self, cause: tuple[str, str, str], reason: str) -> bool:
+    def _should_log(self, cause: tuple[str, str, str], reason: str) -> bool:
         """Count a warning; return whether it is one of the first `IMMEDIATE` with this cause within `PERIOD`."""
         self.log_repeats(time.monotonic() if len(self._repeats) < MAX_CAUSES else math.inf)
         with self._lock:
@@ -88,9 +88,9 @@ class MissingWarnings:
             ended = [(key, repeats) for key, repeats in self._repeats.items() if repeats.until <= now]
             for key, _ in ended:
                 del self._repeats[key]
-        for (source, what, _), repeats in ended:
+        for (source, warning, _), repeats in ended:
             if (more := repeats.count - IMMEDIATE) > 0:
-                text = what.format(f"{more:d} more")
+                text = warning.format(f"{more:d} more")
                 log.warning("%s: %s within %g s; first error: %s", source, text, PERIOD, repeats.reason)
 
 
