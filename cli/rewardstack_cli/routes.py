@@ -14,7 +14,7 @@ from rewardstack.routing.reward_models import RewardModel
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
-from rewardstack.scorers.embedded import runs_here
+from rewardstack.scorers.embedded import is_rule_local
 from rewardstack.scorers.embedding import Embedding
 from rewardstack.scorers.judge import BELOW, Judge
 from rewardstack.scorers.reward_model import VARIABLE, RewardModelScorer
@@ -87,7 +87,7 @@ def _target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
     negative: OnError | None = "raise" if routes.bounds(route.name)[0] < 0 else None
     if isinstance(route.target, Leaf):
         service, policy = LEAVES[route.target.kind]
-        if route.target.kind == "rule" and runs_here(Settings.from_env()):
+        if route.target.kind == "rule" and is_rule_local(Settings.from_env()):
             service = "this process"
         who = route.target.target or "*" if route.target.judge is None else _judge(route.target.judge)
         if route.target.reward_model is not None:

@@ -14,7 +14,7 @@ from rewardstack.core.fields import OPTIONS
 from rewardstack.core.wire import read_scores
 from rewardstack.errors import RejectedError, ReplyError, RequestError, RewardstackError
 from rewardstack.score import Request, Score
-from rewardstack.scorers.names import warn_of_slips
+from rewardstack.scorers.names import warn_of_misspelled_fields
 from rewardstack.settings import Settings
 from rewardstack_cli.console import say
 from rewardstack_cli.data.rows import Row, to_json
@@ -106,7 +106,7 @@ class JobScoring:
         sources, records = set(), []
         for row in self._source.rows():
             request = self.request(row)
-            warn_of_slips([request])
+            warn_of_misspelled_fields([request])
             sources.add(request.data_source)
             records.append(_line(request))
         lines = b"".join(records)

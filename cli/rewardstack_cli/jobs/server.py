@@ -98,13 +98,13 @@ class JobServer:
         end = time.monotonic() + self._patience
         for attempt in range(2**31):
             servers = self._servers()
-            urls, api_key = servers.own
+            urls, api_key = servers.default
             url = urls[attempt % len(urls)]
             call = exchange(self._session, method, url + path, body, {**authorization(api_key), **(headers or {})})
             try:
                 return await wait_with_notice(call, ANSWER_SECONDS, f"{url}{path}")
             except RejectedError as error:
-                raise servers.explained(error, servers.own) from error
+                raise servers.with_key_hint(error, servers.default) from error
             except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
                 obstacle = error if str(error) else UnreachableError(f"{url}: no answer in {ANSWER_SECONDS:g} s")
             left = end - time.monotonic()

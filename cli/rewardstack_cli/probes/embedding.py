@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 
 from rewardstack.errors import RejectedError, ServiceError
-from rewardstack.scorers.embedding.options import Asked
+from rewardstack.scorers.embedding.options import RequestParams
 from rewardstack.scorers.embedding.protocol import (
     EMBED,
     INFO,
     OPENAI,
     UNKNOWN,
-    About,
-    Path,
-    read_info,
-    read_models,
-    read_vectors,
+    ApiPath,
+    ServerInfo,
+    parse_info,
+    parse_models,
+    parse_vectors,
     write_request,
 )
 from rewardstack.scorers.embedding.similarity import Vector, similarities
@@ -53,22 +53,22 @@ async def _probe(server: Probed, finding: Finding) -> None:
     finding.sample = f"similarity {alike:.3f} / {unlike:.3f} in {elapsed:.0f} ms"
 
 
-async def _identify(server: Probed) -> tuple[Path, About]:
+async def _identify(server: Probed) -> tuple[ApiPath, ServerInfo]:
     """Return the path for vectors, and what the server reports about its model."""
-    for path, source, read in ((EMBED, INFO, read_info), (OPENAI, "/v1/models", read_models)):
+    for path, source, read in ((EMBED, INFO, parse_info), (OPENAI, "/v1/models", parse_models)):
         about = read(await _ask_if_served(server, source) or b"")
         if about is not None:
             return path, about
     return EMBED, UNKNOWN
 
 
-async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
-    body = write_request(path, TEXTS, Asked(), about.model)
+async def _vectors(server: Probed, path: ApiPath, about: ServerInfo) -> list[Vector]:
+    body = write_request(path, TEXTS, RequestParams(), about.model)
     reply = await _ask_if_served(server, path, body) if path == EMBED else await server.ask(path, body)
     if reply is None:
         return await _vectors(server, OPENAI, about)
     try:
-        found = read_vectors(path, reply, len(TEXTS))
+        found = parse_vectors(path, reply, len(TEXTS))
     except ServiceError as error:
         raise ProbeError(str(error), f"it is not an embedding server, or it is broken; {LOGS}") from error
     vectors = [one for one in found if not isinstance(one, ServiceError)]
@@ -77,7 +77,7 @@ async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
     return vectors
 
 
-async def _ask_if_served(server: Probed, path: Path, body: bytes | None = None) -> bytes | None:
+async def _ask_if_served(server: Probed, path: ApiPath, body: bytes | None = None) -> bytes | None:
     """Return the body of the server's reply; None if the server does not serve the path."""
     try:
         return await server.ask(path, body)

@@ -13,7 +13,7 @@ from rewardstack.routing.reward_models import RewardModel
 from rewardstack.scorers.judge.api import MODELS, below
 from rewardstack.scorers.judge.models import read_models
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
-from rewardstack.scorers.reward_model import RAW, TRIAL, VARIABLE, key_of_model, read_numbers
+from rewardstack.scorers.reward_model import RAW_LOGITS, TEST_CONVERSATION, VARIABLE, key_of_model, parse_numbers
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
@@ -44,20 +44,20 @@ async def _probe(server: Probed, finding: Finding, model: RewardModel, url: str)
         raise ProbeError(f"it does not serve {name}", f"set the model to one of: {', '.join(served)}")
     path = "/pooling" if model.steps else "/classify"
     started = time.monotonic()
-    numbers = await _numbers(server, path, name, model, {} if model.steps else RAW)
+    numbers = await _numbers(server, path, name, model, {} if model.steps else RAW_LOGITS)
     elapsed = (time.monotonic() - started) * 1000
     if model.steps:
         finding.sample = f"step probabilities {[round(one[-1], 3) for one in numbers]} in {elapsed:.0f} ms"
         return
     _require_weights(model, numbers)
-    if numbers == await _numbers(server, path, name, model, dict.fromkeys(RAW, True)) and max(numbers) <= 1:
+    if numbers == await _numbers(server, path, name, model, dict.fromkeys(RAW_LOGITS, True)) and max(numbers) <= 1:
         raise ProbeError("it returns probabilities instead of raw logits", "use vLLM 0.13 or later")
     finding.sample = f"logits {[round(one, 3) for one in numbers]} in {elapsed:.0f} ms"
 
 
 async def _probe_text(server: Probed, finding: Finding, model: RewardModel, api: TextApi) -> None:
     finding.version = model.model
-    text = render(model.template, *(one["content"] for one in TRIAL))
+    text = render(model.template, *(one["content"] for one in TEST_CONVERSATION))
     started = time.monotonic()
     reply = await server.ask(api.path, json.dumps(api.body(model.model, text)).encode())
     elapsed = (time.monotonic() - started) * 1000
@@ -76,10 +76,10 @@ def _require_weights(model: RewardModel, numbers: Sequence[float]) -> None:
 
 
 async def _numbers(server: Probed, path: str, name: str, model: RewardModel, fields: dict[str, Any]) -> Any:
-    messages = [dict(one) for one in TRIAL]
+    messages = [dict(one) for one in TEST_CONVERSATION]
     messages[-1]["content"] += model.steps.tag if model.steps else ""
     reply = await server.ask(path, json.dumps({"model": name, "messages": messages, **fields}).encode())
     try:
-        return read_numbers(reply, path)
+        return parse_numbers(reply, path)
     except ReplyError as error:
         raise ProbeError(str(error), f"is it started with --runner pooling, for this kind of model? {LOGS}") from error

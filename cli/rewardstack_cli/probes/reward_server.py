@@ -9,7 +9,7 @@ from rewardstack.api import ascore
 from rewardstack.errors import ConfigError
 from rewardstack.routing.sources import RULE_PREFIX
 from rewardstack.score import Request
-from rewardstack.scorers.embedded import DISTRIBUTION, runs_here
+from rewardstack.scorers.embedded import DISTRIBUTION, is_rule_local
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
@@ -28,7 +28,7 @@ NAMES = Names("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER_API_K
 
 def reward_servers(settings: Settings) -> tuple[str, ...]:
     """Return the addresses of the reward servers; `HERE` if rules run in this process."""
-    return settings.reward_server_urls or ((HERE,) if runs_here(settings) else ())
+    return settings.reward_server_urls or ((HERE,) if is_rule_local(settings) else ())
 
 
 async def probe_reward_server(url: str, settings: Settings) -> Finding:

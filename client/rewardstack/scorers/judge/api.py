@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlencode
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import SettingsError
-from rewardstack.scorers.destination import Destination, FindService
+from rewardstack.scorers.destination import Destination, FindPool
 from rewardstack.settings import Settings
 from rewardstack.transport.endpoint import Message
 
@@ -25,12 +25,12 @@ class Api:
     """Sends requests to judges, and adds the environment's headers and query to those for the environment's judges.
 
     Args:
-        find_service: returns the pool of endpoints for URLs and a key.
+        find_pool: returns the pool of endpoints for URLs and a key.
         settings: the settings, with the environment's judges and the headers and query parameters for them.
     """
 
-    def __init__(self, find_service: FindService, settings: Settings) -> None:
-        self._find = find_service
+    def __init__(self, find_pool: FindPool, settings: Settings) -> None:
+        self._find = find_pool
         self._own = frozenset(settings.judge_urls)
         self._headers = dict(settings.judge_headers)
         self._query = query_of(settings)

@@ -278,7 +278,7 @@ class Calls:
         meter = plan.meter or self._trials_meter
 
         def read(data: bytes) -> Choice:
-            meter.read(data)
+            meter.count_tokens(data)
             return read_completion(data)
 
         path = below(plan.destination.urls, CHAT)

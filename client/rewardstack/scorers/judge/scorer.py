@@ -20,7 +20,7 @@ from rewardstack.errors import BudgetError, RejectedError, RequestError, Service
 from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import NewMeter
-from rewardstack.scorers.destination import Destination, FindService, Servers
+from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, gather_all
 from rewardstack.scorers.judge.cost import counted, estimate
@@ -31,7 +31,7 @@ from rewardstack.scorers.judge.options import Options, portable_extra, read_opti
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
-from rewardstack.scorers.rate import RateLimit, Spending
+from rewardstack.scorers.rate import RateLimit, Reservation
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
@@ -57,7 +57,7 @@ class Judge(Relayable[Plan]):
 
     Args:
         settings: the settings, with the judge's servers, key, model and timeout.
-        find_service: returns the pool of endpoints for URLs and a key.
+        find_pool: returns the pool of endpoints for URLs and a key.
         new_meter: creates meters for the usage of requests.
         named: the judge if a routes file defines it; None for the environment's judge.
         rate: the judge's rate limit; None for none.
@@ -72,7 +72,7 @@ class Judge(Relayable[Plan]):
     def __init__(
         self,
         settings: Settings,
-        find_service: FindService,
+        find_pool: FindPool,
         new_meter: NewMeter,
         named: Named | None = None,
         rate: RateLimit | None = None,
@@ -92,7 +92,7 @@ class Judge(Relayable[Plan]):
             "LLM_JUDGE_HEADERS" if settings.judge_headers else "",
             named.key if named is not None else "",
         )
-        api = self._api = Api(find_service, settings)
+        api = self._api = Api(find_pool, settings)
         self._models = Models(api)
         self._new_meter = new_meter
         self._answered_in: deque[float] = deque(maxlen=MOST_TIMES)
@@ -120,7 +120,7 @@ class Judge(Relayable[Plan]):
 
     def _destination(self, item: Item, destination: Destination | None) -> Destination:
         destination = destination or self._servers.destination(item.extra)
-        if destination.urls != self._servers.own.urls:
+        if destination.urls != self._servers.default.urls:
             try:
                 below(destination.urls, CHAT)
             except SettingsError as error:
@@ -285,11 +285,11 @@ class Judge(Relayable[Plan]):
             scores = [self._scored(one) for one in verdicts]
         except RequestError as error:
             shown = error if self._named is None else self._named.restated(error)
-            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
+            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.default:
                 raise shown from error
             scores = [Score.unscored(str(shown), self.source, shown.field)]
         except BudgetError as error:
-            error.usage = meter.take()
+            error.usage = meter.pop()
             raise
         except ServiceError as error:
             scores = [self._failure(error, plan)]
@@ -297,7 +297,7 @@ class Judge(Relayable[Plan]):
         self._answered_in.append(ended - started)
         for score in scores:
             score.latency_ms = (ended - plan.made_at) * 1000
-        spent = scores[0].usage = meter.take()
+        spent = scores[0].usage = meter.pop()
         self._correct(spending, spent or Usage())
         return scores
 
@@ -306,14 +306,14 @@ class Judge(Relayable[Plan]):
         score.agreement, score.parts = verdict.agreement, verdict.parts
         return score
 
-    async def _turn(self, asked: Sequence[Plan], deadline: SharedDeadline) -> Spending | None:
+    async def _turn(self, asked: Sequence[Plan], deadline: SharedDeadline) -> Reservation | None:
         """Wait until the judge's rate limit admits the requests; return their spending, None without a rate limit."""
         if self._rate is None:
             return None
         cost = self.estimate(asked)
-        return await self._rate.turn(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
+        return await self._rate.admit(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
-    def _correct(self, spending: Spending | None, spent: Usage) -> None:
+    def _correct(self, spending: Reservation | None, spent: Usage) -> None:
         """Correct the rate limit's estimate by what the requests used."""
         if self._rate is not None and spending is not None:
             known = None if spent.uncounted else spent.prompt_tokens + spent.completion_tokens
@@ -327,7 +327,7 @@ class Judge(Relayable[Plan]):
 
     def _failure(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
-            error = self._servers.explained(error, plan.destination)
+            error = self._servers.with_key_hint(error, plan.destination)
             if any(words in str(error) for words in TOO_LONG):
                 return self._too_long(error, plan)
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):

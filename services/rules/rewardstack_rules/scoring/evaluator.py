@@ -154,7 +154,7 @@ class Evaluator:
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, rescore: bool) -> Explanation:
         shared, cache = self._parts()
-        backends = Backends(self._counters.count_spent, recorded=True, within=shared)
+        backends = Backends(self._counters.count_spent, records_requests=True, shared_with=shared)
         try:
             pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
             return await pipeline.explain(request, Trace(backends.recording.take, rescore=rescore), limit=limit)
