@@ -16,7 +16,7 @@ from rich.text import Text
 from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
 from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
-from rewardstack.scorers.judge import Named
+from rewardstack.scorers.judge import JudgeConfig
 from rewardstack.scorers.reward_model import VARIABLE, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import open_session
@@ -70,7 +70,7 @@ def _targets(settings: Settings) -> list[Target]:
         RouteError: a routes file cannot be used.
     """
     routes = route_table(settings)
-    judges = [_judge(Named(judge)) for judge in routes.judges.values()]
+    judges = [_judge(JudgeConfig(judge)) for judge in routes.judges.values()]
     return [*SERVICES, *judges, *map(_reward_model, routes.reward_models.values())]
 
 
@@ -86,8 +86,8 @@ def _reward_model(model: RewardModel) -> Target:
     )
 
 
-def _judge(named: Named) -> Target:
-    return Target(f"judge {named.name}", named.address, named.addresses, partial(probe_named, named))
+def _judge(named: JudgeConfig) -> Target:
+    return Target(f"judge {named.name}", named.url_setting, named.urls, partial(probe_named, named))
 
 
 def add_parser(commands: Any) -> None:

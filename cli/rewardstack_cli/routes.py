@@ -16,7 +16,7 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
 from rewardstack.scorers.embedded import is_rule_local
 from rewardstack.scorers.embedding import Embedding
-from rewardstack.scorers.judge import BELOW, Judge
+from rewardstack.scorers.judge import NAMED_JUDGES_PATH, Judge
 from rewardstack.scorers.reward_model import VARIABLE, RewardModelScorer
 from rewardstack.scorers.reward_server import RemoteRule
 from rewardstack.settings import Settings
@@ -104,7 +104,7 @@ def _reward_model(model: RewardModel) -> str:
 
 def _judge(judge: NamedJudge) -> str:
     """Return the URLs, model and options of a judge of the routes file, as text."""
-    address = ", ".join(judge.base_url) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
+    address = ", ".join(judge.base_url) or f"below LLM_JUDGE_SERVER_URL, at /{NAMED_JUDGES_PATH}/{judge.name}"
     texts = [address, *filter(None, (judge.model, judge.api_key_env and f"key in {judge.api_key_env}"))]
     texts += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
     return "; ".join(texts + [f"{name} {value}" for name, value in judge.options.items()])

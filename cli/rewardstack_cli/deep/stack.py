@@ -13,7 +13,7 @@ import aiohttp
 from rewardstack.client import score_on_loop
 from rewardstack.core.event_loop import run_async
 from rewardstack.score import OnError, Score
-from rewardstack.scorers.judge.api import query_of
+from rewardstack.scorers.judge.api import query_string
 from rewardstack.settings import Settings
 from rewardstack_cli.deep.samples import Sample, ServiceName
 from rewardstack_cli.probes import embedding, judge, reward_model, reward_server
@@ -73,7 +73,7 @@ class Stack:
         urls = self._urls(service)
         if not urls:
             raise LeftOut(f"{NAMES[service].url} is not set")
-        additions = (dict(self.settings.judge_headers), query_of(self.settings)) if service == "judge" else ()
+        additions = (dict(self.settings.judge_headers), query_string(self.settings)) if service == "judge" else ()
         return [Probed(url, keys[service], self.session, NAMES[service], *additions) for url in urls]
 
     def _urls(self, service: ServiceName) -> Sequence[str]:

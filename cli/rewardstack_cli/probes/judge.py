@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from rewardstack.core.addresses import shown_url
 from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
-from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
-from rewardstack.scorers.judge.dialect import VLLM, Dialect, dialect_of, vllm_of
-from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.api import MODELS, api_path, deployment_name, query_string
+from rewardstack.scorers.judge.dialect import VLLM, Dialect, detect_dialect, parse_vllm_version
+from rewardstack.scorers.judge.fences import neutralize
 from rewardstack.scorers.judge.labels import TOKENIZE, label_request
-from rewardstack.scorers.judge.models import DEFAULT, NOTHING, VERSION, Served, read_models
-from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.judge.models import DEFAULT, UNREPORTED, VERSION, ServerReport, parse_models
+from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.judge.options import LABEL_MASS_FLOOR, Options, read_options
-from rewardstack.scorers.judge.refusals import corrected, refused_fields
-from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, read_top_verdict, reasoning_of
-from rewardstack.scorers.judge.request import CHAT, frame, is_json
+from rewardstack.scorers.judge.refusals import omit_fields, refused_fields
+from rewardstack.scorers.judge.reply import get_reasoning, parse_label_verdict, parse_text_verdict, parse_top_verdict
+from rewardstack.scorers.judge.request import CHAT, make_frame, uses_json
 from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
@@ -63,26 +63,26 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
     return await _probe_as(url, settings, NAMES, None)
 
 
-async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
+async def probe_named(named: JudgeConfig, url: str, settings: Settings) -> Finding:
     """Probe a judge of the routes file, as `probe_judge` does, with the environment's settings."""
     try:
         own = named.settings(settings)
     except SettingsError as error:
-        problem = ProbeError(str(error), f"set {named.key} to the judge's key")
+        problem = ProbeError(str(error), f"set {named.key_setting} to the judge's key")
         return Finding(shown_url(url), problem=problem)
     return await _probe_as(url, own, _names(named), named)
 
 
-def _names(named: Named) -> Names:
+def _names(named: JudgeConfig) -> Names:
     """Return the names for the remedies; the stack does not start a judge whose URL is in the routes file."""
-    if named.address == NAMES.url:
+    if named.url_setting == NAMES.url:
         return NAMES
-    return Names(named.address, named.key, "keys", by="")
+    return Names(named.url_setting, named.key_setting, "keys", by="")
 
 
-async def _probe_as(url: str, settings: Settings, names: Names, named: Named | None) -> Finding:
+async def _probe_as(url: str, settings: Settings, names: Names, named: JudgeConfig | None) -> Finding:
     look = partial(_probe, url=url, settings=settings, named=named)
-    return await probe(url, settings.judge_api_key, names, look, dict(settings.judge_headers), query_of(settings))
+    return await probe(url, settings.judge_api_key, names, look, dict(settings.judge_headers), query_string(settings))
 
 
 class Asked(NamedTuple):
@@ -99,53 +99,53 @@ class Asked(NamedTuple):
     dialect: Dialect
 
 
-async def _probe(server: Probed, finding: Finding, url: str, settings: Settings, named: Named | None) -> None:
+async def _probe(server: Probed, finding: Finding, url: str, settings: Settings, named: JudgeConfig | None) -> None:
     served = await _served(server, url)
-    model = finding.version = _model(served, settings.judge_model, named.model if named else "LLM_JUDGE_MODEL")
-    asked = Asked(below((url,), CHAT), model, served.dialect)
+    model = finding.version = _model(served, settings.judge_model, named.model_setting if named else "LLM_JUDGE_MODEL")
+    asked = Asked(api_path((url,), CHAT), model, served.dialect)
     started = time.monotonic()
     options = read_options({"temperature": 0})
     reply, asked = await _reply(server, asked, options)
     elapsed = (time.monotonic() - started) * 1000
     notes = _check_flags(_message(server, asked, reply), asked.dialect)
     try:
-        value = read_text_verdict(reply, UNIT, thinking=False, structured=is_json(options, asked.dialect))
+        value = parse_text_verdict(reply, UNIT, thinking=False, structured=uses_json(options, asked.dialect))
     except UnreadableError as error:
         raise ProbeError(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
-    notes += await (_notes(server, asked) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
+    notes += await (_notes(server, asked) if asked.dialect.label_lookup == "ids" else _foreign_notes(server, asked))
     lacking = [note for note in notes if note.startswith(NO_LABELS)]
-    if lacking and named is not None and named.is_labelled:
+    if lacking and named is not None and named.uses_logprobs:
         remedy = f"leave `verdict` out of judges.{named.name}.options"
         raise ProbeError(lacking[0], f"set judges.{named.name}.compare to listwise" if named.comparison else remedy)
     finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
 
 
-async def _served(server: Probed, url: str) -> Served:
-    """Return the models and dialect that the server reports; `NOTHING` if it has no list of models."""
-    if name := deployment(url):
-        return Served({name: name})
-    path = below((url,), MODELS)
+async def _served(server: Probed, url: str) -> ServerReport:
+    """Return the models and dialect that the server reports; `UNREPORTED` if it has no list of models."""
+    if name := deployment_name(url):
+        return ServerReport({name: name})
+    path = api_path((url,), MODELS)
     reply = await server.reply(path)
     if reply.status in NO_SUCH_PATH:
-        return NOTHING
+        return UNREPORTED
     try:
         data = body_of(reply)
     except ServiceError as error:
         raise server.probe_error(error) from error
-    roots = read_models(data)
+    roots = parse_models(data)
     if roots is None:
         raise ProbeError(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
-    dialect = dialect_of(data)
+    dialect = detect_dialect(data)
     if dialect is VLLM:
         version = await server.reply(VERSION)
-        dialect = vllm_of(version.data)
-    return Served(roots, dialect)
+        dialect = parse_vllm_version(version.data)
+    return ServerReport(roots, dialect)
 
 
-def _model(served: Served, wanted: str, model_name: str) -> str:
+def _model(served: ServerReport, wanted: str, model_name: str) -> str:
     """Return the model that would judge a sample; raise `ProbeError` if the server does not serve that model."""
     model = wanted or (next(iter(served.roots)) if len(served.roots) == 1 else DEFAULT)
-    if served is not NOTHING and model not in served.roots and not (served.dialect.guessed and wanted):
+    if served is not UNREPORTED and model not in served.roots and not (served.dialect.is_guessed and wanted):
         known = ", ".join(served.roots) or "none"
         raise ProbeError(f"it does not serve {model!r}", f"set {model_name} to one that it serves: {known}")
     return model
@@ -157,12 +157,12 @@ async def _reply(
     """Return the reply to a sample, and how it was requested: without the fields that the server refused."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
-        request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
+        request = make_frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
         reply = await server.reply(asked.path, request.body(user), TIMEOUT)
         try:
             return body_of(reply), asked
         except RejectedError as error:
-            better = corrected(asked.dialect, refused_fields(error, request.fields))
+            better = omit_fields(asked.dialect, refused_fields(error, request.fields))
             if better == asked.dialect:
                 raise server.probe_error(error) from error
             asked = asked._replace(dialect=better)
@@ -182,8 +182,8 @@ def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
 
 def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
     """Raise `ProbeError` if the judge reasons or the reply is empty; return notes on deviations that are no errors."""
-    content, reasons = message.get("content"), reasoning_of(message)
-    if dialect.guessed and content:
+    content, reasons = message.get("content"), get_reasoning(message)
+    if dialect.is_guessed and content:
         return ["it reasons, asked or not"] if reasons else []
     if reasons:
         remedy = SILENT_TEMPLATE if not content else STUBBORN_TEMPLATE
@@ -198,8 +198,8 @@ def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
 async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
     """Return notes on what a judge other than vLLM does not support, and on its label mass."""
     dialect = asked.dialect
-    notes = [] if dialect.form else ["it does not support structured output"]
-    notes += [] if dialect.thinking else ["it does not honor enable_thinking"]
+    notes = [] if dialect.constraint else ["it does not support structured output"]
+    notes += [] if dialect.thinking_field else ["it does not honor enable_thinking"]
     return [*notes, await _label_mass(server, asked)]
 
 
@@ -221,12 +221,12 @@ async def _label_mass(server: Probed, asked: Asked) -> str:
     options = read_options({"verdict": "logprob", "label_mass_floor": 0})
     labels, values = zip(*options.labels, strict=True)
     try:
-        ids = await _label_ids(server, asked.model, labels) if asked.dialect.labels == "ids" else ()
+        ids = await _label_ids(server, asked.model, labels) if asked.dialect.label_lookup == "ids" else ()
         reply, asked = await _reply(server, asked, options, ids)
-        if asked.dialect.labels == "ids":
-            _, mass = read_label_verdict(reply, ids, values, 0.0)
+        if asked.dialect.label_lookup == "ids":
+            _, mass = parse_label_verdict(reply, ids, values, 0.0)
         else:
-            _, mass = read_top_verdict(reply, labels, values, 0.0)
+            _, mass = parse_top_verdict(reply, labels, values, 0.0)
     except UnreadableError as error:
         return f"verdict 'logprob': {error}"
     except (ProbeError, ReplyError):
@@ -246,10 +246,10 @@ async def _label_ids(server: Probed, model: str, labels: Sequence[str]) -> tuple
 
 
 async def _unbroken(server: Probed, model: str) -> list[str]:
-    """Return control tokens, of known forms or of the model's chat template, that `neutral` leaves in a sample."""
+    """Return control tokens, of known forms or of the model's chat template, that `neutralize` leaves in a sample."""
     messages = [{"role": "user", "content": PROBLEM}]
     own = filter(CONTROL.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
-    text = neutral(" ".join([RUNS, MORE_RUNS, *own]))
+    text = neutralize(" ".join([RUNS, MORE_RUNS, *own]))
     found = await _token_texts(server, {"model": model, "prompt": text, "add_special_tokens": False})
     return sorted({token for token in found if CONTROL.fullmatch(token)})
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from rewardstack.errors import ReplyError
 from rewardstack.routing.reward_models import RewardModel
-from rewardstack.scorers.judge.api import MODELS, below
-from rewardstack.scorers.judge.models import read_models
+from rewardstack.scorers.judge.api import MODELS, api_path
+from rewardstack.scorers.judge.models import parse_models
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
 from rewardstack.scorers.reward_model import RAW_LOGITS, TEST_CONVERSATION, VARIABLE, key_of_model, parse_numbers
 from rewardstack.settings import Settings
@@ -38,7 +38,7 @@ async def _probe(server: Probed, finding: Finding, model: RewardModel, url: str)
     if (api := APIS.get(model.api)) is not None:
         await _probe_text(server, finding, model, api)
         return
-    served = read_models(await server.ask(below((url,), MODELS))) or {}
+    served = parse_models(await server.ask(api_path((url,), MODELS))) or {}
     name = finding.version = model.model or next(iter(served), "")
     if served and name not in served:
         raise ProbeError(f"it does not serve {name}", f"set the model to one of: {', '.join(served)}")

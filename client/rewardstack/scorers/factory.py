@@ -31,7 +31,7 @@ from rewardstack.transport.http import open_session
 if TYPE_CHECKING:
     from rewardstack.scorers.budget import Budget, NewMeter, OnUsage
     from rewardstack.scorers.embedding import Embedding, VectorStore
-    from rewardstack.scorers.judge import Named
+    from rewardstack.scorers.judge import JudgeConfig
     from rewardstack.scorers.rate import RateLimit
 
 CODE_TIMEOUT = 600.0
@@ -97,8 +97,8 @@ class Backends:
         self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
         with importing:
-            from rewardstack.scorers.judge import GroupJudge, Judge, Named
-        named = Named(judges[name]) if name in judges else None
+            from rewardstack.scorers.judge import GroupJudge, Judge, JudgeConfig
+        named = JudgeConfig(judges[name]) if name in judges else None
         judge_settings = settings if named is None else named.settings(settings)
         find = self._pool_finder(
             settings, f"judge:{name}", partial(_judge_place, named), settings.judge_refused_timeout
@@ -264,11 +264,11 @@ def _reward_model_place(settings: Settings) -> Place:
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
-def _judge_place(named: Named | None, settings: Settings) -> Place:
+def _judge_place(named: JudgeConfig | None, settings: Settings) -> Place:
     """Return the URLs and the key of a judge in the environment; both are empty for a judge with its own `base_url`."""
     if named is None:
         return settings.judge_urls, settings.judge_api_key
-    return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
+    return (named.urls(settings), settings.judge_api_key) if named.has_environment_url else ((), "")
 
 
 def _embedded_or_remote(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:

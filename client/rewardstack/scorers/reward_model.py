@@ -35,7 +35,7 @@ from rewardstack.scorers.budget import Meter, NewMeter
 from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.conversation import read_task
-from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.fences import neutralize
 from rewardstack.scorers.judge.models import Models
 from rewardstack.scorers.judge.scorer import TOO_LONG
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
@@ -122,7 +122,7 @@ class RewardModelScorer(Relayable[Sample]):
         """
         is_relayed = destination is not None
         destination = destination or self._servers.destination({})
-        before, response = conversation(item.extra), neutral(item.solution)
+        before, response = conversation(item.extra), neutralize(item.solution)
         if len(before) > 1 and before[-1][0] == "assistant" and before[-1][1].strip() == response.strip():
             before = before[:-1]  # the messages include the response
         steps = self._model.steps
@@ -150,7 +150,7 @@ class RewardModelScorer(Relayable[Sample]):
         if self._api is not None:
             return self._model.model or None
         try:
-            await self._models.meet(destination, deadline, math.inf)
+            await self._models.discover(destination, deadline, math.inf)
         except ServiceError:
             return None
         return self._models.choose(self._model.model, destination).root
@@ -204,7 +204,7 @@ class RewardModelScorer(Relayable[Sample]):
         if self._api is not None:
             logits = await self._request_outputs(self._api, sample, deadline)
         else:
-            await self._models.meet(sample.destination, deadline, math.inf)
+            await self._models.discover(sample.destination, deadline, math.inf)
             name = self._models.choose(self._model.model, sample.destination).name
             if self._model.steps is not None:
                 replies = await self._request_numbers(sample, name, "/pooling", {}, deadline)
@@ -302,7 +302,7 @@ class RewardModelScorer(Relayable[Sample]):
             if error.status == 404:
                 if self._api is not None:
                     return Score.failed(f"{error}; does api = {self._model.api} fit the server?", self.source)
-                served = ", ".join(self._models.served(sample.destination)) or "(the server reports none)"
+                served = ", ".join(self._models.served_models(sample.destination)) or "(the server reports none)"
                 kind = "a process reward model" if self._model.steps else "a classifier, with --runner pooling"
                 remedy = f"check that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
                 return Score.failed(f"{error}; {remedy}: {served}", self.source)
@@ -334,7 +334,7 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
                 (str(one["role"]), message_text(one))
                 for one in ([messages] if isinstance(messages, dict) else messages)
             ]
-            return tuple((role, text if role in TRUSTED_ROLES else neutral(text)) for role, text in replies)
+            return tuple((role, text if role in TRUSTED_ROLES else neutralize(text)) for role, text in replies)
     problem, turns = read_task(extra)
     if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):
         return (("user", problem),)
@@ -345,7 +345,7 @@ def split_steps(response: str, steps: Steps) -> list[str]:
     """Return the steps of a response; step tags that the policy wrote are removed, so they cannot add steps."""
     while steps.tag in response:
         response = response.replace(steps.tag, "")
-    return [neutral(text.strip()) for text in response.split(steps.separator) if text.strip()]
+    return [neutralize(text.strip()) for text in response.split(steps.separator) if text.strip()]
 
 
 def parse_numbers(data: bytes, path: str) -> Any:

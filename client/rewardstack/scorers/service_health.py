@@ -14,9 +14,9 @@ from rewardstack.errors import RejectedError, RewardstackError, SettingsError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.scorers.destination import KEY_REFUSED
 from rewardstack.scorers.embedding.protocol import INFO, parse_info
-from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
-from rewardstack.scorers.judge.models import read_models
-from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.judge.api import MODELS, api_path, deployment_name, query_string
+from rewardstack.scorers.judge.models import parse_models
+from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.reward_model import key_of_model, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, open_session, send
@@ -71,7 +71,7 @@ async def service_health(settings: Settings, routes: RouteTable) -> list[Service
 
 def _list_checks(settings: Settings, routes: RouteTable) -> Sequence[_Check]:
     checks = _judge_checks("LLM judge", settings)
-    for named in map(Named, routes.judges.values()):
+    for named in map(JudgeConfig, routes.judges.values()):
         try:
             checks += _judge_checks(f"judge {named.name}", named.settings(settings))
         except SettingsError:  # the judge's scorer reports the error
@@ -79,7 +79,7 @@ def _list_checks(settings: Settings, routes: RouteTable) -> Sequence[_Check]:
     for model in routes.reward_models.values():
         urls = urls_of_model(model, settings)
         try:
-            headers, path = authorization(key_of_model(model, settings)), below(urls, MODELS) if urls else ""
+            headers, path = authorization(key_of_model(model, settings)), api_path(urls, MODELS) if urls else ""
         except SettingsError:  # the model's scorer reports the error
             continue
         checks += [_Check(f"reward model {model.name}", url, path, headers, model.model) for url in urls]
@@ -89,8 +89,10 @@ def _list_checks(settings: Settings, routes: RouteTable) -> Sequence[_Check]:
 
 def _judge_checks(service: str, settings: Settings) -> list[_Check]:
     headers = {**authorization(settings.judge_api_key), **dict(settings.judge_headers)}
-    path = below(settings.judge_urls, MODELS) + query_of(settings) if settings.judge_urls else ""
-    return [_Check(service, url, path, headers, settings.judge_model or deployment(url)) for url in settings.judge_urls]
+    path = api_path(settings.judge_urls, MODELS) + query_string(settings) if settings.judge_urls else ""
+    return [
+        _Check(service, url, path, headers, settings.judge_model or deployment_name(url)) for url in settings.judge_urls
+    ]
 
 
 async def _run_check(session: aiohttp.ClientSession, check: _Check) -> ServiceHealth:
@@ -116,5 +118,5 @@ def _model_names(check: _Check, data: bytes) -> str:
     if check.path == INFO:
         info = parse_info(data)
         return info.model if info else ""
-    names = list(read_models(data) or ())
+    names = list(parse_models(data) or ())
     return ", ".join(names[:MAX_MODELS]) + (f" and {len(names) - MAX_MODELS} more" if names[MAX_MODELS:] else "")
