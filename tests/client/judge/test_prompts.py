@@ -18,13 +18,13 @@ from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import SPLITTER, fence, neutralize
 from rewardstack.scorers.judge.scale import UNIT, Scale, find_scale
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, Kind, find_template
-from rewardstack_cli.evaluation.scoring import injections
+from rewardstack_cli.evaluation.scoring import load_injections
 from tests.client.judge.conftest import asked, forget, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
 
 CASES = Path(__file__).parents[2] / "cases"
-CANDIDATES = injections()
+CANDIDATES = load_injections()
 CONTROL = sorted(
     {token for tokens in json.loads((CASES / "judge_control_tokens.json").read_text()).values() for token in tokens}
 )
