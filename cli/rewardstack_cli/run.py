@@ -87,7 +87,7 @@ class Run:
         self._retry = retry
         if self._to_parquet and self._output.exists() and not start_over and not self._work_path.exists():
             tally = self._read_finished_output()
-            if not self._has_rows_to_retry(tally):
+            if not self._must_retry(tally):
                 return self._finish(tally, started)
             self._restore_work_file()
         schema = parquet.infer_schema(self._parquet_rows()) if self._to_parquet else None
@@ -99,22 +99,19 @@ class Run:
             scores.truncate_incomplete_line()
             if not before:
                 self._provenance.remove()
-            signal = (
-                self._score(scores, summary) if before < summary.rows or self._has_rows_to_retry(scores.tally) else 0
-            )
-            if scores.tally.rows < summary.rows or (signal and self._has_rows_to_retry(scores.tally)):
+            has_work = before < summary.rows or self._must_retry(scores.tally)
+            signal = self._score(scores, summary) if has_work else 0
+            if scores.tally.rows < summary.rows or (signal and self._must_retry(scores.tally)):
                 self._print_progress(scores, summary)
                 return 128 + signal
             if schema is not None:
-                provenance = self._provenance.read()
-                parquet.write(
-                    self._output, self._parquet_rows(), scores.read_score_fields(), schema, summary.digest, provenance
-                )
+                origin = summary.digest, self._provenance.read()
+                parquet.write(self._output, self._parquet_rows(), scores.read_scores(), schema, *origin)
                 self._work_path.unlink()
                 self._provenance.remove()
         return self._finish(scores.tally, started)
 
-    def _has_rows_to_retry(self, tally: Tally) -> bool:
+    def _must_retry(self, tally: Tally) -> bool:
         return self._retry and tally.without_score > 0
 
     def _restore_work_file(self) -> None:
@@ -209,7 +206,7 @@ class Run:
 
             try:
                 try:
-                    if self._has_rows_to_retry(scores.tally):
+                    if self._must_retry(scores.tally):
                         with scores.rewrite() as rewriter:
                             await score_pieces(scores.rows_without_score(self._source.rows()), 0, rewriter.put)
                     await score_pieces(self._source.rows(scores.kept_rows), scores.kept_rows, scores.append)

@@ -150,7 +150,7 @@ class ScoreFile:
                 self._file = rewriter.finish()
                 path.replace(self.path)
 
-    def read_score_fields(self) -> Iterator[dict[str, Any]]:
+    def read_scores(self) -> Iterator[dict[str, Any]]:
         """Yield the score fields of each line, for a file whose lines have digests of rows."""
         self._file.seek(0)
         for line in self._file:
