@@ -74,13 +74,11 @@ def combine_lists(count: int, orders: Sequence[Order], scores: Sequence[Sequence
         orders: the members in each list.
         scores: the scores in each list, in its order.
     """
-    lists = [
-        dict(zip(order, values_of_pair, strict=True)) for order, values_of_pair in zip(orders, scores, strict=True)
-    ]
-    values = [fmean(one[index] for one in lists) for index in range(count)]
+    lists = [dict(zip(order, values, strict=True)) for order, values in zip(orders, scores, strict=True)]
+    means = [fmean(one[index] for one in lists) for index in range(count)]
     pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
     margins = {pair: [one[pair[0]] - one[pair[1]] for one in lists] for pair in pairs}
-    return Outcome(_round(values), _count_wins(count, margins), _order_agreement(margins))
+    return Outcome(_round(means), _count_wins(count, margins), _order_agreement(margins))
 
 
 def combine_pairs(count: int, orders: Sequence[Order], probabilities: Sequence[float]) -> Outcome:
@@ -91,15 +89,15 @@ def combine_pairs(count: int, orders: Sequence[Order], probabilities: Sequence[f
         orders: the two members of each request, in the order in which they are shown.
         probabilities: probability, for each request, that the member shown first is better.
     """
-    values_of_pair: dict[tuple[int, int], list[float]] = {}
+    shares_by_pair: dict[tuple[int, int], list[float]] = {}
     for (first, second), probability in zip(orders, probabilities, strict=True):
         pair, share = ((first, second), probability) if first < second else ((second, first), 1 - probability)
-        values_of_pair.setdefault(pair, []).append(share)
+        shares_by_pair.setdefault(pair, []).append(share)
     won: list[list[float]] = [[] for _ in range(count)]
-    for (one, other), shares in values_of_pair.items():
+    for (one, other), shares in shares_by_pair.items():
         won[one].append(fmean(shares))
         won[other].append(1 - fmean(shares))
-    margins = {pair: [share - TIE for share in shares] for pair, shares in values_of_pair.items()}
+    margins = {pair: [share - TIE for share in shares] for pair, shares in shares_by_pair.items()}
     return Outcome(
         _round([fmean(one) if one else TIE for one in won]), _count_wins(count, margins), _order_agreement(margins)
     )
@@ -107,15 +105,15 @@ def combine_pairs(count: int, orders: Sequence[Order], probabilities: Sequence[f
 
 def _count_wins(count: int, margins: Mapping[tuple[int, int], Sequence[float]]) -> list[float]:
     wins = [0.0] * count
-    for (one, other), values_of_pair in margins.items():
-        share = (1 + _sign(fmean(values_of_pair))) / 2
+    for (one, other), differences in margins.items():
+        share = (1 + _sign(fmean(differences))) / 2
         wins[one] += share
         wins[other] += 1 - share
     return wins
 
 
 def _order_agreement(margins: Mapping[tuple[int, int], Sequence[float]]) -> float | None:
-    both = [values_of_pair for values_of_pair in margins.values() if len(values_of_pair) == 2]
+    both = [differences for differences in margins.values() if len(differences) == 2]
     return fmean(_sign(first) == _sign(second) for first, second in both) if both else None
 
 

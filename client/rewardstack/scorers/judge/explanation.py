@@ -87,7 +87,9 @@ def explain_exchange(plan: Plan, exchange: Exchange) -> Step:
         return exchange.step("trial", {"note": "shows what the judge takes; scores nothing"})
     question, is_retry, _ = user.partition(REMINDER)
     number_by_message = {
-        plan.user_message(option, chunk): at for at, option in enumerate(plan.references, 1) for chunk in plan.chunks
+        plan.user_message(reference, chunk): number
+        for number, reference in enumerate(plan.references, 1)
+        for chunk in plan.chunks
     }
     reference_number = number_by_message.get(question, len(plan.references) if is_retry else 0)
     facts: Record = {"reference": f"{reference_number} of {len(plan.references)}", "fields": request, "system": system}

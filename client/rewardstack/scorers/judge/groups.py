@@ -159,8 +159,8 @@ class GroupJudge(Relayable[Member]):
             return [rejection] * len(samples)
         texts = _distinct_texts(samples)
         outcome: list[Score] = []
-        if asked := self._make_plans(samples, texts):
-            outcome = await self._judge.score_requests(asked, partial(self._compare, texts), context)
+        if plans := self._make_plans(samples, texts):
+            outcome = await self._judge.score_requests(plans, partial(self._compare, texts), context)
             if outcome[0].value is None:
                 return outcome * len(samples)
         scores = outcome or [Score(TIE, source=self.source, parts={"wins": 0.0}) for _ in texts]
@@ -215,22 +215,22 @@ class GroupJudge(Relayable[Member]):
         ]
 
     async def _compare(
-        self, texts: Sequence[str], asked: Sequence[Plan], model: Model, deadline: SharedDeadline
+        self, texts: Sequence[str], plans: Sequence[Plan], model: Model, deadline: SharedDeadline
     ) -> list[Verdict]:
         """Return the verdict on each text."""
         calls, orders = self._judge.calls, request_orders(len(texts), self._comparison)
         if self._comparison.mode == "listwise":
-            lists = await gather_all(calls.grade_candidates(plan, model, deadline) for plan in asked)
+            lists = await gather_all(calls.grade_candidates(plan, model, deadline) for plan in plans)
             outcome = combine_lists(len(texts), orders, lists)
         else:
-            outcome = combine_pairs(len(texts), orders, await self._pair_probabilities(asked, model, deadline))
+            outcome = combine_pairs(len(texts), orders, await self._pair_probabilities(plans, model, deadline))
         by_text = zip(outcome.values, outcome.wins, strict=True)
         return [Verdict(value, agreement=outcome.agreement, parts={"wins": wins}) for value, wins in by_text]
 
-    async def _pair_probabilities(self, asked: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[float]:
+    async def _pair_probabilities(self, plans: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[float]:
         """Return the probability, for each request, that the candidate shown first is better."""
         try:
-            work = (self._judge.calls.verdict(plan, model, plan.references[0], deadline) for plan in asked)
+            work = (self._judge.calls.verdict(plan, model, plan.references[0], deadline) for plan in plans)
             return [verdict.value for verdict in await gather_all(work)]
         except NoLogprobsError as error:
             field = f"{self._name}.compare"

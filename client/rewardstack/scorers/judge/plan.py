@@ -157,7 +157,7 @@ def _key_prefix(options: Options, model: Model, revision: str, scope: str, name:
 @lru_cache
 def _source_hash() -> str:
     """Return a hash of this package's source, which renders prompts and parses replies."""
-    prefix = blake2b(digest_size=16)
+    source_hash = blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        prefix.update(path.read_bytes())
-    return prefix.hexdigest()
+        source_hash.update(path.read_bytes())
+    return source_hash.hexdigest()
