@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.figures import Figure, is_kept
 from benchmarks.plots import WIDTH, bars, compared
 from benchmarks.wording import bound, quantity, rival, times
-from rewardstack_cli.evaluation.document import Html, document, table
+from rewardstack_cli.evaluation.document import Html, render_document, render_table
 
 BAD = """
 :root { --bad: #b3261e } @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80 } }
@@ -45,7 +45,7 @@ def page(report: Mapping[str, Any]) -> str:
         f'<nav aria-label="Benchmarks"><ul>\n{"".join(map(_link, runs))}</ul></nav>\n',
         *map(_section, runs),
     ]
-    return document(TITLE, "".join(body), style=STYLE)
+    return render_document(TITLE, "".join(body), style=STYLE)
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -108,7 +108,7 @@ def _plot(one: Mapping[str, Any]) -> str:
 
 def _table(figures: Sequence[Figure]) -> str:
     rows = [(_noted(one["name"], one["note"]), _value(one), _ratio(one)) for one in figures]
-    return table("Figures", ("figure", "value", "ratio"), rows)
+    return render_table("Figures", ("figure", "value", "ratio"), rows)
 
 
 def _value(one: Figure) -> Html:

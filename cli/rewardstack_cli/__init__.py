@@ -1,4 +1,4 @@
-"""The command `rewardstack`: one module for each command; `main` only dispatches.
+"""The command line tool `rewardstack`, with one module for each command.
 
-No command implements scoring: each one reads its input, calls the same functions as a trainer, and writes the result.
+Each command reads its input, calls the same functions as a trainer, and writes the result.
 """

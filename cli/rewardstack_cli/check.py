@@ -16,25 +16,25 @@ from rich.text import Text
 from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
 from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
-from rewardstack.scorers.judge import Named
+from rewardstack.scorers.judge import JudgeConfig
 from rewardstack.scorers.reward_model import VARIABLE, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import open_session
 from rewardstack_cli.console import Grid, plain_text, print_json, put, say
 from rewardstack_cli.deep.checks import CHECKS, Check, CheckResult, run_check, with_outage
-from rewardstack_cli.deep.outage import command
+from rewardstack_cli.deep.outage import command_switch
 from rewardstack_cli.deep.stack import Stack
 from rewardstack_cli.probes.cache import probe_cache
 from rewardstack_cli.probes.embedding import probe_embedding
 from rewardstack_cli.probes.finding import Finding, ProbeError
-from rewardstack_cli.probes.judge import probe_judge, probe_named
+from rewardstack_cli.probes.judge import probe_judge, probe_judge_config
 from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Variable that is set instead of REWARD_SERVER_API_KEY where the stack runs; its first key is used."""
-PAUSE = 1.0
-"""Seconds between two attempts while a service does not work yet."""
+"""Variable that is set instead of REWARD_SERVER_API_KEY on the machine of the stack; its first key is used."""
+RETRY_INTERVAL = 1.0
+"""Seconds between two attempts while a service does not work."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 """The color of each state in a table."""
 
@@ -44,14 +44,14 @@ class Target(NamedTuple):
 
     Args:
         name: display name.
-        variable: setting with the service's URLs; for a judge or reward model of a routes file, the field in that file.
-        addresses: returns the configured URLs.
-        probe: tries one URL.
+        variable: setting with the service's URLs: an environment variable, or a field in a routes file.
+        urls: returns the configured URLs.
+        probe: probes one URL.
     """
 
     name: str
     variable: str
-    addresses: Callable[[Settings], Sequence[str]]
+    urls: Callable[[Settings], Sequence[str]]
     probe: Callable[[str, Settings], Awaitable[Finding]]
 
 
@@ -63,18 +63,18 @@ SERVICES = (
 )
 
 
-def _targets(settings: Settings) -> list[Target]:
-    """Return the services of the environment, and the judges and reward models of the routes files.
+def _list_targets(settings: Settings) -> list[Target]:
+    """Return the services in the environment, and the judges and reward models in the routes files.
 
     Raises:
         RouteError: a routes file cannot be used.
     """
     routes = route_table(settings)
-    judges = [_judge(Named(judge)) for judge in routes.judges.values()]
-    return [*SERVICES, *judges, *map(_reward_model, routes.reward_models.values())]
+    judges = [_judge_target(JudgeConfig(judge)) for judge in routes.judges.values()]
+    return [*SERVICES, *judges, *map(_reward_model_target, routes.reward_models.values())]
 
 
-def _reward_model(model: RewardModel) -> Target:
+def _reward_model_target(model: RewardModel) -> Target:
     name, variable = f"reward model {model.name}", f"reward_models.{model.name}.base_url"
     if not model.base_url:
         name, variable = name if model.name != REWARD_MODEL else "reward model", VARIABLE
@@ -86,8 +86,8 @@ def _reward_model(model: RewardModel) -> Target:
     )
 
 
-def _judge(named: Named) -> Target:
-    return Target(f"judge {named.name}", named.address, named.addresses, partial(probe_named, named))
+def _judge_target(config: JudgeConfig) -> Target:
+    return Target(f"judge {config.name}", config.url_setting, config.urls, partial(probe_judge_config, config))
 
 
 def add_parser(commands: Any) -> None:
@@ -120,12 +120,12 @@ def run(args: argparse.Namespace) -> int:
         SettingsError: a variable is malformed, no service is configured, or options contradict each other.
         RouteError: a routes file cannot be used.
     """
-    settings = _settings()
-    services = _targets(settings)
-    if not any(service.addresses(settings) for service in services):
+    settings = _read_settings()
+    services = _list_targets(settings)
+    if not any(service.urls(settings) for service in services):
         variables = " or ".join(service.variable for service in SERVICES)
         raise SettingsError(f"nothing to check: set {variables} (after `make up`: http://localhost:6000)")
-    checks = _checks(args, settings)
+    checks = _select_checks(args, settings)
     return asyncio.run(_run(args, settings, services, checks))
 
 
@@ -135,15 +135,15 @@ async def _run(
     findings = await _probe_until(settings, services, time.monotonic() + args.wait)
     failed = _has_problem(findings)
     if not args.json:
-        _table_of_services(findings).show()
+        _services_table(findings).show()
         _print_problems((f"{service.name} {one.address}", one.problem) for service, found in findings for one in found)
     if failed and checks:
         say("not all services work; skipping the deep checks")
     rows = [] if failed else await _run_checks(args, settings, checks)
     if args.json:
-        print_json({"services": _services(findings), "checks": [_check(row) for row in rows]})
+        print_json({"services": _service_records(findings), "checks": [_check_record(row) for row in rows]})
     elif rows:
-        _table_of_checks(rows).show()
+        _checks_table(rows).show()
         _print_problems((row.check, row.problem) for row in rows)
     return 1 if failed or any(row.problem for row in rows) else 0
 
@@ -158,35 +158,35 @@ async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapp
     return rows
 
 
-def _services(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, Any]]:
-    """Return the findings as JSON records; a service that is not configured has no address and the state `unset`."""
+def _service_records(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, Any]]:
+    """Return the findings as JSON records; a service without a URL has the state `unset`."""
     records = []
     for service, found in findings:
         for one in found or [Finding("")]:
             state = "unset" if not found else "FAILED" if one.problem else "ok"
-            about = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
+            details = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
             records.append(
-                {"service": service.name, "variable": service.variable, **about, **_problem_record(one.problem)}
+                {"service": service.name, "variable": service.variable, **details, **_problem_record(one.problem)}
             )
     return records
 
 
-def _check(row: CheckResult) -> dict[str, Any]:
-    about = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
-    return {**about, **_problem_record(row.problem)}
+def _check_record(row: CheckResult) -> dict[str, Any]:
+    details = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
+    return {**details, **_problem_record(row.problem)}
 
 
 def _problem_record(problem: ProbeError | None) -> dict[str, str | None]:
     return {"problem": str(problem) if problem else None, "remedy": problem.remedy if problem else None}
 
 
-def _settings() -> Settings:
+def _read_settings() -> Settings:
     settings = Settings.from_env()
     server_key = os.environ.get(SERVER_KEYS, "").split(",")[0].strip()
     return replace(settings, reward_server_api_key=settings.reward_server_api_key or server_key)
 
 
-def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
+def _select_checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
     """Return the deep checks to run; raise `SettingsError` if an option or a variable that they need is missing."""
     outage = bool(args.stop_judge), bool(args.start_judge)
     if not args.deep:
@@ -201,7 +201,7 @@ def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]
         return CHECKS
     if not all(outage) or not settings.judge_urls:
         raise SettingsError("--stop-judge and --start-judge need each other, and LLM_JUDGE_SERVER_URL")
-    return with_outage(command(args.stop_judge), command(args.start_judge))
+    return with_outage(command_switch(args.stop_judge), command_switch(args.start_judge))
 
 
 async def _probe_until(
@@ -209,8 +209,8 @@ async def _probe_until(
 ) -> list[tuple[Target, list[Finding]]]:
     """Return the findings once every service works, or at the deadline."""
     findings = await _probe_all(settings, services)
-    while _has_problem(findings) and (left := deadline - time.monotonic()) > 0:
-        await asyncio.sleep(min(PAUSE, left))
+    while _has_problem(findings) and (remaining := deadline - time.monotonic()) > 0:
+        await asyncio.sleep(min(RETRY_INTERVAL, remaining))
         findings = await _probe_all(settings, services)
     return findings
 
@@ -221,17 +221,17 @@ def _has_problem(findings: list[tuple[Target, list[Finding]]]) -> bool:
 
 async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tuple[Target, list[Finding]]]:
     async def probe(service: Target) -> list[Finding]:
-        return await asyncio.gather(*(service.probe(address, settings) for address in service.addresses(settings)))
+        return await asyncio.gather(*(service.probe(address, settings) for address in service.urls(settings)))
 
     found = await asyncio.gather(*(probe(service) for service in services))
     return list(zip(services, found, strict=True))
 
 
-def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Grid:
+def _services_table(findings: list[tuple[Target, list[Finding]]]) -> Grid:
     table = Grid("service", "address", "state", "version", "sample")
     for service, found in findings:
         for finding in found:
-            state = _state("FAILED" if finding.problem else "ok")
+            state = _colored_state("FAILED" if finding.problem else "ok")
             address, version = plain_text(finding.address), plain_text(finding.version)
             table.add_row(service.name, address, state, version, finding.sample)
         if not found:
@@ -239,14 +239,14 @@ def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Grid:
     return table
 
 
-def _table_of_checks(rows: Sequence[CheckResult]) -> Grid:
+def _checks_table(rows: Sequence[CheckResult]) -> Grid:
     table = Grid("check", "result", "seconds", "found")
     for row in rows:
-        table.add_row(row.check, _state(row.result), f"{row.seconds:.1f}", plain_text(row.found))
+        table.add_row(row.check, _colored_state(row.result), f"{row.seconds:.1f}", plain_text(row.found))
     return table
 
 
-def _state(word: str) -> Text:
+def _colored_state(word: str) -> Text:
     return Text(word, STATES[word])
 
 

@@ -1,4 +1,4 @@
-"""Output of the command line: results go to stdout, everything else to stderr."""
+"""Print the output of the command line: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from rewardstack.transport.endpoint import LOG_AFTER
 
 T = TypeVar("T")
 
-FRAME = 3
+COLUMN_PADDING = 3
 """Width of the borders and padding of one table column, in characters; the table adds one more."""
-WIDTH = 120
+DEFAULT_WIDTH = 120
 """Width of the output, in characters, if stdout is not a terminal."""
 
-out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH)
+out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else DEFAULT_WIDTH)
 err = Console(stderr=True)
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with control characters replaced so that it cannot control the terminal."""
-    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in " ".join(text.split()))
+    """Return `text` on one line, with its control characters replaced, so that it cannot control the terminal."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in " ".join(text.split())
+    )
 
 
 def plain_text(text: str, style: str = "") -> Text:
-    """Return untrusted text for a table: printable, with square brackets not read as markup."""
+    """Return untrusted text for a table: printable, and without interpretation of square brackets as markup."""
     return Text(printable(text), style=style)
 
 
@@ -61,9 +63,9 @@ class Grid:
 
     def show(self) -> None:
         """Print the table on stdout."""
-        widths = self._widths(out.width)
+        widths = self._column_widths(out.width)
         if not widths:
-            for line in self._lists(out.width):
+            for line in self._rows_as_lists(out.width):
                 out.print(line, soft_wrap=True, highlight=False)
             return
         table = Table()
@@ -73,25 +75,25 @@ class Grid:
             table.add_row(*row)
         out.print(table)
 
-    def _widths(self, most: int) -> list[int]:
-        """Return the column widths of a table of at most `most` characters; empty if a word would be broken."""
+    def _column_widths(self, max_width: int) -> list[int]:
+        """Return the column widths of a table of at most `max_width` characters; empty if a word would be broken."""
         columns = [[heading, *cells] for heading, *cells in zip(self._columns, *self._rows, strict=True)]
-        whole = [max(cell.cell_len for cell in cells) for cells in columns]
+        full_widths = [max(cell.cell_len for cell in cells) for cells in columns]
         widths = [max(map(cell_len, " ".join(cell.plain for cell in cells).split())) for cells in columns]
-        spare = most - sum(widths) - FRAME * len(columns) - 1
-        # Columns that need the least to fit come first, so that one long column is wrapped rather than several.
-        for at in sorted(range(len(columns)), key=lambda at: whole[at] - widths[at]) if spare >= 0 else ():
-            more = min(spare, whole[at] - widths[at])
+        spare = max_width - sum(widths) - COLUMN_PADDING * len(columns) - 1
+        # First widen the columns that need the least, so that only the longest columns are wrapped.
+        for at in sorted(range(len(columns)), key=lambda at: full_widths[at] - widths[at]) if spare >= 0 else ():
+            more = min(spare, full_widths[at] - widths[at])
             widths[at], spare = widths[at] + more, spare - more
         return widths if spare >= 0 else []
 
-    def _lists(self, most: int) -> Iterator[Text]:
+    def _rows_as_lists(self, max_width: int) -> Iterator[Text]:
         """Yield each row as lines: the first cell, then the cells that are not empty, with their headings."""
         margin = 2 + max(heading.cell_len for heading in self._columns[1:]) + 2
         for first, *cells in self._rows:
             yield Text(first.plain, "bold")
             for heading, cell in zip(self._columns[1:], cells, strict=True):
-                for at, line in enumerate(_broken(cell, most - margin) if cell else ()):
+                for at, line in enumerate(_wrap(cell, max_width - margin) if cell else ()):
                     yield Text(("" if at else f"  {heading.plain}").ljust(margin)).append_text(line)
 
 
@@ -99,17 +101,17 @@ def put(line: Text, console: Console = out) -> None:
     """Print a line; on a terminal, wrap it between words and keep its indentation."""
     margin = " " * (len(line) - len(line.plain.lstrip()))
     text = line[len(margin) :] if margin else line
-    for part in _broken(text, console.width - len(margin)) if console.is_terminal else [text]:
+    for part in _wrap(text, console.width - len(margin)) if console.is_terminal else [text]:
         console.print(Text(margin).append_text(part), soft_wrap=True, highlight=False)
 
 
-def _broken(line: Text, width: int) -> list[Text]:
+def _wrap(line: Text, width: int) -> list[Text]:
     """Split `line` between words into parts of at most `width` characters; a longer word is a part by itself."""
-    text, begins = line.plain, [0]
+    text, starts = line.plain, [0]
     for word in re.finditer(r"\S+", text):
-        if text[begins[-1] : word.start()].strip() and cell_len(text[begins[-1] : word.end()]) > width:
-            begins.append(word.start())
-    parts = line.divide(begins[1:])
+        if text[starts[-1] : word.start()].strip() and cell_len(text[starts[-1] : word.end()]) > width:
+            starts.append(word.start())
+    parts = line.divide(starts[1:])
     for part in parts:
         part.rstrip()
     return [*parts]
@@ -125,18 +127,18 @@ def print_error(message: str) -> None:
     say(f"rewardstack: error: {message}")
 
 
-async def wait_with_notice(call: Coroutine[Any, Any, T], seconds: float, who: str) -> T:
-    """Return what `call` returns; after `LOG_AFTER` seconds print on stderr what is being waited for.
+async def wait_with_notice(call: Coroutine[Any, Any, T], seconds: float, name: str) -> T:
+    """Return the result of `call`; after `LOG_AFTER` seconds, print on stderr that the command is waiting.
 
     Args:
         call: coroutine to await; its exceptions are raised.
         seconds: timeout in seconds.
-        who: name of what is waited for, without secrets.
+        name: name of the service, without secrets.
 
     Raises:
         asyncio.TimeoutError: `call` took longer than the timeout.
     """
-    line = f"waiting: {who} has sent nothing for {LOG_AFTER:g} s; timeout {seconds:g} s"
+    line = f"waiting: {name} has sent nothing for {LOG_AFTER:g} s; timeout {seconds:g} s"
     timer = asyncio.get_running_loop().call_later(LOG_AFTER, say, line)
     try:
         return await asyncio.wait_for(call, seconds)
@@ -145,7 +147,7 @@ async def wait_with_notice(call: Coroutine[Any, Any, T], seconds: float, who: st
 
 
 class LogHandler(logging.Handler):
-    """Prints log records on stderr, above a progress bar if there is one."""
+    """Prints log records on stderr, above the progress bar if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record, each line of a traceback on its own line."""

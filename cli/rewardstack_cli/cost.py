@@ -20,8 +20,8 @@ from rewardstack_cli.data.rows import Row
 from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
 
-ASKING_SECONDS = 60.0
-"""Maximum seconds for a service to report its identity, on which cache keys depend."""
+IDENTITY_TIMEOUT = 60.0
+"""Timeout in seconds for a service to report its identity, which is part of cache keys."""
 
 
 def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
@@ -29,8 +29,8 @@ def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
 
     Args:
         rows: the rows that would be scored.
-        path: the file that they are from.
-        options: how they would be scored.
+        path: the file with the rows.
+        options: how the rows would be scored.
 
     Returns:
         The exit status: 0 if every row can be scored, else 3.
@@ -39,9 +39,9 @@ def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
         RewardstackError: a setting is wrong, or a service does not answer.
     """
     counts: Counter[str] = Counter()
-    malformed: list[RequestError] = []
+    row_error: list[RequestError] = []
     with err.status(f"reading {printable(str(path))}"):
-        quotes = asyncio.run(_quotes(_requests(rows, options, counts, malformed), options))
+        quotes = asyncio.run(_quote_all(_valid_requests(rows, options, counts, row_error), options))
     with_cache = bool(Settings.from_env().cache_url)
     cached = ["cached"] if with_cache else []
     table = Grid("data_source", "rows", *cached, "malformed", "requests", "prompt tokens", "completion tokens")
@@ -50,38 +50,38 @@ def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
         table.add_row(plain_text(f"{name} ({pattern})"), *_cells(counts[name], quote, with_cache))
     table.show()
     total = Quote.total(quotes.values())
-    unscored = len(malformed) + total.unscored
-    _print_total(counts.total() + len(malformed), unscored, total, with_cache)
+    unscored = len(row_error) + total.unscored
+    _print_total(counts.total() + len(row_error), unscored, total, with_cache)
     for name, quote in sorted(quotes.items()):
         if quote.groups:
             each = f"{quote.usage.requests / quote.groups:,.1f}".removesuffix(".0")
             put(plain_text(f"{name}: {quote.groups:,} groups, {each} requests each"))
-    for error in malformed[:1]:
+    for error in row_error[:1]:
         say(f"the first malformed row: {error}")
     return NOT_ALL_SCORED if unscored else 0
 
 
-def _requests(
-    rows: Iterable[Row], options: Options, counts: Counter[str], malformed: list[RequestError]
+def _valid_requests(
+    rows: Iterable[Row], options: Options, counts: Counter[str], row_error: list[RequestError]
 ) -> Iterator[Request]:
     for row in rows:
         try:
             request = options.request(row)
         except RequestError as error:
-            malformed.append(error)
+            row_error.append(error)
         else:
             counts[request.data_source] += 1
             yield request
 
 
-async def _quotes(requests: Iterator[Request], options: Options) -> Mapping[str, Quote]:
-    found: dict[str, Quote] = {}
+async def _quote_all(requests: Iterator[Request], options: Options) -> Mapping[str, Quote]:
+    quotes_by_source: dict[str, Quote] = {}
     group = partial(group_of, options.routes)
-    for some in split_batches(requests, options.chunk_size, lambda _: 0, 0, group):
-        asked = await run_async(quote_on_loop(some, Settings.from_env(), ASKING_SECONDS))
-        for name, quote in asked.items():
-            found[name] = Quote.total((found.get(name, Quote()), quote))
-    return found
+    for chunk in split_batches(requests, options.chunk_size, lambda _: 0, 0, group):
+        chunk_quotes = await run_async(quote_on_loop(chunk, Settings.from_env(), IDENTITY_TIMEOUT))
+        for name, quote in chunk_quotes.items():
+            quotes_by_source[name] = Quote.total((quotes_by_source.get(name, Quote()), quote))
+    return quotes_by_source
 
 
 def _cells(rows: int, quote: Quote, with_cache: bool) -> tuple[str, ...]:

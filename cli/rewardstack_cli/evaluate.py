@@ -15,28 +15,28 @@ from rewardstack.errors import RequestError
 from rewardstack.settings import Settings
 from rewardstack_cli.console import plain_text, put
 from rewardstack_cli.cost import show_cost
-from rewardstack_cli.data.rows import ADDED, SAMPLE
+from rewardstack_cli.data.rows import SAMPLE_FIELDS, SCORE_FIELDS
 from rewardstack_cli.data.source import PARQUET, Source
 from rewardstack_cli.evaluation import labels
 from rewardstack_cli.evaluation.high_rewards import describe, is_sample_log
-from rewardstack_cli.evaluation.labels import Labeled
-from rewardstack_cli.evaluation.page import page
-from rewardstack_cli.evaluation.report import Report, Result, Terms
+from rewardstack_cli.evaluation.labels import LabeledRow
+from rewardstack_cli.evaluation.page import render_page
+from rewardstack_cli.evaluation.report import Report, ReportOptions, Result
 from rewardstack_cli.evaluation.scoring import (
     Interrupted,
     Read,
     Setting,
     add_scores,
-    injections,
+    load_injections,
+    mask_secrets,
     read_options,
-    shown,
 )
 from rewardstack_cli.evaluation.terminal import show_report
-from rewardstack_cli.options import Options, sample_of
+from rewardstack_cli.options import Options, row_to_request
 from rewardstack_cli.progress import NOT_ALL_SCORED
-from rewardstack_cli.score import CHUNK_SIZE, positive
+from rewardstack_cli.score import CHUNK_SIZE, positive_number
 
-MOST_BINS = 1000
+MAX_BINS = 1000
 """Maximum of `--bins`."""
 
 
@@ -49,7 +49,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--threshold", metavar="VALUE", type=float, default=0.5,
                         help="a score, or label, of at least this counts as right (%(default)s)")  # fmt: skip
     parser.add_argument("--by", metavar="FIELD", default="data_source", help="group by this field (%(default)s)")
-    parser.add_argument("--bins", metavar="N", type=positive(int), default=10, help="calibration bins (%(default)s)")
+    parser.add_argument(
+        "--bins", metavar="N", type=positive_number(int), default=10, help="calibration bins (%(default)s)"
+    )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], dest="options",
                         help="an option for every row; repeat for more options")  # fmt: skip
     parser.add_argument("--against", metavar="NAME=VALUE", action="append", default=[],
@@ -62,7 +64,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`; nothing is scored again")
     parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     parser.set_defaults(run=run)
 
@@ -77,24 +79,24 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
     """
-    _check(args)
+    _check_arguments(args)
     if _show_sample_log(args.input):
         return 0
-    source = Source(args.input, (*SAMPLE, *ADDED, args.label, args.by))
-    terms = Terms(str(args.input), args.label, args.by, args.threshold, args.bins, args.disagreements)
+    source = Source(args.input, (*SAMPLE_FIELDS, *SCORE_FIELDS, args.label, args.by))
+    options = ReportOptions(str(args.input), args.label, args.by, args.threshold, args.bins, args.disagreements)
 
-    def read() -> Iterator[Labeled]:
+    def read() -> Iterator[LabeledRow]:
         return labels.read(source.rows(), args.label, args.by, args.threshold, args.data_source)
 
     if args.scored:
-        report = _read(read, terms, args.data_source)
+        report = _report_scored_file(read, options, args.data_source)
     else:
-        settings = _settings(args)
+        settings = _build_settings(args)
         if args.dry_run:
             rows = chain.from_iterable(setting.rows(read()) for setting in settings.values())
-            return show_cost(rows, source.path, _options(args))
+            return show_cost(rows, source.path, _build_options(args))
         try:
-            report = _score(read, terms, settings)
+            report = _score_and_report(read, options, settings)
         except Interrupted as interruption:
             return 128 + interruption.signal
     _show(report.record(), args)
@@ -106,7 +108,7 @@ def _show(record: Mapping[str, Any], args: argparse.Namespace) -> None:
     if args.json:
         args.json.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")
     if args.html:
-        args.html.write_text(page(record), encoding="utf-8", errors="backslashreplace")
+        args.html.write_text(render_page(record), encoding="utf-8", errors="backslashreplace")
 
 
 def _show_sample_log(path: Path) -> bool:
@@ -118,7 +120,7 @@ def _show_sample_log(path: Path) -> bool:
     return True
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check_arguments(args: argparse.Namespace) -> None:
     """Raise `RequestError` if the arguments contradict each other.
 
     Raises:
@@ -131,8 +133,8 @@ def _check(args: argparse.Namespace) -> None:
         raise RequestError(f"--scored: FILE already has scores, so {names} has no effect; drop one of them", "--scored")
     if not -float("inf") < args.threshold < float("inf"):
         raise RequestError("--threshold: expected a number", "--threshold")
-    if args.bins > MOST_BINS:
-        raise RequestError(f"--bins: at most {MOST_BINS}", "--bins")
+    if args.bins > MAX_BINS:
+        raise RequestError(f"--bins: at most {MAX_BINS}", "--bins")
     if args.disagreements < 0:
         raise RequestError("--disagreements: expected 0 or more", "--disagreements")
     for name, out in {"--json": args.json, "--html": args.html}.items():
@@ -140,37 +142,37 @@ def _check(args: argparse.Namespace) -> None:
             raise RequestError(f"{name}: {out} is FILE itself; name another file", name)
 
 
-def _read(read: Read, terms: Terms, data_source: str | None) -> Report:
+def _report_scored_file(read: Read, options: ReportOptions, data_source: str | None) -> Report:
     """Return the report on the scores in a file."""
-    report = Report(terms, {"scored": {}})
+    report = Report(options, {"scored": {}})
     for row in read():
-        sample_of(row.row, data_source, cached=True)
-        report.add(row, [Result(labels.score_of(row.row))])
+        row_to_request(row.row, data_source, cached=True)
+        report.add(row, [Result(labels.parse_score(row.row))])
     return report
 
 
-def _options(args: argparse.Namespace) -> Options:
+def _build_options(args: argparse.Namespace) -> Options:
     # Policy "none": report a row without a score as such, whatever the policy of its route.
     return Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Setting]:
+def _build_settings(args: argparse.Namespace) -> dict[str, Setting]:
     """Return the settings to score with, by name."""
-    suite = injections() if args.injections else {}
+    suite = load_injections() if args.injections else {}
     overrides = {"set": read_options(args.options, "--set")}
     if args.against:
         overrides["against"] = read_options(args.against, "--against")
-    return {name: Setting(one, suite, _options(args)) for name, one in overrides.items()}
+    return {name: Setting(one, suite, _build_options(args)) for name, one in overrides.items()}
 
 
-def _score(read: Read, terms: Terms, settings: Mapping[str, Setting]) -> Report:
+def _score_and_report(read: Read, options: ReportOptions, settings: Mapping[str, Setting]) -> Report:
     """Check all rows, score them with these settings, and return the report."""
     rows = right = 0
     [first, *_] = settings.values()
     for row in read():
         first.scoring.request(row.row)
         rows, right = rows + 1, right + row.right
-    report = Report(terms, {name: shown(one.overrides) for name, one in settings.items()}, first.suite)
+    report = Report(options, {name: mask_secrets(one.overrides) for name, one in settings.items()}, first.suite)
     total = sum(one.size(rows, right) for one in settings.values())
     asyncio.run(add_scores(report, read, [*settings.values()], total))
     return report

@@ -17,15 +17,15 @@ from rewardstack.core.steps import Explanation, Step
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, Request
 from rewardstack.settings import Settings
-from rewardstack_cli.answer import answer
 from rewardstack_cli.console import plain_text, print_json, printable, put
-from rewardstack_cli.data.rows import SAMPLE, Row
+from rewardstack_cli.data.rows import SAMPLE_FIELDS, Row
 from rewardstack_cli.data.source import Source
-from rewardstack_cli.options import sample_of
-from rewardstack_cli.score import positive
+from rewardstack_cli.explanation_summary import summarize
+from rewardstack_cli.options import row_to_request
+from rewardstack_cli.score import positive_number
 
-WIDE = 100
-"""Maximum characters of a text that is shown next to its name; a longer or multi-line text is shown below the name."""
+MAX_INLINE = 100
+"""Maximum characters of a text that is shown next to its name; longer texts and several lines are shown below it."""
 BAR = "\N{BOX DRAWINGS LIGHT VERTICAL} "
 SCORED = ("ok", "fallback")
 
@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
     """Add the parser of `explain` to the subcommands."""
     parser = commands.add_parser("explain", help="show how one sample gets its score", description=__doc__)
     parser.add_argument("input", metavar="FILE", nargs="?", type=Path, help="samples: .jsonl or .parquet")
-    parser.add_argument("--row", metavar="N", type=positive(int), help="number of the row in FILE, from 1")
+    parser.add_argument("--row", metavar="N", type=positive_number(int), help="number of the row in FILE, from 1")
     parser.add_argument("--solution", metavar="TEXT", help="the response, for a sample that is not in a FILE")
     parser.add_argument(
         "--ground-truth", metavar="TEXT", action="append", help="its reference; repeat for several references"
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--extra", metavar="JSON", help="its extra_info, an object")
     parser.add_argument("--data-source", metavar="NAME", help="data_source of the sample, or of a row that has none")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if there is no score")
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit")
     parser.add_argument("--no-cache", dest="cached", action="store_false",
                         help="score the sample even if a cache has its score")  # fmt: skip
     parser.add_argument("-v", "--verbose", action="store_true", help="show all steps, with prompts and replies")
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: the sample cannot be read, or no route matches its source.
     """
-    sample = _sample(args)
+    sample = _read_sample(args)
     explanation = asyncio.run(explain(sample, Settings.from_env(), on_error=args.on_error, limit=args.timeout))
     if args.json:
         print_json(explanation.record())
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if explanation.score is not None and explanation.score.status in SCORED else 1
 
 
-def _sample(args: argparse.Namespace) -> Request:
+def _read_sample(args: argparse.Namespace) -> Request:
     """Return the sample that the arguments name.
 
     Raises:
@@ -78,20 +78,24 @@ def _sample(args: argparse.Namespace) -> Request:
     """
     if (args.input is None) == (args.solution is None):
         raise RequestError("explain: name a sample: FILE --row N, or --data-source NAME --solution TEXT", "FILE")
-    row = Row(Path("the command line"), "--solution", _fields(args)) if args.input is None else _row(args)
-    return sample_of(row, args.data_source, args.cached)
+    row = (
+        Row(Path("the command line"), "--solution", _command_line_fields(args))
+        if args.input is None
+        else _read_row(args)
+    )
+    return row_to_request(row, args.data_source, args.cached)
 
 
-def _row(args: argparse.Namespace) -> Row:
+def _read_row(args: argparse.Namespace) -> Row:
     if args.row is None or args.ground_truth is not None or args.extra is not None:
         raise RequestError("explain: FILE needs --row N, without --ground-truth and --extra", "--row")
-    row = next(islice(Source(args.input, SAMPLE).rows(args.row - 1), 1), None)
+    row = next(islice(Source(args.input, SAMPLE_FIELDS).rows(args.row - 1), 1), None)
     if row is None:
         raise RequestError(f"--row: {args.input} has fewer than {args.row} rows", "--row")
     return row
 
 
-def _fields(args: argparse.Namespace) -> dict[str, Any]:
+def _command_line_fields(args: argparse.Namespace) -> dict[str, Any]:
     if args.row is not None:
         raise RequestError("--row needs FILE", "--row")
     try:
@@ -102,10 +106,10 @@ def _fields(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _show(explanation: Explanation, is_verbose: bool) -> None:
-    headline, *lines = answer(explanation)
-    put(Text(_harmless(headline), "bold"))
+    headline, *lines = summarize(explanation)
+    put(Text(_sanitize(headline), "bold"))
     for line in lines:
-        put(Text(_harmless(line)))
+        put(Text(_sanitize(line)))
     for at, step in enumerate(explanation.steps if is_verbose else (), 1):
         _show_step(step, str(at))
 
@@ -114,34 +118,34 @@ def _show_step(step: Step, number: str) -> None:
     margin = "  " * number.count(".")
     title = Text(margin).append_text(plain_text(f"{number} {step.name}", "bold"))
     put(title.append(f"  {step.latency_ms:.1f} ms", "dim"))
-    for line in _lines(step.record()["facts"], margin + "    "):
+    for line in _facts_lines(step.record()["facts"], margin + "    "):
         put(Text(line))
-    for at, inner in enumerate(step.steps, 1):
-        _show_step(inner, f"{number}.{at}")
+    for at, substep in enumerate(step.steps, 1):
+        _show_step(substep, f"{number}.{at}")
 
 
-def _lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:
+def _facts_lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:
     for name, value in facts.items():
-        yield from _fact(printable(name), value, margin)
+        yield from _fact_lines(printable(name), value, margin)
 
 
-def _fact(name: str, value: Any, margin: str) -> Iterator[str]:
-    """Yield the lines of one fact; an option is shown with its origin, and a list item by item."""
+def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
+    """Yield the lines of one fact: an option with its origin, or a list item by item."""
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
-        yield from _fact(f"{name} ({printable(str(value['from']))})", value["value"], margin)
+        yield from _fact_lines(f"{name} ({printable(str(value['from']))})", value["value"], margin)
     elif isinstance(value, Mapping) and value:
         yield f"{margin}{name}:"
-        yield from _lines(value, margin + "  ")
+        yield from _facts_lines(value, margin + "  ")
     elif isinstance(value, Sequence) and not isinstance(value, str) and value:
         for at, one in enumerate(value, 1):
-            yield from _fact(f"{name} {at} of {len(value)}" if len(value) > 1 else name, one, margin)
-    elif isinstance(value, str) and (len(value) > WIDE or "\n" in value):
+            yield from _fact_lines(f"{name} {at} of {len(value)}" if len(value) > 1 else name, one, margin)
+    elif isinstance(value, str) and (len(value) > MAX_INLINE or "\n" in value):
         yield f"{margin}{name}:"
-        yield from (f"{margin}{BAR}{_harmless(line)}" for line in value.split("\n"))
+        yield from (f"{margin}{BAR}{_sanitize(line)}" for line in value.split("\n"))
     else:
-        yield f"{margin}{name}: {_harmless(value) if isinstance(value, str) else json.dumps(value)}"
+        yield f"{margin}{name}: {_sanitize(value) if isinstance(value, str) else json.dumps(value)}"
 
 
-def _harmless(line: str) -> str:
-    """Return a line with its spaces, and with control characters replaced, so that it cannot control the terminal."""
+def _sanitize(line: str) -> str:
+    """Return a line with its control characters replaced, so that it cannot control the terminal."""
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())

@@ -1,4 +1,4 @@
-"""The failures of a run by route: stop a route that keeps failing, and report the rows without a score at the end."""
+"""Count the failures of a run by route, to stop a route that keeps failing and to report rows without a score."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from rewardstack.score import Score
 from rewardstack_cli.console import say
 
-MOST_CONSECUTIVE = 200
-"""Number of consecutive failed rows of a route after which no more of its rows are sent."""
+MAX_CONSECUTIVE = 200
+"""Number of consecutive failed rows after which no more rows of a route are sent."""
 
-LEFT_OUT = "not sent"
-"""Source of the score of a row that was not sent, in place of a scorer's name."""
+NOT_SENT = "not sent"
+"""The `source` of the score of a row that was not sent."""
 
 
 class Failures:
-    """Counts the rows of a run that have no score of their own."""
+    """Counts the rows of a run whose status is not `ok`."""
 
     def __init__(self) -> None:
         self._consecutive: Counter[str] = Counter()
@@ -24,10 +24,10 @@ class Failures:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._first: dict[tuple[str, str], str] = {}
 
-    def left_out(self, route: str) -> Score | None:
+    def skipped_score(self, route: str) -> Score | None:
         """Return the score of a row that is not sent because its route is stopped; None if the row should be sent."""
         reason = self._stopped.get(route)
-        return None if reason is None else Score.unscored(reason, LEFT_OUT)
+        return None if reason is None else Score.unscored(reason, NOT_SENT)
 
     def count(self, route: str, score: Score) -> None:
         """Count the next row of a route, in the order of the file; stop the route if too many have failed.
@@ -40,22 +40,22 @@ class Failures:
             # A cached score does not show that the service works.
             self._consecutive[route] *= score.cached
             return
-        kind = LEFT_OUT if score.source == LEFT_OUT else score.status
-        self._counts[route, kind] += 1
-        self._first.setdefault((route, kind), score.reason)
+        status = NOT_SENT if score.source == NOT_SENT else score.status
+        self._counts[route, status] += 1
+        self._first.setdefault((route, status), score.reason)
         if score.status != "failed":
             return
         self._consecutive[route] += 1
-        if self._consecutive[route] == MOST_CONSECUTIVE and route not in self._stopped:
-            why = f"{MOST_CONSECUTIVE} rows in a row failed; last error: {score.reason}"
-            self._stopped[route] = f"not sent: of the route {route}, {why}"
-            say(f"{route}: {why}; its remaining rows are left unscored")
+        if self._consecutive[route] == MAX_CONSECUTIVE and route not in self._stopped:
+            cause = f"{MAX_CONSECUTIVE} rows in a row failed; last error: {score.reason}"
+            self._stopped[route] = f"not sent: of the route {route}, {cause}"
+            say(f"{route}: {cause}; its remaining rows are left unscored")
 
     def lines(self) -> Iterator[str]:
-        """Yield for each route and status without a score of its own the number of rows and the first reason."""
-        for (route, kind), count in sorted(self._counts.items()):
+        """Yield the number of rows and the first reason for each route and status other than `ok`."""
+        for (route, status), count in sorted(self._counts.items()):
             rows = "1 row" if count == 1 else f"{count:,} rows"
-            if kind == LEFT_OUT:
-                yield f"{route}: {rows} left unscored after {MOST_CONSECUTIVE} failures in a row"
+            if status == NOT_SENT:
+                yield f"{route}: {rows} left unscored after {MAX_CONSECUTIVE} failures in a row"
             else:
-                yield f"{route}: {rows} {kind}; first error: {self._first[route, kind]}"
+                yield f"{route}: {rows} {status}; first error: {self._first[route, status]}"

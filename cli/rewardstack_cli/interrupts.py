@@ -1,4 +1,4 @@
-"""Ctrl-C and termination: the first signal asks the run to stop cleanly, the second one cancels it."""
+"""Handle Ctrl-C and SIGTERM: the first signal asks the run to stop cleanly, the second one cancels it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the rows of a run are scored: the interface `Scoring`, and `Options`, which scores with this machine's client."""
+"""Score the rows of a run: the interface `Scoring`, and its implementation `Options` for scoring on this machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rewardstack.settings import Settings
 from rewardstack_cli.data.rows import Row, to_request
 from rewardstack_cli.failures import Failures
 from rewardstack_cli.pieces import Piece, score_in_order
-from rewardstack_cli.provenance import Provenance, of_routes
+from rewardstack_cli.provenance import Provenance, routes_provenance
 
 
 class Scoring(Protocol):
     """A source of scores for the rows of a run.
 
     Attributes:
-        rescores: whether a later run can score rows again that failed or are unscored.
+        rescores: whether a later run can retry rows that failed or are unscored.
         failures: the failures of the run so far.
     """
 
@@ -42,13 +42,13 @@ class Scoring(Protocol):
         """Return what the scores of these sources (`data_source` names) depend on."""
         ...
 
-    def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
-        """Yield the scores of `rows`, the first of which has number `start` (from 0), until `stopping` returns True."""
+    def pieces(self, rows: Iterator[Row], start: int, should_stop: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
+        """Yield the scores of `rows` until `should_stop` returns True; `start` is the index of the first row."""
         ...
 
 
-def sample_of(row: Row, data_source: str | None, cached: bool) -> Request:
-    """Return the sample in a row.
+def row_to_request(row: Row, data_source: str | None, cached: bool) -> Request:
+    """Return the sample in a row of a data file.
 
     Args:
         row: row of a data file.
@@ -61,13 +61,13 @@ def sample_of(row: Row, data_source: str | None, cached: bool) -> Request:
     try:
         request = to_request(row.fields, data_source)
     except RequestError as error:
-        raise RequestError(f"{row.place}: {error}", error.field) from error
+        raise RequestError(f"{row.location}: {error}", error.field) from error
     return request if cached else replace(request, extra_info={**(request.extra_info or {}), CACHE_ENABLED: False})
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command line.
+    """Scores rows on this machine, with the options of the command line.
 
     Args:
         routes: the route table.
@@ -93,47 +93,49 @@ class Options:
         Raises:
             RequestError: the row is malformed, or no route matches it; the message names file and position.
         """
-        request = sample_of(row, self.data_source, self.cached)
+        request = row_to_request(row, self.data_source, self.cached)
         try:
             self.routes.find(request.data_source)
         except UnknownSourceError as error:
-            raise RequestError(f"{row.place}: {error}", error.field) from error
+            raise RequestError(f"{row.location}: {error}", error.field) from error
         return request
 
     @property
     def rescores(self) -> bool:
-        """True: a later run can score rows again."""
+        """True: a later run can retry rows."""
         return True
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
         """Return what the scores of these sources depend on, as far as their services report it."""
         options = {"--data-source": self.data_source, "--on-error": self.on_error}
-        return {"options": options, **await of_routes(self.routes, sources, Settings.from_env())}
+        return {"options": options, **await routes_provenance(self.routes, sources, Settings.from_env())}
 
     async def pieces(
-        self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
+        self, rows: Iterator[Row], start: int, should_stop: Callable[[], bool]
     ) -> AsyncGenerator[Piece, None]:
-        """Yield the scores of `rows`, in order; leave rows of a route unscored after it has failed too often."""
-        async with aclosing(score_in_order(rows, self._score_open, self.chunk_size, stopping, self.group_of)) as pieces:
+        """Yield the scores of `rows`, in order; after too many failures, the remaining rows of a route are unscored."""
+        async with aclosing(
+            score_in_order(rows, self._score_active_routes, self.chunk_size, should_stop, self.group_of)
+        ) as pieces:
             async for piece in pieces:
                 for row, score in zip(piece.rows, piece.scores, strict=False):
                     self.failures.count(self._route(row), score)
                 yield piece
 
-    async def _score_open(self, rows: list[Row]) -> list[Score]:
+    async def _score_active_routes(self, rows: list[Row]) -> list[Score]:
         """Return the scores of `rows` in order; rows of stopped routes are not sent."""
-        scores = [self.failures.left_out(self._route(row)) for row in rows]
-        sent = [row for row, score in zip(rows, scores, strict=True) if score is None]
+        scores = [self.failures.skipped_score(self._route(row)) for row in rows]
+        active = [row for row, score in zip(rows, scores, strict=True) if score is None]
         try:
-            found = iter(await self.score(sent) if sent else ())
+            results = iter(await self.score(active) if active else ())
         except (ScoringError, BudgetError) as error:
-            found = iter(error.scores)
-            error.scores = [next(found) if score is None else score for score in scores]
+            results = iter(error.scores)
+            error.scores = [next(results) if score is None else score for score in scores]
             raise
-        return [next(found) if score is None else score for score in scores]
+        return [next(results) if score is None else score for score in scores]
 
     def _route(self, row: Row) -> str:
-        """Return the pattern of the route of a row that is well-formed."""
+        """Return the pattern of the route of a valid row."""
         source = row.fields.get("data_source")
         return self.routes.find(str(self.data_source if source is None else source)).pattern
 

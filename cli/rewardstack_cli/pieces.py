@@ -1,7 +1,7 @@
 """Score rows in order, with a bounded number of rows in flight.
 
-A chunk, the rows in flight, is sent as several pieces. A new piece is sent as soon as the oldest is done: a slow sample
-delays its piece, not the chunk.
+The rows in flight (a chunk) are sent in several pieces. As soon as the oldest piece is done, the next one is sent, so a
+slow sample delays only its piece.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from rewardstack.core.groups import GroupOf, no_group, split_batches
 from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
 from rewardstack.score import Score, Usage
-from rewardstack_cli.data.rows import Row, size_of
-from rewardstack_cli.failures import LEFT_OUT
+from rewardstack_cli.data.rows import Row, text_size
+from rewardstack_cli.failures import NOT_SENT
 
-PIECES = 8
+PIECES_PER_CHUNK = 8
 """Number of pieces in a chunk."""
 PIECE_BYTES = 8 << 20
 """Maximum bytes of a piece's rows, unless a single row has more."""
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
     Args:
         rows: consecutive rows.
         scores: the scores of the rows, in order; if there is an error, only the scores of the rows before it.
-        error: why the remaining rows have no scores; None if all have one.
+        error: the reason why the remaining rows have no scores; None if all rows have one.
     """
 
     rows: list[Row]
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """The usage of all rows of the piece, including rows whose scores are in the error."""
+        """The usage of all rows of the piece, including rows after the error."""
         scores = self.error.scores if isinstance(self.error, ScoringError | BudgetError) else self.scores
         return Usage.total(score.usage for score in scores)
 
@@ -52,7 +52,7 @@ async def score_in_order(
     rows: Iterable[Row],
     score: ScoreRows,
     chunk_size: int,
-    stopping: Callable[[], bool],
+    should_stop: Callable[[], bool],
     group_of: GroupOf[Row] = no_group,
 ) -> AsyncGenerator[Piece, None]:
     """Score `rows` and yield them in pieces, in order; a piece with an error is the last.
@@ -61,18 +61,20 @@ async def score_in_order(
         rows: rows to score.
         score: returns the scores of a list of rows, in order.
         chunk_size: maximum number of rows in flight.
-        stopping: returns True to send no more rows; rows in flight are still yielded.
+        should_stop: returns True to send no more rows; rows in flight are still yielded.
         group_of: returns the group of a row; the members of a group are in one piece.
     """
-    pieces = split_batches(rows, max(1, chunk_size // PIECES), lambda row: size_of(row.fields), PIECE_BYTES, group_of)
+    pieces = split_batches(
+        rows, max(1, chunk_size // PIECES_PER_CHUNK), lambda row: text_size(row.fields), PIECE_BYTES, group_of
+    )
     in_flight: deque[asyncio.Task[Piece]] = deque()
     try:
         while True:
-            while len(in_flight) * max(1, chunk_size // PIECES) < chunk_size and not stopping():
+            while len(in_flight) * max(1, chunk_size // PIECES_PER_CHUNK) < chunk_size and not should_stop():
                 piece = next(pieces, None)
                 if piece is None:
                     break
-                in_flight.append(asyncio.create_task(_score(piece, score)))
+                in_flight.append(asyncio.create_task(_score_piece(piece, score)))
             if not in_flight:
                 return
             done = await in_flight.popleft()
@@ -87,21 +89,21 @@ async def score_in_order(
         await asyncio.gather(*in_flight, return_exceptions=True)
 
 
-async def _score(rows: list[Row], score: ScoreRows) -> Piece:
+async def _score_piece(rows: list[Row], score: ScoreRows) -> Piece:
     try:
         return Piece(rows, await score(rows))
     except ScoringError as error:
-        before = list(takewhile(lambda one: one.value is not None or one.source == LEFT_OUT, error.scores))
-        failed = error.scores[len(before)]
-        message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
-        return Piece(rows, before, ScoringError(message, error.scores))
+        scored_before = list(takewhile(lambda one: one.value is not None or one.source == NOT_SENT, error.scores))
+        failed = error.scores[len(scored_before)]
+        message = f"{rows[len(scored_before)].location}: {failed.status}: {failed.reason}"
+        return Piece(rows, scored_before, ScoringError(message, error.scores))
     except BudgetError as error:
-        # Stop at a fallback, too: it may be a composite score without the part that the budget refused.
+        # Stop also at a fallback, which may be a composite score without a part that the budget refused.
         return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):
             return Piece(rows, [], error)
-        place = rows[0].place if len(rows) == 1 else f"{rows[0].place} to {rows[-1].place}"
+        place = rows[0].location if len(rows) == 1 else f"{rows[0].location} to {rows[-1].location}"
         return Piece(rows, [], RequestError(f"{place}: {error}", error.field))
     except RewardstackError as error:
         return Piece(rows, [], error)

@@ -21,27 +21,29 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("prepare", help="make training data from a public data set", description=__doc__)
     recipes = parser.add_subparsers(metavar="RECIPE", required=True)
     for recipe in RECIPES:
-        one = recipes.add_parser(recipe.NAME, help=recipe.__doc__.partition(": ")[2].partition("\n")[0])
-        one.description = recipe.__doc__
-        one.add_argument(
+        command = recipes.add_parser(recipe.NAME, help=recipe.__doc__.partition(": ")[2].partition("\n")[0])
+        command.description = recipe.__doc__
+        command.add_argument(
             "input", metavar="INPUT", nargs="?", default=recipe.HUB,
             help="a file (.jsonl, .json, .parquet), a folder of them, or a name on the Hugging Face Hub (%(default)s)",
         )  # fmt: skip
-        one.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="where to write parquet")
-        one.add_argument(
+        command.add_argument(
+            "-o", "--output", metavar="FOLDER", type=Path, required=True, help="where to write parquet"
+        )
+        command.add_argument(
             "--seed", metavar="N", type=int, default=0, help="the same seed and input give the same bytes (%(default)s)"
         )
-        one.add_argument(
-            "--test-share", metavar="SHARE", type=share, default=TEST_SHARE,
+        command.add_argument(
+            "--test-share", metavar="SHARE", type=parse_share, default=TEST_SHARE,
             help="share of rows for the test split, if the input has none; from 0 to below 1 (%(default)s)",
         )  # fmt: skip
-        one.add_argument("--json", action="store_true", help="print the report as JSON")
-        recipe.add_arguments(one)
-        one.set_defaults(run=run, recipe=recipe)
+        command.add_argument("--json", action="store_true", help="print the report as JSON")
+        recipe.add_arguments(command)
+        command.set_defaults(run=run, recipe=recipe)
 
 
-def share(text: str) -> float:
-    """Parse an argument that is a share, from 0 to below 1."""
+def parse_share(text: str) -> float:
+    """Parse a share, from 0 to below 1."""
     value = float(text)
     if not 0 <= value < 1:
         raise ValueError(text)
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: the input cannot be used, an option is wrong, or no rows are left.
     """
-    parquet.require()
+    parquet.require_pyarrow()
     prepared = args.recipe.prepare(args)
     if not prepared.splits["train"]:
         raise RequestError(f"INPUT: {args.input} leaves no rows to train on", "INPUT")
@@ -71,15 +73,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(folder: Path, report: dict[str, Any]) -> None:
     table = Grid("written", "rows", "of them", "sha256")
-    for about in report["splits"].values():
-        labels = ", ".join(f"{label} {count:,}" for label, count in about["labels"].items()) or "-"
-        path = plain_text(str(folder / about["file"]))
-        table.add_row(path, f"{about['rows']:,}", plain_text(labels), about["sha256"][:16])
+    for details in report["splits"].values():
+        labels = ", ".join(f"{label} {count:,}" for label, count in details["labels"].items()) or "-"
+        path = plain_text(str(folder / details["file"]))
+        table.add_row(path, f"{details['rows']:,}", plain_text(labels), details["sha256"][:16])
     table.show()
     for source in report["sources"]:
         put(plain_text(f"from {source['name']}: {source['rows']:,} rows; seed {report['seed']}"))
         for name, digest in source["sha256"].items():
             put(plain_text(f"  {digest[:16]} {name}"))
-    for reason, about in report["dropped"].items():
-        put(plain_text(f"dropped {about['rows']:,}: {reason} (first: {about['first']})"))
+    for reason, details in report["dropped"].items():
+        put(plain_text(f"dropped {details['rows']:,}: {reason} (first: {details['first']})"))
     put(plain_text(f"full digests and the same data as JSON: {folder / output.REPORT}"))

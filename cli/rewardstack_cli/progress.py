@@ -1,4 +1,4 @@
-"""Progress of a run: counts by status, on a progress bar while it runs and in a line at its end."""
+"""Show the progress of a run: counts by status in a progress bar, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewardstack_cli.console import err
 
 NOT_ALL_SCORED = 3
 """Exit status if at least one row has no score."""
-MISSING = ("unscored", "failed")
+MISSING_STATUSES = ("unscored", "failed")
 """The statuses of rows without a score."""
 STYLES = {"ok": "green", "fallback": "yellow", "unscored": "yellow", "failed": "red"}
 
@@ -34,7 +34,7 @@ class Tally:
     total: float = 0.0
 
     def add(self, value: float | None, status: str, cached: bool, **_: Any) -> None:
-        """Count a row, given the fields that its score adds (`added_fields`)."""
+        """Count a row, given the fields of its score (`rows.score_fields`)."""
         self.statuses[status] += 1
         self.cached += bool(cached)
         if status in ("ok", "fallback"):
@@ -48,12 +48,12 @@ class Tally:
     @property
     def without_score(self) -> int:
         """Number of rows that are `unscored` or `failed`."""
-        return sum(self.statuses[status] for status in MISSING)
+        return sum(self.statuses[status] for status in MISSING_STATUSES)
 
     def counts(self) -> Text:
         """Return the counts by status, such as "ok 97, failed 3", each in the color of the status."""
-        shown = [status for status in STATUSES if self.statuses[status]]
-        return Text(", ").join(Text(f"{status} {self.statuses[status]:,}", STYLES[status]) for status in shown)
+        statuses = [status for status in STATUSES if self.statuses[status]]
+        return Text(", ").join(Text(f"{status} {self.statuses[status]:,}", STYLES[status]) for status in statuses)
 
     def summary(self) -> Text:
         """Return a line with the counts, the share of cached rows and the mean value."""
@@ -66,29 +66,36 @@ class Tally:
         return Text("; ").join([Text(f"{self.rows:,} rows"), *parts])
 
 
-def rate(rows: float, seconds: float) -> str:
+def format_rate(rows: float, seconds: float) -> str:
     """Format rows per second; empty if the rate is unknown or 0."""
     speed = rows / seconds if seconds > 0 else 0.0
     return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s" if speed > 0 else ""
 
 
-class _Rate(ProgressColumn):
-    """The average rate since the bar began; the column that rich provides shows the rate of the last updates."""
+class _RateColumn(ProgressColumn):
+    """The average rate since the start; the column of rich shows the rate of the last updates."""
 
     def render(self, task: Task) -> Text:
-        return Text(rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))
+        return Text(format_rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))
 
 
-class _Counts(ProgressColumn):
+class _CountsColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         tally: Any = task.fields["tally"]
         return Text().join([tally.counts()])
 
 
 def progress_bar() -> Progress:
-    """Return a progress bar on stderr, for a task with the fields `tally` and `before` (rows already done).
+    """Return a progress bar on stderr, for a task with the fields `tally` and `before` (number of rows done before).
 
     If stderr is not a terminal, only the final state is shown.
     """
-    columns = (BarColumn(), MofNCompleteColumn(), _Rate(), _Counts(), TextColumn("time left"), TimeRemainingColumn())
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        _RateColumn(),
+        _CountsColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
     return Progress(*columns, console=err)

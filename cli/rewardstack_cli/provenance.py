@@ -1,8 +1,8 @@
-"""The provenance of a file: what its scores depend on. A later run with other routes or settings is refused.
+"""Store the provenance of scores: the routes, settings and services that they depend on.
 
-It is stored next to the file. Each section maps names to values: `options` of the command line, `routes` by source,
-`settings` that are part of cache keys, and `services`, by source: what the service reports about itself. No section
-contains a secret.
+It is stored next to the output file, so that a later run with other routes or settings is refused. Its sections are
+`options` of the command line, `routes` by source, `settings` that are part of cache keys, and `services` by source (the
+identity that the service reports). No section contains a secret.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rewardstack.transport.http import authorization, exchange, open_session
 Provenance = dict[str, dict[str, Any]]
 """The sections by name."""
 
-ASKING_SECONDS = 5.0
-"""Maximum seconds for a service to report about itself; without an answer the run continues."""
-SHOWN = 160
+IDENTITY_TIMEOUT = 5.0
+"""Timeout in seconds for a service to report its identity; after it, the run continues without the identity."""
+MAX_SHOWN = 160
 """Maximum characters of a value in a message."""
 
 
@@ -38,7 +38,7 @@ class ProvenanceFile:
     """The file `OUT.provenance`, where OUT is the output file of a run.
 
     Args:
-        output: OUT, or the temporary file that has its rows until OUT is complete.
+        output: OUT, or the temporary file with its rows until OUT is complete.
     """
 
     def __init__(self, output: Path) -> None:
@@ -46,20 +46,20 @@ class ProvenanceFile:
 
     def read(self) -> Provenance | None:
         """Return the stored provenance; None if there is no such file, or it is malformed."""
-        return parse(self._path.read_bytes()) if self._path.is_file() else None
+        return parse_provenance(self._path.read_bytes()) if self._path.is_file() else None
 
     def write(self, provenance: Provenance) -> None:
         """Write the file."""
-        hidden = self._path.with_name(self._path.name + ".tmp")
-        hidden.write_text(json.dumps(provenance, indent=1, sort_keys=True) + "\n")
-        hidden.replace(self._path)
+        temporary = self._path.with_name(self._path.name + ".tmp")
+        temporary.write_text(json.dumps(provenance, indent=1, sort_keys=True) + "\n")
+        temporary.replace(self._path)
 
     def remove(self) -> None:
         """Remove the file."""
         self._path.unlink(missing_ok=True)
 
 
-def parse(data: bytes) -> Provenance | None:
+def parse_provenance(data: bytes) -> Provenance | None:
     """Parse a provenance from JSON; return None for anything else."""
     try:
         sections = json.loads(data)
@@ -70,74 +70,83 @@ def parse(data: bytes) -> Provenance | None:
     return sections
 
 
-def changes(before: Provenance, now: Provenance) -> list[str]:
-    """Return the values that differ, in words; a value that only one provenance has is not a change."""
-    changed = []
+def list_changes(before: Provenance, now: Provenance) -> list[str]:
+    """Return a description of each value that differs; a value in only one provenance is not a change."""
+    changed_values = []
     for section, values in now.items():
-        earlier = before.get(section, {})
-        for name in sorted(values.keys() & earlier.keys()):
-            if values[name] != earlier[name]:
-                changed.append(_words(section, name, earlier[name], values[name]))
-    return changed
+        stored = before.get(section, {})
+        for name in sorted(values.keys() & stored.keys()):
+            if values[name] != stored[name]:
+                changed_values.append(_describe_change(section, name, stored[name], values[name]))
+    return changed_values
 
 
-def merged(before: Provenance, now: Provenance) -> Provenance:
-    """Return both combined: the input may have new sources, and a service that is down may have answered before."""
+def merge(before: Provenance, now: Provenance) -> Provenance:
+    """Return `now` with the values that are only in `before`, such as those of a service that is now down."""
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 
-def _words(section: str, name: str, before: Any, now: Any) -> str:
+def _describe_change(section: str, name: str, before: Any, now: Any) -> str:
     if section == "services":
         return f"what scores {name} (its source, its model, or their versions)"
-    whole = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, now)]
-    texts = [shorten(text, SHOWN, placeholder=" ...") for text in whole]
+    full_texts = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, now)]
+    texts = [shorten(text, MAX_SHOWN, placeholder=" ...") for text in full_texts]
     return f"{f'the route of {name}' if section == 'routes' else name} was {texts[0]}, is {texts[1]}"
 
 
-async def of_routes(routes: RouteTable, sources: Iterable[str], settings: Settings) -> Provenance:
-    """Return what scores of these sources depend on if this machine routes them.
+async def routes_provenance(routes: RouteTable, sources: Iterable[str], settings: Settings) -> Provenance:
+    """Return the provenance of scores of these sources, with the routes of this machine.
 
     Args:
         routes: route table of this machine.
         sources: sources of the rows.
         settings: settings of this machine.
     """
-    defined = definitions(routes, sources)
-    leaves = [source for source, fields in defined.items() if "kind" in fields]
-    found = await asyncio.gather(*(_fingerprint(source, settings) for source in leaves))
-    services: dict[str, Any] = {name: one for name, one in zip(leaves, found, strict=True) if one is not None}
-    judged = [source for source in leaves if defined[source]["kind"] == "judge"]
-    direct = {name for name, judge in routes.judges.items() if judge.base_url}
-    relayed = [source for source in judged if defined[source]["target"] not in direct]
-    if relayed and not settings.judge_urls:
-        services |= of_server(await ask_server(settings), relayed)["services"]
-    return {"routes": defined, "settings": settings.cache_key_settings if judged else {}, "services": services}
+    definition_by_source = definitions(routes, sources)
+    leaves = [source for source, fields in definition_by_source.items() if "kind" in fields]
+    fingerprints = await asyncio.gather(*(_fingerprint(source, settings) for source in leaves))
+    services: dict[str, Any] = {name: one for name, one in zip(leaves, fingerprints, strict=True) if one is not None}
+    judge_sources = [source for source in leaves if definition_by_source[source]["kind"] == "judge"]
+    direct_judges = {name for name, judge in routes.judges.items() if judge.base_url}
+    relayed_sources = [
+        source for source in judge_sources if definition_by_source[source]["target"] not in direct_judges
+    ]
+    if relayed_sources and not settings.judge_urls:
+        services |= server_provenance(await fetch_server_identity(settings), relayed_sources)["services"]
+    return {
+        "routes": definition_by_source,
+        "settings": settings.cache_key_settings if judge_sources else {},
+        "services": services,
+    }
 
 
-def of_server(reported: Mapping[str, Any], sources: Iterable[str]) -> Provenance:
-    """Return what scores of these sources depend on if a reward server routes them.
+def server_provenance(server_identity: Mapping[str, Any], sources: Iterable[str]) -> Provenance:
+    """Return the provenance of scores of these sources, with the routes of a reward server.
 
     Args:
-        reported: what the server returns at `/v1/reward_types`; missing fields are left out.
+        server_identity: the server's reply at `/v1/reward_types`.
         sources: sources of the rows.
     """
     try:
-        table = RouteTable(_route(pattern, fields) for pattern, fields in reported["routes"].items())
-        defined = definitions(table, sources)
-        functions = {name: about["fingerprint"] for name, about in reported["reward_types"].items()}
+        table = RouteTable(_parse_route(pattern, fields) for pattern, fields in server_identity["routes"].items())
+        definition_by_source = definitions(table, sources)
+        functions = {name: about["fingerprint"] for name, about in server_identity["reward_types"].items()}
     except (KeyError, TypeError, AttributeError, ConfigError):
-        defined, functions = {}, {}  # an older server, or no such route: then the server itself refuses the samples
+        definition_by_source, functions = (
+            {},
+            {},
+        )  # an older server, or no route; the server itself reports a missing route
     services: dict[str, Any] = {}
-    for source, fields in defined.items():
+    for source, fields in definition_by_source.items():
         if fields.get("kind") == "judge":
-            services[f"{source} on the reward server"] = reported.get("settings")
+            services[f"{source} on the reward server"] = server_identity.get("settings")
         elif fields.get("kind") == "rule":
             name = fields["target"] or source.removeprefix(RULE_PREFIX)
             services[f"{source} on the reward server"] = functions.get(name)
-    return {"routes": defined, "services": services}
+    return {"routes": definition_by_source, "services": services}
 
 
-def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
+def _parse_route(pattern: str, fields: Mapping[str, Any]) -> Route:
     if "kind" not in fields:
         return parse_route(pattern, fields)
     if "judge" in fields:
@@ -149,20 +158,20 @@ def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
     return Route(pattern.removesuffix("*"), leaf, not pattern.endswith("*"), fields.get("on_error"))
 
 
-async def ask_server(settings: Settings) -> Mapping[str, Any]:
-    """Return what the first reward server that answers reports about itself; empty if none answers."""
+async def fetch_server_identity(settings: Settings) -> Mapping[str, Any]:
+    """Return the reply at `/v1/reward_types` of the first reward server that answers; empty if none does."""
     headers = authorization(settings.reward_server_api_key)
     async with open_session() as session:
         for url in settings.reward_server_urls:
-            asked = exchange(session, "GET", f"{url}/v1/reward_types", None, headers)
+            request = exchange(session, "GET", f"{url}/v1/reward_types", None, headers)
             with suppress(RewardstackError, asyncio.TimeoutError, ValueError):
-                reported = json.loads(await asyncio.wait_for(asked, ASKING_SECONDS))
-                return reported if isinstance(reported, dict) else {}
+                server_identity = json.loads(await asyncio.wait_for(request, IDENTITY_TIMEOUT))
+                return server_identity if isinstance(server_identity, dict) else {}
     return {}
 
 
 async def _fingerprint(source: str, settings: Settings) -> str | None:
     try:
-        return await run_async(fingerprint_on_loop(source, settings, ASKING_SECONDS))
+        return await run_async(fingerprint_on_loop(source, settings, IDENTITY_TIMEOUT))
     except RewardstackError:
         return None  # scoring reports the error

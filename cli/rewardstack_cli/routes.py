@@ -14,23 +14,23 @@ from rewardstack.routing.reward_models import RewardModel
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
-from rewardstack.scorers.embedded import runs_here
+from rewardstack.scorers.embedded import is_rule_local
 from rewardstack.scorers.embedding import Embedding
-from rewardstack.scorers.judge import BELOW, Judge
+from rewardstack.scorers.judge import NAMED_JUDGES_PATH, Judge
 from rewardstack.scorers.reward_model import VARIABLE, RewardModelScorer
 from rewardstack.scorers.reward_server import RemoteRule
 from rewardstack.settings import Settings
 from rewardstack_cli.console import Grid, plain_text, print_json, put
 
-LEAVES: dict[str, tuple[str, OnError]] = {
+LEAF_SERVICES: dict[str, tuple[str, OnError]] = {
     "rule": ("reward server", RemoteRule.on_error),
     "judge": ("LLM judge", Judge.on_error),
     "embedding": ("embedding server", Embedding.on_error),
     "reward_model": ("reward model", RewardModelScorer.on_error),
 }
 """The service and the default error policy of each kind of leaf."""
-COMPOSITES: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
-SHOWN = 40
+COMPOSITE_KINDS: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
+MAX_TEMPLATE = 40
 """Maximum characters of a template in the table."""
 COMPOSITE_POLICY: OnError = "zero"
 """The default error policy of composites."""
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     """
     routes = route_table(Settings.from_env())
     if args.json:
-        chosen = routes if args.data_source is None else [routes.find(args.data_source)]
-        print_json([_record(route, routes) for route in chosen])
+        selected = routes if args.data_source is None else [routes.find(args.data_source)]
+        print_json([_route_record(route, routes) for route in selected])
         return 0
     if args.data_source is None:
         _show(routes, routes)
@@ -69,58 +69,63 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(shown: Iterable[Route], routes: RouteTable) -> None:
+def _show(selected_routes: Iterable[Route], routes: RouteTable) -> None:
     table = Grid("data_source", "kind", "scored by", "without a score")
-    for route in shown:
-        table.add_row(*map(plain_text, (route.pattern, *_target(route, routes))))
+    for route in selected_routes:
+        table.add_row(*map(plain_text, (route.pattern, *_describe_target(route, routes))))
     table.show()
     put(plain_text(CAPTION))
 
 
-def _record(route: Route, routes: RouteTable) -> dict[str, Any]:
-    """Return a route as JSON: what it matches, its definition, and its error policy."""
-    return {"name": route.name, "takes": route.pattern, **definition(route), "on_error": _target(route, routes)[2]}
+def _route_record(route: Route, routes: RouteTable) -> dict[str, Any]:
+    """Return a route as a JSON object: its pattern, its definition, and its error policy."""
+    return {
+        "name": route.name,
+        "takes": route.pattern,
+        **definition(route),
+        "on_error": _describe_target(route, routes)[2],
+    }
 
 
-def _target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
+def _describe_target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
     """Return kind, service and error policy of a route."""
-    negative: OnError | None = "raise" if routes.bounds(route.name)[0] < 0 else None
+    negative_policy: OnError | None = "raise" if routes.bounds(route.name)[0] < 0 else None
     if isinstance(route.target, Leaf):
-        service, policy = LEAVES[route.target.kind]
-        if route.target.kind == "rule" and runs_here(Settings.from_env()):
+        service, policy = LEAF_SERVICES[route.target.kind]
+        if route.target.kind == "rule" and is_rule_local(Settings.from_env()):
             service = "this process"
-        who = route.target.target or "*" if route.target.judge is None else _judge(route.target.judge)
+        scorer = route.target.target or "*" if route.target.judge is None else _describe_judge(route.target.judge)
         if route.target.reward_model is not None:
-            who = _reward_model(route.target.reward_model)
-        return route.target.kind, f"{service}: {who}", route.on_error or negative or policy
-    policy = route.on_error or negative or COMPOSITE_POLICY
-    return COMPOSITES[type(route.target)], ", ".join(_parts(route.target)), policy
+            scorer = _describe_reward_model(route.target.reward_model)
+        return route.target.kind, f"{service}: {scorer}", route.on_error or negative_policy or policy
+    policy = route.on_error or negative_policy or COMPOSITE_POLICY
+    return COMPOSITE_KINDS[type(route.target)], ", ".join(_part_names(route.target)), policy
 
 
-def _reward_model(model: RewardModel) -> str:
+def _describe_reward_model(model: RewardModel) -> str:
     """Return the URLs and the model of a reward model, as text."""
     return "; ".join(filter(None, (", ".join(model.base_url) or VARIABLE, model.model)))
 
 
-def _judge(judge: NamedJudge) -> str:
+def _describe_judge(judge: NamedJudge) -> str:
     """Return the URLs, model and options of a judge of the routes file, as text."""
-    address = ", ".join(judge.base_url) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
-    texts = [address, *filter(None, (judge.model, judge.api_key_env and f"key in {judge.api_key_env}"))]
-    texts += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
-    return "; ".join(texts + [f"{name} {value}" for name, value in judge.options.items()])
+    address = ", ".join(judge.base_url) or f"below LLM_JUDGE_SERVER_URL, at /{NAMED_JUDGES_PATH}/{judge.name}"
+    parts = [address, *filter(None, (judge.model, judge.api_key_env and f"key in {judge.api_key_env}"))]
+    parts += [f"template {shorten(judge.template, MAX_TEMPLATE, placeholder=' ...')}"] if judge.template else []
+    return "; ".join(parts + [f"{name} {value}" for name, value in judge.options.items()])
 
 
-def _parts(composite: Composite) -> list[str]:
-    """Return the routes of a composite's parts; for a cascade, with the condition under which a part is undecided."""
+def _part_names(composite: Composite) -> list[str]:
+    """Return the routes of a composite's parts; for a cascade, with the condition for the next part."""
     if not isinstance(composite, Cascade):
         return list(part_routes(composite))
-    return [" ".join([part.route, *filter(None, (_undecided(part),))]) for part in composite.parts]
+    return [" ".join([part.route, *filter(None, (_undecided_condition(part),))]) for part in composite.parts]
 
 
-def _undecided(part: Part) -> str:
-    """Return the condition under which a part of a cascade passes a sample to the next part; empty if there is none."""
-    below = [f"below {part.at_least:g}"] if part.at_least is not None else []
-    between = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
-    votes = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []
-    conditions = [*below, *between, *votes]
+def _undecided_condition(part: Part) -> str:
+    """Return the condition for passing a sample to the next part of a cascade; empty if there is none."""
+    below_condition = [f"below {part.at_least:g}"] if part.at_least is not None else []
+    between_condition = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
+    votes_condition = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []
+    conditions = [*below_condition, *between_condition, *votes_condition]
     return f"(undecided {' or '.join(conditions)})" if conditions else ""

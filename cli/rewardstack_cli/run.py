@@ -1,6 +1,6 @@
-"""One run over a data file: check all rows of IN, keep the scores that OUT has, score the rest, finish OUT.
+"""Score a data file: check all rows of IN, score the rows that are not in OUT yet, and finish OUT.
 
-IN is the input file, OUT the output file: the same rows with their scores. A run can continue an interrupted run.
+IN is the input file. OUT is the output file: the same rows with their scores. A run can continue an interrupted run.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rewardstack.errors import RequestError, RewardstackError
 from rewardstack.score import Score, Usage
 from rewardstack_cli.console import err, printable, put, say
 from rewardstack_cli.data import parquet
-from rewardstack_cli.data.output import ScoreFile, digest_of
-from rewardstack_cli.data.rows import ADDED, Row, own_fields, to_json
+from rewardstack_cli.data.output import ScoreFile, row_digest
+from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, to_json
 from rewardstack_cli.data.source import Source, is_parquet
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
-from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, progress_bar, rate
-from rewardstack_cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
+from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, format_rate, progress_bar
+from rewardstack_cli.provenance import IDENTITY_TIMEOUT, Provenance, ProvenanceFile, list_changes, merge
 
-Keep = Callable[[list[Row], list[Score]], None]
+WriteScores = Callable[[list[Row], list[Score]], None]
 """Writes rows with their scores."""
 
 
@@ -36,7 +36,7 @@ class InputSummary(NamedTuple):
 
     Args:
         rows: number of rows.
-        digest: digest of all rows if OUT is parquet; else of no rows.
+        digest: digest of all rows if OUT is parquet; not used otherwise.
         sources: the `data_source` names in the rows.
     """
 
@@ -50,7 +50,7 @@ class Run:
 
     Args:
         source: IN.
-        output: OUT; JSONL grows row by row, parquet is written at the end from a JSONL file next to it.
+        output: OUT; a parquet file is written at the end, from a JSONL file next to it.
         options: how to score the rows.
 
     Raises:
@@ -62,20 +62,20 @@ class Run:
         self._output = output
         self._options = options
         self._to_parquet = is_parquet(output, "-o")
-        self._work = output.with_name(output.name + ".partial") if self._to_parquet else output
+        self._work_path = output.with_name(output.name + ".partial") if self._to_parquet else output
         if output.exists() and output.samefile(source.path):
             raise RequestError(f"-o: {output} is IN itself; name another file", "-o")
-        self._provenance = ProvenanceFile(self._work)
+        self._provenance = ProvenanceFile(self._work_path)
         self._usage = Usage()
         self._scored = 0
         self._retry = False
 
     def execute(self, *, start_over: bool = False, retry: bool = False) -> int:
-        """Score the rows that OUT lacks, and finish OUT.
+        """Score the rows that are not in OUT, and finish OUT.
 
         Args:
             start_over: whether to discard the scores in OUT.
-            retry: whether to score rows of OUT again that failed or are unscored.
+            retry: whether to retry rows in OUT that failed or are unscored.
 
         Returns:
             The exit status.
@@ -85,98 +85,95 @@ class Run:
         """
         started = time.monotonic()
         self._retry = retry
-        if self._to_parquet and self._output.exists() and not start_over and not self._work.exists():
-            tally = self._already_scored()
-            if not self._retries(tally):
-                return self._conclude(tally, started)
-            self._unpack()
-        schema = parquet.schema_of(self._parquet_rows()) if self._to_parquet else None
-        with ScoreFile(self._work, digest_of if self._to_parquet else own_fields, start_over) as scores:
-            summary = self._check(scores)
-            before = scores.kept
+        if self._to_parquet and self._output.exists() and not start_over and not self._work_path.exists():
+            tally = self._read_finished_output()
+            if not self._must_retry(tally):
+                return self._finish(tally, started)
+            self._restore_work_file()
+        schema = parquet.infer_schema(self._parquet_rows()) if self._to_parquet else None
+        with ScoreFile(self._work_path, row_digest if self._to_parquet else input_fields, start_over) as scores:
+            summary = self._read_input(scores)
+            before = scores.kept_rows
             if before:
-                self._compare(self._provenance.read(), summary)
-            scores.resume()
+                self._check_provenance(self._provenance.read(), summary)
+            scores.truncate_incomplete_line()
             if not before:
                 self._provenance.remove()
-            received = self._score(scores, summary) if before < summary.rows or self._retries(scores.tally) else 0
-            if scores.tally.rows < summary.rows or (received and self._retries(scores.tally)):
-                self._tell_progress(scores, summary)
-                return 128 + received
+            has_work = before < summary.rows or self._must_retry(scores.tally)
+            signal = self._score(scores, summary) if has_work else 0
+            if scores.tally.rows < summary.rows or (signal and self._must_retry(scores.tally)):
+                self._print_progress(scores, summary)
+                return 128 + signal
             if schema is not None:
-                made_by = self._provenance.read()
-                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest, made_by)
-                self._work.unlink()
+                origin = summary.digest, self._provenance.read()
+                parquet.write(self._output, self._parquet_rows(), scores.read_scores(), schema, *origin)
+                self._work_path.unlink()
                 self._provenance.remove()
-        return self._conclude(scores.tally, started)
+        return self._finish(scores.tally, started)
 
-    def _retries(self, tally: Tally) -> bool:
+    def _must_retry(self, tally: Tally) -> bool:
         return self._retry and tally.without_score > 0
 
-    def _unpack(self) -> None:
-        """Write the lines of a complete parquet OUT to the work file, so that some rows can be scored again."""
-        _, provenance = parquet.stored_origin(self._output)
+    def _restore_work_file(self) -> None:
+        """Recreate the JSONL file from a complete parquet OUT, so that rows without a score can be retried."""
+        _, provenance = parquet.read_origin(self._output)
         if provenance is not None:
             self._provenance.write(provenance)
-        with self._work.open("wb") as work:
+        with self._work_path.open("wb") as work:
             for row, added in zip(self._source.rows(), parquet.read_added(self._output), strict=True):
-                work.write(to_json({**digest_of(row.fields), **added}) + b"\n")
+                work.write(to_json({**row_digest(row.fields), **added}) + b"\n")
 
     def _parquet_rows(self) -> Any:
         return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
 
-    def _check(self, scores: ScoreFile | None) -> InputSummary:
+    def _read_input(self, scores: ScoreFile | None) -> InputSummary:
         """Read and validate all of IN before anything is scored."""
         count = 0
         digest = blake2b(digest_size=20)
         sources = set()
-        replaced: set[str] = set()
+        replaced_fields: set[str] = set()
         with err.status(f"reading {printable(str(self._source.path))}"):
             for row in self._source.rows():
                 count += 1
                 sources.add(self._options.request(row).data_source)
-                replaced.update(() if row.fields.keys() >= {*ADDED} else row.fields.keys() & ADDED)
+                replaced_fields.update(() if row.fields.keys() >= {*SCORE_FIELDS} else row.fields.keys() & SCORE_FIELDS)
                 if scores is not None:
-                    scores.compare(row)
+                    scores.match_next(row)
                 if self._to_parquet:
-                    digest.update(to_json(own_fields(row.fields)))
-        if replaced:
-            names = ", ".join(sorted(replaced))
+                    digest.update(to_json(input_fields(row.fields)))
+        if replaced_fields:
+            names = ", ".join(sorted(replaced_fields))
             say(f"{self._source.path} has the fields {names}, which a score's replace in OUT; rename them to keep them")
         return InputSummary(count, digest.hexdigest(), frozenset(sources))
 
-    def _compare(self, before: Provenance | None, summary: InputSummary) -> None:
-        """Raise `RequestError` if OUT was scored with other routes, options, settings or services than now.
-
-        Raises:
-            RequestError: routes, options, settings or services have changed.
-        """
+    def _check_provenance(self, before: Provenance | None, summary: InputSummary) -> None:
+        """Raise `RequestError` if routes, options, settings or services have changed since OUT was scored."""
         if before is None:
             say(f"{self._output} does not say how it was scored: if routes or settings have changed, use --force")
             return
-        changed = changes(before, asyncio.run(self._options.provenance(summary.sources)))
-        if changed:
+        changed_values = list_changes(before, asyncio.run(self._options.provenance(summary.sources)))
+        if changed_values:
             raise RequestError(
-                f"{self._output} was scored differently: {'; '.join(changed)}; "
+                f"{self._output} was scored differently: {'; '.join(changed_values)}; "
                 "name another OUT, or start over with --force, which overwrites it",
                 "-o",
             )
 
-    async def _note(self, scores: ScoreFile, summary: InputSummary) -> None:
-        """Store the provenance of the next rows, merged with that of earlier rows; do nothing if that is unknown."""
-        before = self._provenance.read() if scores.kept else {}
+    async def _store_provenance(self, scores: ScoreFile, summary: InputSummary) -> None:
+        """Store the provenance of all rows; do nothing if the provenance of earlier rows is unknown."""
+        before = self._provenance.read() if scores.kept_rows else {}
         if before is not None:
-            self._provenance.write(merged(before, await self._options.provenance(summary.sources)))
+            self._provenance.write(merge(before, await self._options.provenance(summary.sources)))
 
-    def _already_scored(self) -> Tally:
-        digest, provenance = parquet.stored_origin(self._output)
-        summary = self._check(None)
+    def _read_finished_output(self) -> Tally:
+        digest, provenance = parquet.read_origin(self._output)
+        summary = self._read_input(None)
         if digest != summary.digest:
             raise RequestError(
                 f"{self._output} exists and is not made from this IN; name another OUT, or overwrite it with --force",
                 "-o",
             )
-        self._compare(provenance, summary)
+        self._check_provenance(provenance, summary)
         tally = Tally()
         for added in parquet.read_added(self._output):
             tally.add(**added)
@@ -186,19 +183,21 @@ class Run:
         try:
             return asyncio.run(self._score_rows(scores, summary))
         except RewardstackError:
-            self._tell_progress(scores, summary)
+            self._print_progress(scores, summary)
             raise
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
-        """Score the remaining rows; return the signal that interrupted the run, 0 for none."""
-        noting = asyncio.create_task(self._note(scores, summary))
+        """Score the remaining rows; return the number of the signal that interrupted the run, 0 for none."""
+        provenance_task = asyncio.create_task(self._store_provenance(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
-            task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)
+            task = bar.add_task(
+                "", total=summary.rows, completed=scores.kept_rows, before=scores.kept_rows, tally=scores.tally
+            )
 
-            async def take(rows: Iterator[Row], start: int, keep: Keep) -> None:
+            async def score_pieces(rows: Iterator[Row], start: int, write: WriteScores) -> None:
                 async with aclosing(self._options.pieces(rows, start, lambda: bool(interrupts.received))) as pieces:
                     async for piece in pieces:
-                        keep(piece.rows, piece.scores)
+                        write(piece.rows, piece.scores)
                         self._scored += len(piece.scores)
                         self._usage = Usage.total((self._usage, piece.usage))
                         bar.update(task, completed=scores.tally.rows)
@@ -207,31 +206,33 @@ class Run:
 
             try:
                 try:
-                    if self._retries(scores.tally):
-                        with scores.rewriting() as rewriter:
-                            await take(scores.rows_without_score(self._source.rows()), 0, rewriter.put)
-                    await take(self._source.rows(scores.kept), scores.kept, scores.append)
+                    if self._must_retry(scores.tally):
+                        with scores.rewrite() as rewriter:
+                            await score_pieces(scores.rows_without_score(self._source.rows()), 0, rewriter.put)
+                    await score_pieces(self._source.rows(scores.kept_rows), scores.kept_rows, scores.append)
                 except RewardstackError:
-                    await asyncio.wait([noting], timeout=ASKING_SECONDS)
+                    await asyncio.wait([provenance_task], timeout=IDENTITY_TIMEOUT)
                     raise
-                await noting
+                await provenance_task
             except asyncio.CancelledError:
                 say("the rows in flight were dropped")
         return interrupts.received
 
-    def _tell_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
-        self._tell_failures()
+    def _print_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
+        self._print_failures()
         say(
-            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command "
+            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work_path}; the same command "
             f"continues from there ({self._usage.summary})"
         )
 
-    def _conclude(self, tally: Tally, started: float) -> int:
+    def _finish(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started
-        now = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate(self._scored, seconds)}); {self._usage.summary}"
-        pace = now if self._scored else "all were already scored"
-        put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
-        self._tell_failures()
+        rate = format_rate(self._scored, seconds)
+        details = "all were already scored"
+        if self._scored:
+            details = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate}); {self._usage.summary}"
+        put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({details})"))
+        self._print_failures()
         if not tally.without_score:
             return 0
         remedy = "--force submits all rows as a new job"
@@ -243,6 +244,6 @@ class Run:
         )
         return NOT_ALL_SCORED
 
-    def _tell_failures(self) -> None:
+    def _print_failures(self) -> None:
         for line in self._options.failures.lines():
             say(line)

@@ -11,7 +11,7 @@ from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR
 from rewardstack.settings import Settings
 from rewardstack_cli.cost import show_cost
-from rewardstack_cli.data.rows import SAMPLE
+from rewardstack_cli.data.rows import SAMPLE_FIELDS
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.options import Options
 from rewardstack_cli.run import Run
@@ -33,19 +33,19 @@ def add_parser(commands: Any) -> None:
     result.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if a row has no score, for every route")
-    parser.add_argument("--chunk-size", metavar="ROWS", type=positive(int), default=CHUNK_SIZE,
+    parser.add_argument("--chunk-size", metavar="ROWS", type=positive_number(int), default=CHUNK_SIZE,
                         help="rows in flight, which a killed run must score again (%(default)s)")  # fmt: skip
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="total time limit of a row")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
-    again = parser.add_mutually_exclusive_group()
-    again.add_argument("--force", action="store_true", help="overwrite OUT instead of continuing it")
-    again.add_argument("--retry-failed", action="store_true",
+    rerun = parser.add_mutually_exclusive_group()
+    rerun.add_argument("--force", action="store_true", help="overwrite OUT instead of continuing it")
+    rerun.add_argument("--retry-failed", action="store_true",
                        help="continue OUT, and score its rows again that failed or are unscored")  # fmt: skip
     parser.set_defaults(run=run)
 
 
-def positive(kind: type) -> Any:
-    """Return a parser for arguments that are a number of this kind above 0."""
+def positive_number(kind: type) -> Any:
+    """Return a parser for arguments that are positive numbers of a type."""
 
     def parse(text: str) -> Any:
         value = kind(text)
@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.retry_failed and args.output is None:
         raise RequestError("--retry-failed needs -o OUT, the file with the rows to score again", "--retry-failed")
-    # Read only the columns that scoring needs, unless OUT is written, which has all columns of IN.
-    source = Source(args.input, None if args.output else SAMPLE)
+    # OUT needs all columns of IN; otherwise, read only the columns that scoring needs.
+    source = Source(args.input, None if args.output else SAMPLE_FIELDS)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)
     if args.dry_run:

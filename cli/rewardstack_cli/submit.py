@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Submit FILE as a job, unless that is done already; with `--wait`, write OUT.
+    """Submit FILE as a job, unless it already has one; with `--wait`, write OUT.
 
     Returns:
         The exit status: 0 if the job was accepted, or every row has a score; 3 if some have none; 130 or 143 after

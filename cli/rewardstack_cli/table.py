@@ -22,7 +22,8 @@ TABLE_ROWS = 1000
 
 def show_table(source: Source, options: Options) -> int:
     """Score the rows of `source` and print a table with name (or position), route, score and time of each row.
-    If there is a cache, the table also says which scores come from it.
+
+    If there is a cache, the table also shows which scores come from it.
 
     Returns:
         The exit status: 0 if every row is `ok`, else 3.
@@ -38,22 +39,22 @@ def show_table(source: Source, options: Options) -> int:
     with_cache = bool(Settings.from_env().cache_url) or any(score.cached for score in scores)
     table = Grid("sample", "route", "value", "status", *(["cached"] if with_cache else []), "time (ms)")
     for row, route, score in zip(rows, routes, scores, strict=True):
-        table.add_row(*_cells(row, route, score, with_cache))
+        table.add_row(*_row_cells(row, route, score, with_cache))
     table.show()
-    not_scored = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
-    for row, score in not_scored:
-        put(plain_text(f"{_name(row)}: {score.status}: {score.reason}"))
-    return NOT_ALL_SCORED if not_scored else 0
+    without_score = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
+    for row, score in without_score:
+        put(plain_text(f"{_row_name(row)}: {score.status}: {score.reason}"))
+    return NOT_ALL_SCORED if without_score else 0
 
 
-def _name(row: Row) -> str:
+def _row_name(row: Row) -> str:
     name = row.fields.get("name")
-    return name if isinstance(name, str) else row.spot
+    return name if isinstance(name, str) else row.position
 
 
-def _cells(row: Row, route: str, score: Score, with_cache: bool) -> tuple[Text, ...]:
+def _row_cells(row: Row, route: str, score: Score, with_cache: bool) -> tuple[Text, ...]:
     return (
-        plain_text(_name(row)),
+        plain_text(_row_name(row)),
         plain_text(route),
         Text("-" if score.value is None else f"{score.value:.4g}"),
         Text(score.status, STYLES[score.status]),

@@ -28,7 +28,7 @@ from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.score import OnError, Request, Score
 from rewardstack.scorers.factory import Backends
-from rewardstack.scorers.names import warn_of_slips
+from rewardstack.scorers.names import warn_of_misspelled_fields
 from rewardstack.settings import Settings
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ async def score_on_loop(
         RewardstackError: see `Pipeline.score` and `core.failure_rate.count_failures`.
     """
     pipeline = _current_client().pipeline(settings)
-    warn_of_slips(requests)
+    warn_of_misspelled_fields(requests)
     scores = await failure_rate.count_failures(pipeline.score(requests, on_error=on_error, limit=limit), settings)
     is_logged = len(scores) > 1 and log.isEnabledFor(logging.INFO)
     if not (is_logged or settings.sample_log):
@@ -212,8 +212,8 @@ async def explain(
     """
     with import_lock:
         from rewardstack.core.steps import Trace
-    warn_of_slips([request])
-    cache, backends = ResultCache(settings), Backends(recorded=True)
+    warn_of_misspelled_fields([request])
+    cache, backends = ResultCache(settings), Backends(records_requests=True)
     try:
         pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, rescore=False)
         return await pipeline.explain(request, trace, on_error=on_error, limit=limit)

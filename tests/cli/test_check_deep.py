@@ -15,10 +15,10 @@ from rewardstack.transport.http import open_session
 from rewardstack_cli import check
 from rewardstack_cli.deep import scores
 from rewardstack_cli.deep.checks import CHECKS, Check, CheckResult, run_check
-from rewardstack_cli.deep.outage import command, judge_down
+from rewardstack_cli.deep.outage import check_judge_outage, command_switch
 from rewardstack_cli.deep.protocols import PROTOCOLS
 from rewardstack_cli.deep.samples import Sample
-from rewardstack_cli.deep.stack import LeftOut, Stack, Unmet
+from rewardstack_cli.deep.stack import CheckFailedError, CheckSkippedError, Stack
 from rewardstack_cli.main import main
 from rewardstack_cli.probes.finding import ProbeError
 from tests.support.servers import free_port
@@ -176,7 +176,7 @@ def test_wrong_scores(name: str) -> None:
 
 def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Right scores that never come from the cache are found wrong."""
-    monkeypatch.setattr(scores, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(scores, "CACHE_TIMEOUT", 0.0)
     row = checked("cache", Forgetful, **ADDRESSES)
     assert "rule_remote_regex_format" in str(row.problem)
     assert row.problem is not None and "check that the reward server's cache is up" in row.problem.remedy
@@ -196,20 +196,20 @@ def test_zero_for_a_failure() -> None:
         async with open_session() as session:
             url = f"http://127.0.0.1:{free_port()}"
             stack = Careless(Settings.from_env({**ADDRESSES, "LLM_JUDGE_SERVER_URL": url}), session)
-            await judge_down(stop, start, stack)
+            await check_judge_outage(stop, start, stack)
 
-    with pytest.raises(Unmet, match=r"it is ok \(0.0\) without a judge"):
+    with pytest.raises(CheckFailedError, match=r"it is ok \(0.0\) without a judge"):
         asyncio.run(run())
     assert started == ["judge"]
 
 
 def test_commands(needs_process: None) -> None:
     """A command that fails is said with its own words; it is run without a shell; a missing one is named."""
-    asyncio.run(command("echo $HOME ; exit 1")())
-    with pytest.raises(Unmet, match="No such file"):
-        asyncio.run(command("ls /no-such-folder")())
+    asyncio.run(command_switch("echo $HOME ; exit 1")())
+    with pytest.raises(CheckFailedError, match="No such file"):
+        asyncio.run(command_switch("ls /no-such-folder")())
     with pytest.raises(ProbeError, match="no-such-program"):
-        asyncio.run(command("no-such-program")())
+        asyncio.run(command_switch("no-such-program")())
 
 
 def ending(error: Exception | None) -> Check:
@@ -225,8 +225,8 @@ def ending(error: Exception | None) -> Check:
 
 ENDS = {
     "first": None,
-    "second": Unmet("one is two"),
-    "third": LeftOut("there is none"),
+    "second": CheckFailedError("one is two"),
+    "third": CheckSkippedError("there is none"),
     "fourth": UnreachableError("gone"),
     "fifth": ProbeError("worn out", "oil it"),
 }

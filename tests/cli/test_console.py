@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rewardstack_cli import console
 from rewardstack_cli.console import Grid
-from rewardstack_cli.progress import rate
+from rewardstack_cli.progress import format_rate
 from services.stack.console import say
 from services.stack.errors import COMMAND
 
@@ -105,4 +105,4 @@ def test_a_line_of_make_up(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
 )
 def test_a_rate(rows: int, seconds: float, said: str) -> None:
     """A rate is never rounded to nothing, and is left out where there is none."""
-    assert rate(rows, seconds) == said
+    assert format_rate(rows, seconds) == said

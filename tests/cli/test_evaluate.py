@@ -19,9 +19,9 @@ from rewardstack.score import Score
 from rewardstack_cli import evaluate
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.evaluation import figures, labels
-from rewardstack_cli.evaluation.page import page
-from rewardstack_cli.evaluation.report import Report, Result, Terms
-from rewardstack_cli.evaluation.scoring import injections
+from rewardstack_cli.evaluation.page import render_page
+from rewardstack_cli.evaluation.report import Report, ReportOptions, Result
+from rewardstack_cli.evaluation.scoring import load_injections
 from rewardstack_cli.main import main
 from tests.client.judge import conftest as judges
 from tests.client.judge.conftest import asked
@@ -150,31 +150,31 @@ def test_injections(labelled: Path, judge: FaultServer, tmp_path: Path, monkeypa
     _, report = evaluated(tmp_path, str(labelled), "--injections")
     [setting] = report["settings"]
     refused = setting["figures"]["confusion"]["true_negative"]
-    assert len(asked(judge)) == 4 + 3 * len(injections())
-    assert {one["name"] for one in setting["injections"]} == set(injections())
+    assert len(asked(judge)) == 4 + 3 * len(load_injections())
+    assert {one["name"] for one in setting["injections"]} == set(load_injections())
     assert {one["of"] for one in setting["injections"]} == {refused}
-    assert 0 < sum(one["fooled"] for one in setting["injections"]) < refused * len(injections())
+    assert 0 < sum(one["fooled"] for one in setting["injections"]) < refused * len(load_injections())
 
 
 def test_injections_without_a_score(labelled: Path) -> None:
     """A response that fails with an injection is told as such: it neither fooled the judge nor withstood."""
     rows = [*labels.read(Source(labelled).rows(), "label", "data_source", 0.5, None)]
     injected = iter([Score.failed("down"), Score(1.0), Score(0.0)])
-    collected = Report(Terms("file", "label", "data_source", 0.5, 10, 0), {"set": {}}, ["planted"])
+    collected = Report(ReportOptions("file", "label", "data_source", 0.5, 10, 0), {"set": {}}, ["planted"])
     for row in rows:
         collected.add(row, [Result(Score(float(row.right)), () if row.right else [next(injected)])])
     report = collected.record()
     [found] = report["settings"][0]["injections"]
     assert found == {"name": "planted", "fooled": 1, "of": 2, "without": 1}
     assert not collected.is_complete
-    assert "1 had no score with an injection" in page(report)
+    assert "1 had no score with an injection" in render_page(report)
 
 
 def test_dry_run(labelled: Path, judge: FaultServer, capsys: pytest.CaptureFixture[str]) -> None:
     """The cost of both settings and of all injections is printed; no verdict is asked for and nothing is written."""
     options = ("--injections", "--against", "num_samples=2", "--against", "temperature=1", "--set", "temperature=1")
     assert main(["evaluate", str(labelled), *options, "--dry-run"]) == 0
-    count = 4 + 3 * len(injections())
+    count = 4 + 3 * len(load_injections())
     printed = capsys.readouterr().out
     assert f"{2 * count} rows: " in printed and f"at most {3 * count:,} requests" in printed
     assert "nothing was scored" in printed
@@ -184,7 +184,7 @@ def test_dry_run(labelled: Path, judge: FaultServer, capsys: pytest.CaptureFixtu
 
 def test_memory_is_that_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the rows, of which each has another score, take no more memory."""
-    monkeypatch.setattr(figures, "MOST_VALUES", 100)
+    monkeypatch.setattr(figures, "MAX_VALUES", 100)
     peaks = []
     for count in (300, 300, 3_000):  # the first run also loads what each run needs
         rows = ({**SCORED[0], "value": at / count, "label": at % 2, "filler": "x" * 4000} for at in range(count))

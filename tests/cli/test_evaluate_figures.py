@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rewardstack_cli.evaluation import figures
-from rewardstack_cli.evaluation.figures import BITS, Scores
+from rewardstack_cli.evaluation.figures import BIT_COUNTS, Scores
 from tests.support.table import Table
 
 Values = NDArray[np.float64]
@@ -179,12 +179,12 @@ def test_tenths(tenth: int) -> None:
 def test_many_different_scores(monkeypatch: pytest.MonkeyPatch, metrics: Any) -> None:
     """Of more scores than are counted one by one, the curve is that of cut ones, in whichever order they come; all
     other figures are exact."""
-    monkeypatch.setattr(figures, "MOST_VALUES", 500)
+    monkeypatch.setattr(figures, "MAX_VALUES", 500)
     random = np.random.default_rng(1)
     labels = random.random(3000) < 0.5
     values = np.clip(random.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
     found, backwards = counted(values, labels).summary(), counted(values[::-1], labels[::-1]).summary()
-    assert found["bits"] in BITS
+    assert found["bits"] in BIT_COUNTS
     assert len(found["roc"]) <= 501
     assert found["auc"] == pytest.approx(metrics.roc_auc_score(labels, values), abs=2e-3)
     assert found["agreement"] == defined(metrics.accuracy_score(labels, values >= 0.5))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack_cli.failures import MOST_CONSECUTIVE
+from rewardstack_cli.failures import MAX_CONSECUTIVE
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.support.servers import FaultServer, fault_server
 
@@ -72,7 +72,7 @@ def test_a_route_that_fails_is_stopped(
 
     assert (result.status, own(out)) == (3, rows)
     assert status_of(out, "gsm8k") == ["ok"] * PAIRS
-    assert MOST_CONSECUTIVE <= failed <= MOST_CONSECUTIVE + CHUNK
+    assert MAX_CONSECUTIVE <= failed <= MAX_CONSECUTIVE + CHUNK
     assert found == ["failed"] * failed + ["unscored"] * (PAIRS - failed)
     assert {row["value"] for row in out if row["status"] == "unscored"} == {None}
     assert result.err.count("llm_judge_remote*: 200 rows in a row failed; last error: ") == 1
@@ -91,13 +91,13 @@ def test_a_route_that_fails_is_stopped(
 
 def test_failures_that_are_not_in_a_row(cli: Cli, rules: FaultServer, tmp_path: Path) -> None:
     """A route that fails now and then is never stopped; a run that fails from its first row on ends, with status 3."""
-    write_jsonl(tmp_path / "in.jsonl", samples(3 * MOST_CONSECUTIVE))
+    write_jsonl(tmp_path / "in.jsonl", samples(3 * MAX_CONSECUTIVE))
     cli.variables["REWARDSTACK_MAX_RETRIES"] = "0"
     rules.set(mode="500")
     result = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "16")
     counts = status_of(read_jsonl(tmp_path / "out.jsonl"), "gsm8k")
-    assert (result.status, len(counts)) == (3, 3 * MOST_CONSECUTIVE)
-    assert counts.count("failed") <= MOST_CONSECUTIVE + 16
+    assert (result.status, len(counts)) == (3, 3 * MAX_CONSECUTIVE)
+    assert counts.count("failed") <= MAX_CONSECUTIVE + 16
 
 
 @pytest.mark.usefixtures("rules")

@@ -164,7 +164,7 @@ def test_types(tmp_path: Path) -> None:
     pq.write_table(content, tmp_path / "in.parquet")
     stored = pq.read_table(tmp_path / "in.parquet")
     assert list(parquet.read_rows(tmp_path / "in.parquet")) == stored.to_pylist()
-    schema = parquet.schema_of(tmp_path / "in.parquet")
+    schema = parquet.infer_schema(tmp_path / "in.parquet")
     added = [{"value": 1.0, "status": "ok", "reason": "", "cached": False}] * 3
     parquet.write(tmp_path / "out.parquet", tmp_path / "in.parquet", added, schema, "", None)
     assert pq.read_table(tmp_path / "out.parquet").select(stored.column_names).equals(stored)

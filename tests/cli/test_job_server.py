@@ -20,7 +20,7 @@ from rewardstack_cli.data.source import Source
 from rewardstack_cli.jobs import server as job_server
 from rewardstack_cli.jobs.job_file import JobFile
 from rewardstack_cli.jobs.scoring import JobScoring
-from rewardstack_cli.jobs.server import PAGE, PAUSE, JobServer
+from rewardstack_cli.jobs.server import PAGE_SIZE, RETRY_INTERVAL, JobServer
 from tests.cli.conftest import Cli
 from tests.cli.samples import ADDED, own, read_jsonl, read_parquet, sample, write_jsonl, write_parquet
 from tests.cli.scripted_server import Answer, scripted_server
@@ -50,7 +50,7 @@ async def test_retry_after_is_honored_within_the_timeout(monkeypatch: pytest.Mon
             assert await jobs.state("one") == {"status": "finished"}
 
     first, second, third = slept
-    assert (first, second) == (7, PAUSE) and 0 < third <= TIMEOUT
+    assert (first, second) == (7, RETRY_INTERVAL) and 0 < third <= TIMEOUT
 
 
 async def test_a_refused_key_is_said() -> None:
@@ -67,8 +67,8 @@ async def test_a_refused_key_is_said() -> None:
 
 async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An outage is waited out also where the file of servers names another server in the end, with another key."""
-    monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 0.0)
-    monkeypatch.setattr(job_server, "PAUSE", 0.2)
+    monkeypatch.setattr(endpoints, "LOOK", 0.0)
+    monkeypatch.setattr(job_server, "RETRY_INTERVAL", 0.2)
     file = tmp_path / "endpoints.json"
     write_endpoints(file, {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_API_KEY": "old"})
     with scripted_server(Answer({"status": "finished"})) as server:
@@ -126,7 +126,9 @@ def test_every_field_is_kept(cli: Cli, kind: str, write: Callable[..., Path], re
         "reward_types": Answer({}),
         "jobs": Answer({"job_id": "one"}),
         "one": Answer({"status": "finished", "items": 2}),
-        **{f"results?partial=1&start={start}&count={PAGE}": Answer(body) for start, body in ((0, lines), (2, b""))},
+        **{
+            f"results?partial=1&start={start}&count={PAGE_SIZE}": Answer(body) for start, body in ((0, lines), (2, b""))
+        },
     }
     with scripted_server(Answer(status=404), **answers) as server:
         cli.variables["REWARD_SERVER_URL"] = server.url

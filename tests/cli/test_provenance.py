@@ -16,7 +16,7 @@ from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.routing.syntax import definition, definitions, judge_route, parse_route
 from rewardstack.settings import Settings
 from rewardstack_cli import provenance
-from rewardstack_cli.provenance import changes, merged, of_server
+from rewardstack_cli.provenance import list_changes, merge, server_provenance
 from tests.support.snippets import assert_shown, block
 
 from .conftest import Cli
@@ -182,7 +182,7 @@ def test_a_judges_definition() -> None:
     routes = [judge_route(parse_judge("small", table)), parse_route("both", {"sum": ["small", "gsm8k"]})]
     known = RouteTable([*builtin_routes(), *routes])
     told = json.loads(json.dumps({route.pattern: definition(route) for route in known}))
-    found = of_server({"routes": told, "reward_types": {}, "settings": {}}, ["both"])["routes"]
+    found = server_provenance({"routes": told, "reward_types": {}, "settings": {}}, ["both"])["routes"]
     assert found["small"] == {"kind": "judge", "target": "small", "judge": kept}
     assert found == definitions(known, ["both"])
 
@@ -195,13 +195,13 @@ async def test_who_is_asked_about_a_judge(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append("server")
         return {}
 
-    monkeypatch.setattr(provenance, "ask_server", ask)
+    monkeypatch.setattr(provenance, "fetch_server_identity", ask)
     monkeypatch.setattr(provenance, "_fingerprint", AsyncMock(return_value=None))
     tables = {"near": {"base_url": "http://a:1"}, "far": {"model": "m"}}
     routes = RouteTable([judge_route(parse_judge(name, table)) for name, table in tables.items()])
-    await provenance.of_routes(routes, ["near"], Settings.from_env({}))
+    await provenance.routes_provenance(routes, ["near"], Settings.from_env({}))
     assert [] == asked
-    await provenance.of_routes(routes, ["far"], Settings.from_env({}))
+    await provenance.routes_provenance(routes, ["far"], Settings.from_env({}))
     assert ["server"] == asked
 
 
@@ -213,19 +213,19 @@ def test_a_server_tells_what_is_behind_its_routes() -> None:
         "routes": {route.pattern: definition(route) for route in routes},
         "settings": {"JUDGE_REVISION": "2"},
     }
-    found = of_server(said, ["graded"])
+    found = server_provenance(said, ["graded"])
     assert found["routes"] == definitions(RouteTable(routes), ["graded"])
     assert found["services"] == {
         "gsm8k_hard on the reward server": "a",
         "llm_judge_remote_x on the reward server": {"JUDGE_REVISION": "2"},
     }
-    assert of_server({}, ["graded"]) == {"routes": {}, "services": {}}
-    assert of_server({"routes": {"x": {"sum": 3}}, "reward_types": {}}, ["x"]) == {"routes": {}, "services": {}}
+    assert server_provenance({}, ["graded"]) == {"routes": {}, "services": {}}
+    assert server_provenance({"routes": {"x": {"sum": 3}}, "reward_types": {}}, ["x"]) == {"routes": {}, "services": {}}
 
 
 def test_what_only_one_run_knows_is_no_change() -> None:
     """A service that was away, and a source that is new, differ from nothing; both runs' knowledge is kept."""
     before = {"services": {"gsm8k": "a"}, "settings": {"JUDGE_REVISION": "1"}}
     now: dict[str, dict[str, Any]] = {"services": {"math": "b"}, "settings": {"JUDGE_REVISION": "2"}, "routes": {}}
-    assert changes(before, now) == ['JUDGE_REVISION was "1", is "2"']
-    assert merged(before, now)["services"] == {"gsm8k": "a", "math": "b"}
+    assert list_changes(before, now) == ['JUDGE_REVISION was "1", is "2"']
+    assert merge(before, now)["services"] == {"gsm8k": "a", "math": "b"}

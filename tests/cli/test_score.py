@@ -247,7 +247,7 @@ def test_a_table_is_for_small_files(scoring: Cli, reward_server: RewardServer, t
 
 def test_a_dead_server_fails_the_rows(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody there: every row is `failed` with the reason, none is passed off as scored."""
-    monkeypatch.setattr(provenance, "ASKING_SECONDS", 0.2)
+    monkeypatch.setattr(provenance, "IDENTITY_TIMEOUT", 0.2)
     cli.variables |= {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_TIMEOUT": "0.5"}
     write_jsonl(tmp_path / "in.jsonl", samples(3))
     assert cli("score", "in.jsonl", "-o", "out.jsonl").status == 3

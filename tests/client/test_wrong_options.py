@@ -43,7 +43,7 @@ def forget_all(servers: dict[str, FaultServer], monkeypatch: pytest.MonkeyPatch)
     servers["judge"].set(content="REWARD: 0.5")
     monkeypatch.setattr(client, "_registered", {})
     monkeypatch.setattr(names, "_checked", set())
-    names._look_at.cache_clear()
+    names._check_names.cache_clear()
 
 
 def samples(*extras: Any, source: str = JUDGE) -> list[Request]:
@@ -156,13 +156,15 @@ def test_routes_are_checked_whole() -> None:
 
 def test_names_of_trainers(caplog: pytest.LogCaptureFixture) -> None:
     """What trainers and data sets put into `extra_info`, and what is read, is not warned of."""
-    names.warn_of_slips(samples(dict.fromkeys(TRAINERS), dict.fromkeys(names.READ), None, ["x"]))
+    names.warn_of_misspelled_fields(samples(dict.fromkeys(TRAINERS), dict.fromkeys(names.KNOWN_FIELDS), None, ["x"]))
     assert [] == warnings(caplog.records)
 
 
 def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """However many samples, of whatever other names, have a name that is nearly an option's, it is warned of once."""
-    names.warn_of_slips(samples(*({"max_tokens": 1, "template": "binary", str(at): at} for at in range(64))))
+    names.warn_of_misspelled_fields(
+        samples(*({"max_tokens": 1, "template": "binary", str(at): at} for at in range(64)))
+    )
     assert [
         "extra_info.max_tokens is not known and has no effect; did you mean extra_info.max_new_tokens?",
         "extra_info.template is not known and has no effect; did you mean extra_info.prompt_template?",
@@ -171,5 +173,5 @@ def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_names_without_end() -> None:
     """A process looks at so many names and no more."""
-    names.warn_of_slips(samples(*({f"column_{at}": at} for at in range(2 * names.MOST_NAMES))))
-    assert names.MOST_NAMES == len(names._checked)
+    names.warn_of_misspelled_fields(samples(*({f"column_{at}": at} for at in range(2 * names.MAX_NAMES))))
+    assert names.MAX_NAMES == len(names._checked)

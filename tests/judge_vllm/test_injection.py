@@ -10,11 +10,11 @@ import pytest
 
 from benchmarks.judge_load import slow_judge
 from rewardstack import Request, score
-from rewardstack_cli.evaluation.scoring import injections
+from rewardstack_cli.evaluation.scoring import load_injections
 from tests.judge_vllm.conftest import CONTROL_TOKENS, PROBLEM, REFERENCE, WRONG, post
 from tests.support.vllm import VllmServer
 
-INJECTIONS = injections()
+INJECTIONS = load_injections()
 PLACES = ("candidate", "reference", "problem")
 CLEAN = "clean"
 

@@ -75,7 +75,7 @@ def test_what_a_trainer_may_do(urls: tuple[str, str]) -> None:
     async def use() -> dict[str, Score]:
         link = RedisLink(url)
         budget = Budget(link, "run", 60)
-        budget.cap(2, 0)
+        budget.set_limits(2, 0)
         await budget.admit()
         await link.close()
         cache = ResultCache(settings)

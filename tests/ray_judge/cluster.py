@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rewardstack import Request, Score
-from rewardstack.ray_judge.cluster import connected
+from rewardstack.ray_judge.cluster import connect
 
 JUDGE = "llm_judge_remote_ray"
 PLACE_SECONDS = 5.0
@@ -46,7 +46,7 @@ def logical(home: Path, processors: int, gpus: int) -> Iterator[dict[str, str]]:
     """
     before, os.environ["HOME"] = os.environ.get("HOME", ""), str(home)
     try:
-        with connected(processors=processors, gpus=gpus) as variables:
+        with connect(processors=processors, gpus=gpus) as variables:
             yield variables
     finally:
         os.environ["HOME"] = before

@@ -186,7 +186,7 @@ def test_tensor_parallel(cluster: dict[str, str]) -> None:
 
 def test_no_place(cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines for which the cluster has no GPUs are an error that says what is lacking, and leave nothing behind."""
-    monkeypatch.setattr(start, "PLACE_SECONDS", PLACE_SECONDS)
+    monkeypatch.setattr(start, "PLACEMENT_TIMEOUT", PLACE_SECONDS)
     with pytest.raises(ConfigError, match=r"engine \d: no node of the Ray cluster has 2 times 1 GPU and 1 CPU free"):
         start_reward_service("fake", 3, engine=TensorParallelEngine, tensor_parallel_size=2)
     with service(count=GPUS) as judge:

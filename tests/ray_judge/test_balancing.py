@@ -10,7 +10,7 @@ import pytest
 
 from rewardstack.errors import UnreachableError
 from rewardstack.ray_judge import FrozenRewardInferenceClient, balancing
-from rewardstack.ray_judge.balancing import Answer
+from rewardstack.ray_judge.balancing import Response
 
 CHAT = ("POST", "/v1/chat/completions", b"{}")
 
@@ -25,7 +25,7 @@ class Engine:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def request(self, method: str, path: str, body: bytes) -> Answer:
+    async def request(self, method: str, path: str, body: bytes) -> Response:
         self.asked += 1
         await self.may_answer.wait()
         if self.lost:
@@ -44,7 +44,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balancing, "LOOK", 0.01)
 
 
-def reason(answer: Answer) -> str:
+def reason(answer: Response) -> str:
     """What a refusal says."""
     return str(json.loads(answer[1])["error"])
 
@@ -105,7 +105,7 @@ async def test_full() -> None:
     """Past what the engines hold, requests are refused for now, as by a server with a full queue."""
     engine = Engine(1)
     engine.may_answer.clear()
-    client = FrozenRewardInferenceClient([engine], most_waiting=2)
+    client = FrozenRewardInferenceClient([engine], max_in_flight=2)
     asked = [asyncio.ensure_future(client.request(*CHAT, 10)) for _ in range(2)]
     await until(lambda: engine.asked == 2)
     refused = await client.request(*CHAT, 10)

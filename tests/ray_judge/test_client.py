@@ -23,7 +23,7 @@ from tests.ray_judge.cluster import samples, statuses
 NAMES = (f"judge-{number}" for number in count())
 """A name for each test: of an address what was refused is remembered."""
 MODELS = {"data": [{"id": "fake", "root": "/models/fake", "owned_by": "vllm"}]}
-Answer = tuple[int, dict[str, Any]]
+Response = tuple[int, dict[str, Any]]
 
 
 class RayError(Exception):
@@ -41,7 +41,7 @@ class Actor:
         chat: answers chats.
     """
 
-    def __init__(self, chat: Callable[[dict[str, Any]], Answer]) -> None:
+    def __init__(self, chat: Callable[[dict[str, Any]], Response]) -> None:
         self.calls: list[tuple[str, str]] = []
         self.request = types.SimpleNamespace(remote=self._request)
         self._chat = chat
@@ -51,7 +51,7 @@ class Actor:
         assert seconds > 0
 
         async def answer() -> tuple[int, bytes]:
-            known: dict[str, Callable[[], Answer]] = {
+            known: dict[str, Callable[[], Response]] = {
                 "/v1/models": lambda: (200, MODELS),
                 "/version": lambda: (200, {"version": "0.32.0"}),
                 "/v1/chat/completions": lambda: self._chat(json.loads(body)),
@@ -63,7 +63,7 @@ class Actor:
         return asyncio.ensure_future(answer())
 
 
-def verdict(body: dict[str, Any]) -> Answer:
+def verdict(body: dict[str, Any]) -> Response:
     """A reply with a verdict."""
     assert body["model"] == "fake"
     return 200, {"choices": [{"message": {"content": "REWARD: 0.75"}, "finish_reason": "stop"}], "usage": {}}
@@ -84,7 +84,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     ray_actor._handles.clear()
 
 
-def actor(chat: Callable[[dict[str, Any]], Answer]) -> Actor:
+def actor(chat: Callable[[dict[str, Any]], Response]) -> Actor:
     """The actor that the environment names."""
     [address] = Settings.from_env().judge_urls
     made = ray_actor._handles[address] = Actor(chat)
@@ -100,11 +100,11 @@ def test_scores() -> None:
     assert all(one.cached for one in rewardstack.score(samples(4)))
 
 
-def lost(_: dict[str, Any]) -> Answer:
+def lost(_: dict[str, Any]) -> Response:
     raise RayError("the actor is unavailable")
 
 
-def broken(_: dict[str, Any]) -> Answer:
+def broken(_: dict[str, Any]) -> Response:
     raise RayTaskError("Traceback ...\nValueError: a fault of the actor's own")
 
 
@@ -118,7 +118,7 @@ def broken(_: dict[str, Any]) -> Answer:
     ],
     ids=["refused", "error", "no reply", "exception"],
 )
-def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures(chat: Callable[[dict[str, Any]], Response], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no answer fails every sample with its reason; none is a score."""
     monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "3")
     actor(chat)

@@ -33,11 +33,11 @@ def test_out_of_bounds(given: dict[str, Any], field: str) -> None:
 
 def test_flags() -> None:
     """The length of the context is a flag of its own; several GPUs bring Ray's executor with one GPU a worker."""
-    one = EngineOptions("m", max_model_len=4096).flags(on_gpu=True)
+    one = EngineOptions("m", max_model_len=4096).flags(uses_gpu=True)
     assert one[one.index("--max-model-len") + 1] == "4096"
     assert "--max-num-batched-tokens" not in one and "--tensor-parallel-size" not in one
     two = EngineOptions("m", tensor_parallel_size=2, further=("--seed", "3"))
-    flags, variables = two.flags(on_gpu=True), two.variables()
+    flags, variables = two.flags(uses_gpu=True), two.variables()
     assert flags[flags.index("--distributed-executor-backend") + 1] == "ray"
     assert flags[-2:] == ["--seed", "3"]
     assert (variables["VLLM_RAY_PER_WORKER_GPUS"], variables["VLLM_RAY_BUNDLE_INDICES"]) == ("1", "0,1")

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from rewardstack.ray_judge import start_reward_service
-from rewardstack.ray_judge.cluster import connected
+from rewardstack.ray_judge.cluster import connect
 from tests.ray_judge.fake_engine import FakeEngine
 
 if __name__ == "__main__":
-    with connected(sys.argv[1], processors=8):
+    with connect(sys.argv[1], processors=8):
         import ray
 
         judge = start_reward_service("fake", 2, engine=FakeEngine)

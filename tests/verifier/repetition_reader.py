@@ -19,7 +19,7 @@ from rewardstack_verifier.bounds import refusal
 from rewardstack_verifier.extraction.choices import chosen_letters
 from rewardstack_verifier.extraction.extract import FLEXIBLE, extract_answer, reference_answer
 from rewardstack_verifier.question import ask
-from rewardstack_verifier.reading.readings import readings
+from rewardstack_verifier.reading.readings import parse_readings
 
 MAX_SECONDS = 60
 """CPU seconds for all lengths of a case; generous: the slowest case takes about two seconds."""
@@ -65,7 +65,7 @@ def read(text: str) -> float:
     ask(text, ["5"])
     for answer in (extract_answer(text), extract_answer(text, FLEXIBLE), reference_answer(text)):
         if answer is not None and not refusal(answer):
-            readings(answer)
+            parse_readings(answer)
     return time.process_time() - start
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack_verifier import Options, verify
-from rewardstack_verifier.extraction.extract import boxed, extract_answer
+from rewardstack_verifier.extraction.extract import extract_answer, extract_boxed
 from tests.support.table import Table
 
 CASES = [
@@ -106,7 +106,7 @@ def test_strict(table: Table) -> None:
 
 def test_endless_box() -> None:
     """A box beyond every bound is cut off rather than read to its end, and still too long."""
-    assert 1_000 < len(boxed("\\boxed{" + "1" * 1_000_000 + "}") or "") < 30_000
+    assert 1_000 < len(extract_boxed("\\boxed{" + "1" * 1_000_000 + "}") or "") < 30_000
 
 
 @pytest.mark.parametrize(

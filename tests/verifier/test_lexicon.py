@@ -13,8 +13,8 @@ from rewardstack_verifier.lexicon.currencies import CURRENCIES
 from rewardstack_verifier.lexicon.numerals import LANGUAGES
 from rewardstack_verifier.lexicon.phrases import SAME
 from rewardstack_verifier.lexicon.units import UNITS
-from rewardstack_verifier.reading.numerals import number
-from rewardstack_verifier.reading.units import currency, named
+from rewardstack_verifier.reading.numerals import parse_number_words
+from rewardstack_verifier.reading.units import currencies_by_sign, units_by_name
 from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def test_units(table: Table) -> None:
     for at, row in enumerate(UNITS):
         with table.case(f"{at}: {row.symbols} | {row.names}"):
             names = [name for text in row[:2] for name in text.split()]
-            assert set.intersection(*({(one.size, one.dimensions) for one in named(name)} for name in names))
+            assert set.intersection(*({(one.size, one.dimensions) for one in units_by_name(name)} for name in names))
 
 
 def test_currencies(table: Table) -> None:
@@ -34,7 +34,7 @@ def test_currencies(table: Table) -> None:
     for row in CURRENCIES:
         with table.case(row.code):
             for sign in (row[0], *row[1].split()):
-                assert ((row[0], 1),) in {one.dimensions for one in currency(sign)}
+                assert ((row[0], 1),) in {one.dimensions for one in currencies_by_sign(sign)}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -47,7 +47,7 @@ def test_numerals(language: str) -> None:
         (row.hundreds, range(200, 1000, 100)),
     ):
         for names, value in zip(words.split(), values, strict=False):
-            assert [number(name.split("-")) for name in names.split("|")] == [value] * len(names.split("|"))
+            assert [parse_number_words(name.split("-")) for name in names.split("|")] == [value] * len(names.split("|"))
 
 
 @pytest.mark.parametrize("rows, length", [(MONTHS, 12), (WEEKDAYS, 7)])

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from rewardstack_verifier import Comparison, equivalent
-from rewardstack_verifier.reading.readings import readings
+from rewardstack_verifier.reading.readings import parse_readings
 
 NESTED = {
     "fractions": "1/" * 490 + "1",
@@ -36,7 +36,7 @@ def test_any_stack(answer: str) -> None:
         expected = equivalent(answer, reference)
         assert not expected.equal
         for spare in SPARE:
-            readings.cache_clear()
+            parse_readings.cache_clear()
             assert _deep(spare, partial(equivalent, answer, reference)) == expected
 
 

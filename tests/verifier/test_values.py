@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack_verifier.comparison.compare import compare
 from rewardstack_verifier.question import Question
-from rewardstack_verifier.reading.undone import undone
+from rewardstack_verifier.reading.operators import unevaluated_operators
 from rewardstack_verifier.verification import decide
 from tests.support.table import Table
 from tests.verifier.fuzz import MOST_FLIPS, flips, near_misses, questions
@@ -51,13 +51,13 @@ def test_either_order(table: Table) -> None:
 
 
 def _is_done(case: dict[str, Any]) -> bool:
-    return undone(case["answer"]) == undone(case["reference"])
+    return unevaluated_operators(case["answer"]) == unevaluated_operators(case["reference"])
 
 
 @pytest.mark.usefixtures("needs_process")
 def test_order_of_cases() -> None:
     """With answer and reference swapped a verdict is the same, except where a policy says why it is not."""
-    asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
+    asked = [one for one in questions() if not unevaluated_operators(one.answer + one.expected[0])]
     swapped = [(one, Question(one.expected[0], (one.answer,))) for one in asked]
     turned = [one for one, other in swapped if bool(decide(one).right) is not bool(decide(other).right)]
     reasons = {one: [name for name, sign in POLICIES.items() if _shows(sign, one)] for one in turned}

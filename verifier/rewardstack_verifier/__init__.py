@@ -1,12 +1,12 @@
-"""Extract, parse and compare final answers with pure functions: no server, no network, no clock.
+"""Extract, parse and compare final answers with pure functions, without a server, network or clock.
 
-The public functions are in `api`; `math_verify` offers the interface of the Math-Verify library. `extraction` finds the
+The public functions are in `api`; `math_verify` has the interface of the Math-Verify library. `extraction` finds the
 answer in the response, `reading` parses its text into trees, `comparison` compares two trees by type, and `numbers`
-compares two expressions by value. `lexicon` is data. `bounds` refuses texts that are too large to parse. Flint is
-loaded at the first comparison by value.
+compares two expressions by value. `lexicon` has tables of words and units. `bounds` refuses texts that are too large to
+parse. Flint is loaded at the first comparison by value.
 
-A comparison can be slow, so a server works in two steps: `question.ask` and `shortcut.decide_fast_path` read text in
-linear time; `verification.decide` compares, and belongs in a process that can be killed.
+A comparison can be slow, so a server works in two steps. `question.ask` and `shortcut.decide_fast_path` take linear
+time. `verification.decide` compares, and must run in a process that can be killed.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The public functions: extract, parse, compare, verify and explain."""
+"""Define the public functions: extract, parse, compare, verify and explain."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rewardstack_verifier.extraction.extract import (
     STANDARD,
     check_mode,
     check_text,
-    described,
+    describe_type,
     extract_answer,
     reference_answer,
 )
 from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, answer_and_question, ask_about
 from rewardstack_verifier.reading.lexer import is_same_text
 from rewardstack_verifier.shortcut import decide_fast_path
-from rewardstack_verifier.trail import traced
+from rewardstack_verifier.tracing import with_trace
 
 TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
 """How an answer was compared: as normalized text, as a plain number, by value, or without a result."""
@@ -109,7 +109,7 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
     check_text("response", response)
     if len(response) > MAX_RESPONSE:
         return None
-    answer, places = traced(lambda: extract_answer(response, mode))
+    answer, places = with_trace(lambda: extract_answer(response, mode))
     return None if answer is None else Answer(answer, ", in ".join(dict.fromkeys(places)))
 
 
@@ -124,9 +124,9 @@ def parse(text: str) -> Value:
         TypeError: the text is not a string.
     """
     check_text("text", text)
-    from rewardstack_verifier.reading.readings import readings  # loads the parser
+    from rewardstack_verifier.reading.readings import parse_readings  # loads the parser
 
-    return Value(text, () if refusal(text) else readings(text))
+    return Value(text, () if refusal(text) else parse_readings(text))
 
 
 def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) -> Comparison:
@@ -148,7 +148,7 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
     expected = reference_answer(_reference_text(reference))
     if not expected:
         return Comparison(None, "the reference is empty", NOT_COMPARED)
-    ruling, how = _decided(ask_about(answer, (expected,), options))
+    ruling, how = _decide(ask_about(answer, (expected,), options))
     return Comparison(ruling.right, ruling.reason, how)
 
 
@@ -162,7 +162,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
         response: text of the response.
         reference: the right answer, or a list of right answers. Each is plain text, in a box, after `####`, or a
             number.
-        options: where the answer may be (`extraction`), how far a number may be off (`tolerance`), and whether
+        options: where the answer may be (`extraction`), the allowed relative error (`tolerance`), and whether
             arithmetic must be finished (`simplified`).
 
     Raises:
@@ -173,13 +173,13 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
     check_text("response", response)
     references = _reference_texts(reference)
     answer, asked = answer_and_question(response, references, options)
-    ruling, how = _decided(asked)
+    ruling, how = _decide(asked)
     value = None if ruling.right is None else float(ruling.right)
     return Verdict(value, ruling.reason, answer, NOT_COMPARED if answer is None else how)
 
 
 def explain(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return the verdict of `verify` and how it was reached, as JSON types.
+    """Return the verdict of `verify` and the facts behind it, as JSON types.
 
     Args:
         response: as in `verify`.
@@ -191,8 +191,8 @@ def explain(response: str, reference: Reference | Sequence[Reference], options: 
     return {**read_out(response, references, options), **verdict._asdict()}
 
 
-def _decided(question: Question | Ruling) -> tuple[Ruling, str]:
-    """Return the ruling on a question, and how the answer was compared (`text`, `number`, ...)."""
+def _decide(question: Question | Ruling) -> tuple[Ruling, str]:
+    """Return the ruling on a question, and how the answer was compared (`text`, `number`, `value` or `undecided`)."""
     if isinstance(question, Ruling):
         return question, NOT_COMPARED if question.right is None else TEXT
     ruling = decide_fast_path(question)
@@ -210,8 +210,8 @@ def _reference_text(reference: Reference) -> str:
         return reference
     if isinstance(reference, Real) and not isinstance(reference, bool) and math.isfinite(reference):
         return str(reference)
-    got = repr(reference) if isinstance(reference, float) else described("reference", reference)
-    raise TypeError(f"reference: expected a string, a finite number or a list of these, got {got}")
+    description = repr(reference) if isinstance(reference, float) else describe_type("reference", reference)
+    raise TypeError(f"reference: expected a string, a finite number or a list of these, got {description}")
 
 
 def _reference_texts(reference: Reference | Sequence[Reference]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Limits on the texts that are parsed: `refusal` says why a text is too long or too deeply nested.
+"""Limit the texts that are parsed: `refusal` returns why a text is too long or too deeply nested.
 
-The limits depend only on the text, not on a clock, so that the same answer is refused every time. `numbers` has
-separate limits on computations.
+The limits depend only on the text, not on a clock, so an answer is always refused or never. `numbers` has separate
+limits on computations.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_DIGITS = 100
 """Maximum consecutive digits."""
 
 MAX_BARS = 20
-"""Maximum number of absolute value bars. Each can open or close, so the parser tries both."""
+"""Maximum number of absolute value bars, each of which the parser tries as opening and as closing."""
 
 MAX_ITEMS = 50
 """Maximum number of members of a list, set or tuple."""
 
 CACHED_TEXTS = 1024
-"""Number of texts whose `refusal` is cached; the same references and answers are checked repeatedly."""
+"""Number of texts whose `refusal` is cached, because references and answers repeat."""
 
 _BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _BRACKET = re.compile(r"\\(?:[A-Za-z]+|[^{}])|(?P<open>\\?\{|[(\[])|(?P<close>\\?\}|[)\]])", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Explain a verdict: the answer and where it was found, the parsed references, and what decided."""
+"""Explain a verdict: the answer and where it was found, the parsed references, and which step decided."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
 from rewardstack_verifier.question import DEFAULT, Options, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
-from rewardstack_verifier.trail import traced
+from rewardstack_verifier.tracing import with_trace
 
-DECIDED = {
+DECIDERS = {
     "text": "the text alone, as it stands",
     "plainly": "a shortcut: texts that are the same, or plain numbers",
     "isolated": "an isolated process",
 }
-"""What can decide a verdict, with the description in the output."""
+"""The steps that can decide a verdict, with their descriptions in the output."""
 
 
 def read_out(solution: str, references: Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return what `ask` reads in a response and its references, and what decides the verdict, as JSON types.
+    """Return the answers that `ask` reads, and the step that decides the verdict, as JSON types.
 
     Args:
         solution: text of the response; a response longer than `MAX_RESPONSE` has no answer.
@@ -28,17 +28,17 @@ def read_out(solution: str, references: Sequence[str], options: Options = DEFAUL
         options: as for `ask`.
     """
     mode = options.extraction
-    answer, places = traced(lambda: extract_answer(solution, mode)) if len(solution) <= MAX_RESPONSE else (None, [])
-    asked = ask(solution, references, options)
+    answer, places = with_trace(lambda: extract_answer(solution, mode)) if len(solution) <= MAX_RESPONSE else (None, [])
+    question = ask(solution, references, options)
     facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
     facts["references as read"] = [reference_answer(one) for one in references]
-    if isinstance(asked, Ruling):
-        return {**facts, "decided by": DECIDED["text"]}
-    refused = {one: why for one in asked.expected if (why := refusal(one))}
-    is_fast = decide_fast_path(asked) is not None
+    if isinstance(question, Ruling):
+        return {**facts, "decided by": DECIDERS["text"]}
+    refusals = {one: why for one in question.expected if (why := refusal(one))}
+    is_fast = decide_fast_path(question) is not None
     return {
         **facts,
-        **({"fault": asked.fault} if asked.fault else {}),
-        **({"references refused": refused} if refused else {}),
-        "decided by": DECIDED["plainly" if is_fast else "isolated"],
+        **({"fault": question.fault} if question.fault else {}),
+        **({"references refused": refusals} if refusals else {}),
+        "decided by": DECIDERS["plainly" if is_fast else "isolated"],
     }

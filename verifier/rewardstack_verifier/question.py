@@ -1,4 +1,4 @@
-"""Read a response in linear time and return what must be compared: `ask`. No algebra library is loaded."""
+"""Read a response in linear time, and return the question to decide: `ask`. No algebra library is loaded."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.extraction.extract import MODES, STRICT, extract_answer, reference_answer
 from rewardstack_verifier.reading.lexer import is_same_text
 
-SHORT = 200
-"""Maximum characters of a reference whose answer is cached, because several responses share a reference."""
-LONGER = 4
-"""A refused answer is compared as text if it is at most this many times as long as the reference, plus `SHORT`."""
+MAX_CACHED_LENGTH = 200
+"""Maximum length of a reference whose answer is cached, because several responses share a reference."""
+MAX_LENGTH_RATIO = 4
+"""A refused answer is compared as text up to this multiple of the reference's length, plus `MAX_CACHED_LENGTH`."""
 CACHED_REFERENCES = 2048
 """Number of references whose answers are cached."""
 
@@ -24,7 +24,7 @@ class Ruling(NamedTuple):
     Args:
         right: whether the response is right; None if the references do not allow a verdict.
         reason: why the response is wrong or has no verdict; empty if it is right.
-        by: `undecided` if the answer counts as wrong because a comparison reached its limits; else empty.
+        by: `undecided` if the answer is only wrong because a comparison reached its limits; else empty.
     """
 
     right: bool | None
@@ -54,13 +54,13 @@ DEFAULT = Options()
 
 
 class Question(NamedTuple):
-    """An answer to compare with the references; the verdict depends on nothing else.
+    """An answer to compare with the references. The verdict depends only on these fields.
 
     Args:
         answer: text of the answer, within the limits of `bounds`; empty if there is a `fault`.
         expected: the answers in the references, at least one.
-        fault: why the answer cannot be right; then the verdict is False, or None if no reference can be parsed. Empty
-            if the answer can be right.
+        fault: why the answer cannot be right; empty if it can. With a fault, the verdict is False, or None if no
+            reference can be parsed.
         tolerance: as in `Options`.
         simplified: as in `Options`.
     """
@@ -73,7 +73,7 @@ class Question(NamedTuple):
 
 
 def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Ruling:
-    """Return what must be compared for a response, or the verdict if the text alone decides it.
+    """Return the question for a response, or the ruling if the texts alone decide it.
 
     Args:
         solution: text of the response.
@@ -86,8 +86,8 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
 def answer_and_question(
     solution: str, references: Sequence[str], options: Options = DEFAULT
 ) -> tuple[str | None, Question | Ruling]:
-    """Return the answer of a response, and what `ask` returns; the answer of a response that is too long is None."""
-    expected = tuple(answer for answer in map(_expected, references) if answer)
+    """Return the answer of a response (None if it is too long), and the result of `ask`."""
+    expected = tuple(answer for answer in map(_expected_answer, references) if answer)
     is_long = len(solution) > MAX_RESPONSE
     if expected and options.extraction != STRICT and not is_long:
         text = solution.strip()
@@ -102,7 +102,7 @@ def answer_and_question(
 
 
 def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Question | Ruling:
-    """Return what must be compared for an answer, or the ruling if the text alone decides it.
+    """Return the question for an answer, or the ruling if the texts alone decide it.
 
     Args:
         answer: text of the answer as it is written in the response.
@@ -111,18 +111,18 @@ def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Quest
     """
     if answer in expected:
         return Ruling(True)
-    refused = refusal(answer)
-    if not refused:
+    reason = refusal(answer)
+    if not reason:
         return Question(answer, expected, "", options.tolerance, options.simplified)
-    near = [one for one in expected if len(answer) <= LONGER * len(one) + SHORT]
-    same = any(is_same_text(answer, reference) for reference in near)
-    return Ruling(True) if same else Question("", expected, f"answer {refused}")
+    comparable = [one for one in expected if len(answer) <= MAX_LENGTH_RATIO * len(one) + MAX_CACHED_LENGTH]
+    has_same_text = any(is_same_text(answer, reference) for reference in comparable)
+    return Ruling(True) if has_same_text else Question("", expected, f"answer {reason}")
 
 
-def _expected(reference: str) -> str:
-    return _cached(reference) if len(reference) <= SHORT else reference_answer(reference)
+def _expected_answer(reference: str) -> str:
+    return _cached_reference_answer(reference) if len(reference) <= MAX_CACHED_LENGTH else reference_answer(reference)
 
 
 @lru_cache(maxsize=CACHED_REFERENCES)
-def _cached(reference: str) -> str:
+def _cached_reference_answer(reference: str) -> str:
     return reference_answer(reference)

@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_DIGITS, refusal
-from rewardstack_verifier.comparison.decimals import Decimal, reach
+from rewardstack_verifier.comparison.decimals import Decimal, max_distance
 from rewardstack_verifier.question import Question, Ruling
 from rewardstack_verifier.reading.lexer import is_same_text
 
 MAX_ANSWER = 200
-"""Maximum characters of an answer or reference that are compared as text here."""
+"""Maximum length of an answer or reference to compare as text."""
 CACHED_TEXTS = 4096
 """Number of texts whose parsed number is cached."""
 
@@ -34,7 +34,7 @@ class Number(NamedTuple):
     Args:
         value: value of the number.
         decimal: value and number of decimal places; None if the number has no decimal point.
-        is_certain: whether the text has no second reading, as `1,234` has: a list of two numbers.
+        is_certain: whether the text has only one reading; `1,234` can also be a list of two numbers.
     """
 
     value: Fraction
@@ -48,22 +48,22 @@ def decide_fast_path(question: Question) -> Ruling | None:
     Args:
         question: the answer and its references.
     """
-    numbers = [number for reference in question.expected if (number := _number(reference)) is not None]
+    numbers = [number for reference in question.expected if (number := _parse_number(reference)) is not None]
     if question.fault:
         return Ruling(False, question.fault) if numbers else None
-    if any(_same_text(question.answer, reference) for reference in question.expected):
+    if any(_have_same_text(question.answer, reference) for reference in question.expected):
         return Ruling(True)
-    answer = _number(question.answer) if numbers else None
+    answer = _parse_number(question.answer) if numbers else None
     if answer is None or question.tolerance is not None or question.simplified:
         return None
-    if any(_same(answer, number) for number in numbers):
+    if any(_are_equal(answer, number) for number in numbers):
         return Ruling(True)
-    certain = len(numbers) == len(question.expected) and all(one.is_certain for one in (answer, *numbers))
-    return Ruling(False, "wrong answer") if certain else None
+    is_certain_ = len(numbers) == len(question.expected) and all(one.is_certain for one in (answer, *numbers))
+    return Ruling(False, "wrong answer") if is_certain_ else None
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _number(text: str) -> Number | None:
+def _parse_number(text: str) -> Number | None:
     """Parse a plain number; None if the text is not a plain number, or is too long."""
     match = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS and text.isascii() else None
     if match is None:
@@ -77,13 +77,13 @@ def _number(text: str) -> Number | None:
     return Number(sign * Fraction(int(match["above"] or match["dividend"]), below), None, True) if below else None
 
 
-def _same(answer: Number, reference: Number) -> bool:
+def _are_equal(answer: Number, reference: Number) -> bool:
     """Return whether two numbers are equal, or close enough for the digits that they show (`decimals.reach`)."""
     distance = abs(answer.value - reference.value)
-    return distance == 0 or distance < reach(answer.decimal, reference.decimal)
+    return distance == 0 or distance < max_distance(answer.decimal, reference.decimal)
 
 
-def _same_text(answer: str, reference: str) -> bool:
+def _have_same_text(answer: str, reference: str) -> bool:
     """Return whether two texts have the same tokens; False if a text is too long or refused by `bounds`."""
     if max(len(answer), len(reference)) > MAX_ANSWER or _NO_DIGIT.sub("", answer) != _NO_DIGIT.sub("", reference):
         return False

@@ -1,4 +1,4 @@
-"""Run recursive functions even if the caller has used up most of the call stack."""
+"""Run recursive functions in a new thread if the caller has used most of the call stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def on_any_stack(function: Callable[P, T]) -> Callable[P, T]:
+def with_fresh_stack(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function so that it runs again in a new thread, with an empty stack, after a RecursionError.
 
     Args:
@@ -30,7 +30,7 @@ def on_any_stack(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _in_thread(work: Callable[[], T]) -> T:
-    """Return what `work` returns in a new thread, with the caller's context variables."""
+    """Run `work` in a new thread with the caller's context variables, and return its result."""
     results: list[T] = []
     errors: list[BaseException] = []
 

@@ -13,8 +13,8 @@ turn with its role, `last_turn` the last message of the policy, by these rules:
   end token, header, `</think>` or tag of the same name.
 - A special token between two equal quotation marks or backticks is text.
 
-Tool calls and reasoning are the policy's words and are kept. If a trainer decodes with `skip_special_tokens=True`, only
-the tags remain; turns are not guessed, so a line that says `assistant` is text. All functions take linear time.
+Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
+only tags remain; turns are not guessed, so a line `assistant` is text. All functions take linear time.
 
 The templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss, Phi, GLM, Kimi,
 MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
@@ -27,14 +27,14 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 MAX_CHARACTERS = 2_000_000
-"""Maximum characters of a response that is parsed; a longer one would block the event loop for seconds."""
+"""Maximum length of a response to parse; a longer response would block the event loop for seconds."""
 
 _ALWAYS_TOOL_OUTPUT = (
     "tool_responses?|tool_results?|tool_outputs?|function_responses?|function_results?|information|interpreter"
     "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
 )
 _AFTER_CALLS = "outputs?|observation|execution"
-"""Tags that prompts also use (`put your answer in <output>`), so they mark tool output only right after a tool call."""
+"""Tags that mark tool output only right after a tool call, because prompts use them, too (`answer in <output>`)."""
 _CALL = re.compile(
     r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
 )
@@ -121,7 +121,7 @@ _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 _REASONING = re.compile("|".join(map(re.escape, sorted({*_REASONING_ENDS, *_REASONING_ENDS.values()}, key=len)[::-1])))
 
 ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
-"""Roles from `all_turns` that need no header: the policy, tool output, and the analysis channel of harmony."""
+"""Roles in `all_turns` without a header: the policy, tool output, and the analysis channel of harmony."""
 
 
 class RoleTurn(NamedTuple):
@@ -175,7 +175,7 @@ def all_turns(response: str) -> list[RoleTurn]:
 
 
 def _read(response: str, marker: re.Match[str] | None) -> _Reader:
-    """Return a reader that has read the response, which starts with text up to its first marker."""
+    """Read the response, whose first marker is given, and return the reader."""
     reader = _Reader(_tool_outputs(response, marker.start() if marker else 0))
     position = 0
     while marker is not None:
@@ -205,7 +205,7 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def without_reasoning(text: str) -> str:
-    """Return a turn without its reasoning, wherever it is.
+    """Return a turn without its reasoning.
 
     Args:
         text: the text of one turn.
@@ -230,7 +230,7 @@ def without_reasoning(text: str) -> str:
 
 
 def without_dialogue(text: str) -> str:
-    """Return the text up to the first paragraph that starts with `Human:` or `User:`, a turn that a base model invents.
+    """Return the text before the first paragraph with `Human:` or `User:`, which is a turn invented by a base model.
 
     `last_turn` keeps such paragraphs, because they may be part of the task (a play, a log).
     """
@@ -367,7 +367,7 @@ class _Reader:
             self.read(token)
 
     def _end_reasoning(self, tag: str) -> None:
-        """End unclosed tool output at the end of reasoning: the reasoning only mentioned the tag."""
+        """End unclosed tool output at the end of reasoning, because the reasoning only mentioned the tag."""
         if self._state is _State.IN_TOOL_OUTPUT:
             self._state = _State.SPEAKING
         self.read(tag)
@@ -446,7 +446,7 @@ def _name(template: str, marker: re.Match[str]) -> str:
 
 
 def _is_quoted(marker: re.Match[str]) -> bool:
-    """Return whether the same quotation mark or backtick is on both sides of a marker, which then is only mentioned."""
+    """Return whether a marker is between two equal quotation marks or backticks, and so is only mentioned."""
     before = marker.string[max(0, marker.start() - 1) : marker.start()]
     return before in ('"', "'", "`") and marker.string.startswith(before, marker.end())
 

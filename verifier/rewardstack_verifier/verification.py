@@ -1,4 +1,4 @@
-"""Decide the questions that `question.ask` returns. This can be slow: call it in a process that can be killed."""
+"""Decide the questions of `question.ask`. This can be slow, so call it in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rewardstack_verifier.bounds import refusal
 from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, ask
 from rewardstack_verifier.reading.lexer import is_same_text
-from rewardstack_verifier.trail import UNDECIDED, traced
+from rewardstack_verifier.tracing import UNDECIDED, with_trace
 
 
 def decide_response(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Ruling:
@@ -23,8 +23,8 @@ def decide_response(solution: str, references: Sequence[str], options: Options =
     Returns:
         The verdict. If all references are empty or cannot be parsed, no answer is wrong: `right` is True or None.
     """
-    asked = ask(solution, references, options)
-    return asked if isinstance(asked, Ruling) else decide(asked)
+    question = ask(solution, references, options)
+    return question if isinstance(question, Ruling) else decide(question)
 
 
 def warm_up() -> None:
@@ -39,19 +39,19 @@ def decide(question: Question) -> Ruling:
 
 def decide_with_trace(question: Question) -> tuple[Ruling, list[str]]:
     """Return the ruling on a question, and the steps that were traced, such as `values`."""
-    verdict, steps = traced(lambda: _decided(question))
+    verdict, steps = with_trace(lambda: _decide(question))
     undecided = UNDECIDED in steps and verdict.right is False
     return verdict._replace(by=UNDECIDED if undecided else ""), steps
 
 
-def _decided(question: Question) -> Ruling:
-    # Imported here, because these modules load libraries that only isolated processes need.
-    from rewardstack_verifier.comparison.decimals import tolerating
-    from rewardstack_verifier.comparison.simplified import is_simplified
+def _decide(question: Question) -> Ruling:
+    # Imported here, because only isolated processes need the libraries that these modules load.
+    from rewardstack_verifier.comparison.decimals import use_tolerance
+    from rewardstack_verifier.comparison.simplification import is_simplified
     from rewardstack_verifier.reading.readings import is_readable
 
     answer, expected, fault = question.answer, question.expected, question.fault
-    with tolerating(question.tolerance):
+    with use_tolerance(question.tolerance):
         equal = [one for one in expected if not fault and not refusal(one) and _equal(answer, one)]
     if any(not question.simplified or is_simplified(answer, reference) for reference in equal):
         return Ruling(True)
@@ -68,5 +68,5 @@ def _equal(answer: str, reference: str) -> bool:
     """Compare answer and reference by value; if that is impossible, as text."""
     from rewardstack_verifier.comparison.compare import compare
 
-    decided = compare(answer, reference)
-    return is_same_text(answer, reference) if decided is None else decided
+    is_equal = compare(answer, reference)
+    return is_same_text(answer, reference) if is_equal is None else is_equal

@@ -1,1 +1,1 @@
-"""Data files of the command line: read rows from JSONL or parquet, and write the same rows with their scores."""
+"""Read rows from JSONL or parquet files, and write the same rows with their scores."""

@@ -1,7 +1,7 @@
-"""The score file: scores are appended to it, one row per line; an interrupted run continues at its end.
+"""Write scored rows to a score file, one row per line; an interrupted run continues at its end.
 
-A line is the row of IN (the input file) followed by the fields of the score, so the beginning of a line shows
-whether it belongs to a row. If OUT, the output file, is parquet, the digest of the row replaces the row.
+A line has the fields of the row of IN (the input file), then the fields of the score. So the beginning of a line shows
+to which row it belongs. If OUT, the output file, is parquet, the line has the digest of the row instead of its fields.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from typing import Any, BinaryIO
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
-from rewardstack_cli.data.rows import ADDED, Row, added_fields, own_fields, to_json
-from rewardstack_cli.progress import MISSING, Tally
+from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, score_fields, to_json
+from rewardstack_cli.progress import MISSING_STATUSES, Tally
 
 SYNC_INTERVAL = 1.0
-"""Seconds between two syncs to disk, and so the most work that a crash of the machine can lose."""
+"""Seconds between two syncs to disk; a crash of the machine loses at most the rows of this time."""
 
 log = logging.getLogger(__name__)
 
 Identity = Callable[[dict[str, Any]], dict[str, Any]]
-"""Returns the fields with which the line of a row of IN begins."""
+"""Returns the fields at the beginning of the line of a row of IN."""
 
 
-def digest_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the row's digest as the field `row`, which replaces the row in a score file."""
-    return {"row": blake2b(to_json(own_fields(fields)), digest_size=16).hexdigest()}
+def row_digest(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a field `row` with the digest of a row, which replaces the fields of the row in a score file."""
+    return {"row": blake2b(to_json(input_fields(fields)), digest_size=16).hexdigest()}
 
 
 class ScoreFile:
@@ -44,7 +44,7 @@ class ScoreFile:
 
     Attributes:
         path: path of the file.
-        kept: number of rows at the start of IN whose lines are kept.
+        kept_rows: number of rows at the start of IN whose lines are in the file.
         tally: counts of the rows in the file.
 
     Args:
@@ -56,14 +56,14 @@ class ScoreFile:
         RequestError: another run is writing the file, or the file cannot be opened.
     """
 
-    def __init__(self, path: Path, identity: Identity = own_fields, start_over: bool = False) -> None:
+    def __init__(self, path: Path, identity: Identity = input_fields, start_over: bool = False) -> None:
         self.path = path
-        self.kept = 0
+        self.kept_rows = 0
         self.tally = Tally()
         self._identity = identity
         self._size = 0
         self._synced_at = time.monotonic()
-        self._replaced: list[BufferedRandom] = []
+        self._replaced_files: list[BufferedRandom] = []
         self._file = _open(path)
         if start_over:
             self._file.truncate(0)
@@ -74,11 +74,11 @@ class ScoreFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in (*self._replaced, self._file):
+        for file in (*self._replaced_files, self._file):
             file.close()
 
-    def compare(self, row: Row) -> None:
-        """Read the next line, if there is one, as the score of `row`, which is the next row of IN.
+    def match_next(self, row: Row) -> None:
+        """Read the next line, if there is one, and check that it belongs to `row`, the next row of IN.
 
         Raises:
             RequestError: the line belongs to another row.
@@ -88,26 +88,26 @@ class ScoreFile:
             return
         start = to_json(self._identity(row.fields))[:-1] + b", "
         if not line.endswith(b"\n"):
-            cut = line.rstrip(b"\0")
-            if not (cut.startswith(start) or start.startswith(cut)):
-                raise self._foreign(row)
+            partial = line.rstrip(b"\0")
+            if not (partial.startswith(start) or start.startswith(partial)):
+                raise self._mismatch_error(row)
             return
-        added = _added(line, start)
+        added = _parse_score_fields(line, start)
         if added is None:
-            raise self._foreign(row)
+            raise self._mismatch_error(row)
         self.tally.add(**added)
-        self.kept += 1
+        self.kept_rows += 1
         self._size = self._file.tell()
 
-    def _foreign(self, row: Row) -> RequestError:
+    def _mismatch_error(self, row: Row) -> RequestError:
         return RequestError(
-            f"{self.path} is not a score file of this IN: it differs at {row.place}; "
+            f"{self.path} is not a score file of this IN: it differs at {row.location}; "
             "name another OUT, or start over with --force, which overwrites it",
             "-o",
         )
 
-    def resume(self) -> None:
-        """Cut off an incomplete last line; call this after `compare` has seen all of IN.
+    def truncate_incomplete_line(self) -> None:
+        """Remove an incomplete last line; must be called after `match_next` has received all rows of IN.
 
         Raises:
             RequestError: the file has more lines than IN has rows.
@@ -118,10 +118,10 @@ class ScoreFile:
         self._file.truncate()
 
     def append(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write the rows that have a score; after this returns, they survive a crash of the process."""
+        """Append the rows that have a score, and flush them."""
         lines = []
         for row, score in zip(rows, scores, strict=False):
-            added = added_fields(score)
+            added = score_fields(score)
             lines.append(to_json({**self._identity(row.fields), **added}) + b"\n")
             self.tally.add(**added)
         self._file.write(b"".join(lines))
@@ -134,11 +134,11 @@ class ScoreFile:
         """Yield the rows of IN whose line has the status `failed` or `unscored`."""
         with self.path.open("rb") as lines:
             for row, line in zip(rows, lines, strict=False):
-                if _status_without_score(line):
+                if _missing_status(line):
                     yield row
 
     @contextmanager
-    def rewriting(self) -> Iterator[Rewriter]:
+    def rewrite(self) -> Iterator[Rewriter]:
         """Yield a `Rewriter` for rows without a score; replace the file on exit, also after an exception."""
         path = self.path.with_name(self.path.name + ".retry")
         with self.path.open("rb") as old:
@@ -146,12 +146,12 @@ class ScoreFile:
             try:
                 yield rewriter
             finally:
-                self._replaced.append(self._file)  # keep it open, so that its lock is held until the end
+                self._replaced_files.append(self._file)  # stays open, so that its lock is held until the end
                 self._file = rewriter.finish()
                 path.replace(self.path)
 
-    def added(self) -> Iterator[dict[str, Any]]:
-        """Yield the fields that the scores add to their rows, for a file whose lines have digests of rows."""
+    def read_scores(self) -> Iterator[dict[str, Any]]:
+        """Yield the score fields of each line, for a file whose lines have digests of rows."""
         self._file.seek(0)
         for line in self._file:
             fields = json.loads(line)
@@ -174,14 +174,14 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write the next rows without a score with their new scores, after copying the lines before them."""
+        """Copy lines up to the next row without a score, and write that row with its new score, for each of `rows`."""
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
-                if status := _status_without_score(line):
+                if status := _missing_status(line):
                     self._tally.statuses[status] -= 1
                     break
                 self._new.write(line)
-            added = added_fields(score)
+            added = score_fields(score)
             self._new.write(to_json({**self._identity(row.fields), **added}) + b"\n")
             self._tally.add(**added)
 
@@ -193,12 +193,12 @@ class Rewriter:
         return self._new
 
 
-def _status_without_score(line: bytes) -> str:
-    """Return the status of a line if it is `failed` or `unscored`; empty for any other status."""
+def _missing_status(line: bytes) -> str:
+    """Return the status of a line if it is `failed` or `unscored`, else an empty string."""
     if b'"failed"' not in line and b'"unscored"' not in line:
         return ""
     status = json.loads(line)["status"]
-    return status if status in MISSING else ""
+    return status if status in MISSING_STATUSES else ""
 
 
 def _open(path: Path) -> BufferedRandom:
@@ -218,7 +218,7 @@ def _open(path: Path) -> BufferedRandom:
     return file
 
 
-def _added(line: bytes, start: bytes) -> dict[str, Any] | None:
+def _parse_score_fields(line: bytes, start: bytes) -> dict[str, Any] | None:
     """Return the score fields of a line that begins with `start`; None if the line does not, or is damaged."""
     if not line.startswith(start):
         return None
@@ -226,4 +226,4 @@ def _added(line: bytes, start: bytes) -> dict[str, Any] | None:
         fields = json.loads(b"{" + line[len(start) :])
     except ValueError:
         return None
-    return fields if fields.keys() == {*ADDED} else None
+    return fields if fields.keys() == {*SCORE_FIELDS} else None

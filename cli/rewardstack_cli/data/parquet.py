@@ -1,4 +1,4 @@
-"""Read and write parquet with pyarrow (extra `data`), which is imported only if a parquet file is used."""
+"""Read and write parquet files with pyarrow (extra `data`), which is imported on first use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from rewardstack.errors import RequestError, RewardstackError, SettingsError
 from rewardstack.score import Usage
-from rewardstack_cli.data.rows import ADDED, own_fields
-from rewardstack_cli.provenance import Provenance, parse
+from rewardstack_cli.data.rows import SCORE_FIELDS, input_fields
+from rewardstack_cli.provenance import Provenance, parse_provenance
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,79 +26,79 @@ BATCH = 1024
 BATCH_BYTES = 16 << 20
 """Maximum bytes of the rows in memory, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
-"""Maximum bytes of one row. A small file can hold many large rows, because dictionaries store equal values once."""
+"""Maximum bytes of one row; a small file can contain huge rows, because dictionaries store equal values once."""
 MAX_DEPTH = 100
-"""Maximum nesting depth of a column, as of a sample's fields; some releases of pyarrow have no limit of their own."""
+"""Maximum nesting depth of a column; some releases of pyarrow have no limit."""
 VALUE_BYTES = 64
-"""Approximate bytes that Python needs for one value in addition to its data."""
+"""Approximate overhead in bytes of a Python value."""
 INPUT_DIGEST = b"rewardstack.input"
 """Metadata key in OUT, the output file: the digest of the input rows."""
 PROVENANCE = b"rewardstack.provenance"
 """Metadata key in OUT: the provenance of its scores, as JSON."""
 
 
-def require() -> None:
+def require_pyarrow() -> None:
     """Raise `SettingsError` if pyarrow is not installed."""
     if find_spec("pyarrow") is None:
         raise SettingsError("parquet needs pyarrow; install it with: pip install pyarrow")
 
 
 def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a parquet file as Python values, from row number `start` (from 0) on.
+    """Yield the rows of a parquet file as Python values.
 
     Args:
         path: path of the file.
-        start: number of the first row to read.
+        start: index of the first row to read.
         columns: columns to read, if the file has them; None for all.
 
     Raises:
         RequestError: the file is not readable, a column is duplicated, or a row is larger than `MAX_ROW_BYTES`.
     """
-    with _readable(path):
-        for batch in _batches(path, columns, start):
+    with _translate_errors(path):
+        for batch in _read_batches(path, columns, start):
             yield from batch.to_pylist()
 
 
 def read_added(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the fields that the scores added to the rows of a file written by `write`."""
-    for batch in _batches(path, ADDED):
+    """Yield the score fields of each row of a file written by `write`."""
+    for batch in _read_batches(path, SCORE_FIELDS):
         for row in batch.to_pylist():
             yield {**row, "parts": None if row["parts"] is None else dict(row["parts"])}  # a map is a list of pairs
 
 
-def stored_origin(path: Path) -> tuple[str, Provenance | None]:
+def read_origin(path: Path) -> tuple[str, Provenance | None]:
     """Return the input digest and the provenance that `write` stored in a parquet file.
 
     If the file was not written by `write`, the digest is empty and the provenance None.
     """
     import pyarrow.parquet as pq
 
-    with _readable(path):
+    with _translate_errors(path):
         metadata = pq.read_schema(path).metadata or {}
-    return metadata.get(INPUT_DIGEST, b"").decode(), parse(metadata.get(PROVENANCE, b""))
+    return metadata.get(INPUT_DIGEST, b"").decode(), parse_provenance(metadata.get(PROVENANCE, b""))
 
 
-def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
-    """Return the schema that fits all rows, without the fields that a score adds.
+def infer_schema(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
+    """Return a schema for all rows, without the score fields.
 
     Args:
         rows: path of a parquet file with the rows, or the rows themselves.
 
     Raises:
-        RequestError: parquet has no type for a field, or values of a field have different types; the message names it.
+        RequestError: a field has values of different types, or of a type that parquet lacks; the message names it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if isinstance(rows, Path):
-        with _readable(rows):
-            return _without_added(_schema(rows, pq.read_metadata(rows)))
+        with _translate_errors(rows):
+            return _input_schema(_read_schema(rows, pq.read_metadata(rows)))
     schema = pa.schema([])
     try:
-        for chunk in _chunks(map(own_fields, rows)):
+        for chunk in _split_into_chunks(map(input_fields, rows)):
             names = dict.fromkeys(name for row in chunk for name in row)
-            found = pa.schema([(name, _column(name, chunk).type) for name in names])
-            schema = pa.unify_schemas([schema, found], promote_options="permissive")
+            chunk_schema = pa.schema([(name, _column(name, chunk).type) for name in names])
+            schema = pa.unify_schemas([schema, chunk_schema], promote_options="permissive")
         pq.ParquetWriter(io.BytesIO(), schema).close()
     except pa.ArrowException as error:
         raise RequestError(f"the rows do not fit into parquet ({error}); write JSONL instead", "-o") from error
@@ -108,7 +108,7 @@ def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
 def write(
     path: Path,
     rows: Path | Iterable[dict[str, Any]],
-    added: Iterable[dict[str, Any]],
+    score_rows: Iterable[dict[str, Any]],
     schema: pa.Schema,
     digest: str,
     provenance: Provenance | None,
@@ -118,44 +118,44 @@ def write(
     Args:
         path: path of OUT.
         rows: path of a parquet file with the input rows, or the rows themselves.
-        added: the fields that the scores add, one object for each row.
-        schema: the schema from `schema_of(rows)`.
+        score_rows: the score fields of each row.
+        schema: the schema from `infer_schema(rows)`.
         digest: digest of the input rows, stored in OUT.
-        provenance: what the scores depend on, also stored in OUT; None if unknown.
+        provenance: the provenance of the scores, stored in OUT; None if unknown.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = _added_types()
+    types = _score_schema()
     metadata = {**(schema.metadata or {}), INPUT_DIGEST: digest.encode(), PROVENANCE: json.dumps(provenance).encode()}
     out_schema = pa.schema([*schema, *types], metadata=metadata)
-    added = iter(added)
+    score_rows = iter(score_rows)
     temporary = path.with_name(path.name + ".tmp")
     with pq.ParquetWriter(temporary, out_schema) as writer:
-        for own in _tables(rows, schema):
-            scores = pa.Table.from_pylist(list(islice(added, len(own))), schema=types)
-            writer.write_table(pa.Table.from_arrays([*own.columns, *scores.columns], schema=out_schema))
+        for table in _input_tables(rows, schema):
+            scores = pa.Table.from_pylist(list(islice(score_rows, len(table))), schema=types)
+            writer.write_table(pa.Table.from_arrays([*table.columns, *scores.columns], schema=out_schema))
     temporary.replace(path)
 
 
-def _added_types() -> pa.Schema:
-    """Return the types of the fields in `ADDED`."""
+def _score_schema() -> pa.Schema:
+    """Return the types of the fields in `SCORE_FIELDS`."""
     import pyarrow as pa
 
     number, text = pa.float64(), pa.string()
     usage = pa.struct([(name, pa.int64()) for name in Usage._fields])
     types = (number, text, text, pa.bool_(), pa.map_(text, number), number, usage)
-    return pa.schema([*zip(ADDED, types, strict=True)])
+    return pa.schema([*zip(SCORE_FIELDS, types, strict=True)])
 
 
-def _tables(rows: Path | Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.Table]:
+def _input_tables(rows: Path | Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     if isinstance(rows, Path):
-        for batch in _batches(rows):
+        for batch in _read_batches(rows):
             yield pa.Table.from_batches([batch]).select(schema.names)
         return
-    for chunk in _chunks(map(own_fields, rows)):
+    for chunk in _split_into_chunks(map(input_fields, rows)):
         yield pa.Table.from_arrays([_column(field.name, chunk, field.type) for field in schema], schema=schema)
 
 
@@ -168,24 +168,24 @@ def _column(name: str, rows: list[dict[str, Any]], kind: pa.DataType | None = No
         raise RequestError(f"{name} does not fit into parquet ({error}); write JSONL instead", name) from error
 
 
-def _without_added(schema: pa.Schema) -> pa.Schema:
+def _input_schema(schema: pa.Schema) -> pa.Schema:
     import pyarrow as pa
 
-    return pa.schema([field for field in schema if field.name not in ADDED], metadata=schema.metadata)
+    return pa.schema([field for field in schema if field.name not in SCORE_FIELDS], metadata=schema.metadata)
 
 
-def _batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from number `start` on, in batches of `BATCH` rows and `BATCH_BYTES` at most, or one row."""
+def _read_batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield the rows from index `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES`, or one row."""
     import pyarrow.parquet as pq
 
-    with _readable(path):
+    with _translate_errors(path):
         metadata = pq.read_metadata(path)
-        schema = _schema(path, metadata)
+        schema = _read_schema(path, metadata)
         leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
         names = None if columns is None else [name for name in schema.names if name in columns]
         # Keep dictionaries encoded until their decoded size is known.
-        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts, buffer_size=1 << 20) as file:
+        text_columns = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=text_columns, buffer_size=1 << 20) as file:
             row = 0
             for group in range(metadata.num_row_groups):
                 count = metadata.row_group(group).num_rows
@@ -193,13 +193,13 @@ def _batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -
                     size = _batch_rows(path, metadata.row_group(group), row)
                     for batch in file.iter_batches(size, [group], names):
                         skipped = min(max(0, start - row), len(batch))
-                        yield from _bounded(path, batch.slice(skipped), row + skipped, schema)
+                        yield from _split_batch(path, batch.slice(skipped), row + skipped, schema)
                         row += len(batch)
                 else:
                     row += count
 
 
-def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
+def _read_schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     """Return the columns of a file.
 
     Raises:
@@ -210,14 +210,14 @@ def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
         if sum(part not in ("list", "key_value") for part in parts) > MAX_DEPTH + 1:
             raise RequestError(f"{path}: {parts[0]} is too deeply nested (more than {MAX_DEPTH} levels)", parts[0])
     schema = metadata.schema.to_arrow_schema()
-    twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
-    if twice is not None:
-        raise RequestError(f"{path}: the column {twice} is duplicated; rename or drop one", twice)
+    duplicate = next((name for name, count in Counter(schema.names).items() if count > 1), None)
+    if duplicate is not None:
+        raise RequestError(f"{path}: the column {duplicate} is duplicated; rename or drop one", duplicate)
     return schema
 
 
 def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
-    """Return how many rows of a row group to decode at a time, from the sizes that the file declares."""
+    """Return the number of rows to decode at a time, from the sizes that the file declares for a row group."""
     columns = [group.column(number) for number in range(group.num_columns)]
     declared = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
     average = declared // max(1, group.num_rows)
@@ -226,44 +226,44 @@ def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
     return min(BATCH, max(1, BATCH_BYTES // max(1, average)))
 
 
-def _bounded(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Split a batch that starts at row `start` until each part fits the size limits; cast the parts to `schema`."""
+def _split_batch(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Split a batch (its first row has index `start`) into parts within the size limits; cast them to `schema`."""
     import pyarrow as pa
 
-    size = sum(map(_size, batch.columns))
+    size = sum(map(_estimate_size, batch.columns))
     if len(batch) > 1 and size > BATCH_BYTES:
         middle = len(batch) // 2
-        yield from _bounded(path, batch.slice(0, middle), start, schema)
-        yield from _bounded(path, batch.slice(middle), start + middle, schema)
+        yield from _split_batch(path, batch.slice(0, middle), start, schema)
+        yield from _split_batch(path, batch.slice(middle), start + middle, schema)
     elif size > MAX_ROW_BYTES:
         raise _too_large(path, f"row {start + 1} takes {size:,} bytes")
     elif len(batch):
         fields = [schema.field(name) for name in batch.schema.names]
-        columns = [_cast(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        columns = [_decode(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=schema.metadata))
 
 
-def _size(array: pa.Array) -> int:
-    """Estimate the bytes that the values of an array take in Python; count a repeated value each time."""
+def _estimate_size(array: pa.Array) -> int:
+    """Estimate the bytes of an array's values in Python, where repeated values are not shared."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
 
-    own = VALUE_BYTES * len(array)
+    table = VALUE_BYTES * len(array)
     if isinstance(array, pa.ExtensionArray):
-        return _size(array.storage)
+        return _estimate_size(array.storage)
     if types.is_dictionary(array.type):
         if not _is_text(array.dictionary.type):
-            return own + int(array.nbytes)
-        return own + (pc.sum(pc.binary_length(array.dictionary).cast(pa.int64()).take(array.indices)).as_py() or 0)
+            return table + int(array.nbytes)
+        return table + (pc.sum(pc.binary_length(array.dictionary).cast(pa.int64()).take(array.indices)).as_py() or 0)
     if types.is_struct(array.type):
-        return own + sum(map(_size, array.flatten()))
+        return table + sum(map(_estimate_size, array.flatten()))
     if types.is_map(array.type):
         first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        return own + sum(_size(part.slice(first, last - first)) for part in (array.keys, array.items))
+        return table + sum(_estimate_size(part.slice(first, last - first)) for part in (array.keys, array.items))
     if types.is_nested(array.type):
-        return own + _size(array.flatten())
-    return own + int(array.nbytes)
+        return table + _estimate_size(array.flatten())
+    return table + int(array.nbytes)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -272,7 +272,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(one(kind) for one in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
 
 
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _decode(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return a column with the type that the file declares, decoding dictionaries."""
     import pyarrow.types as types
 
@@ -285,15 +285,15 @@ def _too_large(path: Path, what: str) -> RequestError:
     return RequestError(f"{path}: {what}; a row may take {MAX_ROW_BYTES:,}: drop columns that are not needed")
 
 
-def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _split_into_chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     rows = iter(rows)
     while chunk := list(islice(rows, BATCH)):
         yield chunk
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Raise `RequestError` in place of pyarrow's error about a damaged file; OS errors are raised unchanged."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Replace pyarrow's error about a damaged file by `RequestError`; other OS errors stay."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Rows of a data file: the sample in a row, and the fields that its score adds."""
+"""Convert rows of a data file to samples, and scores to the fields of an output row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 
-ADDED = ("value", "status", "reason", "cached", "parts", "label_mass", "usage")
-"""Fields that the output row has in addition to the input row; input fields of these names are replaced."""
+SCORE_FIELDS = ("value", "status", "reason", "cached", "parts", "label_mass", "usage")
+"""Fields of a score in an output row; they replace input fields with the same names."""
 
-SAMPLE = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
-"""Fields that are read if no output file is written: the fields of `to_request`, and the row's name."""
+SAMPLE_FIELDS = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
+"""Fields of a sample, and the row's name; other fields are read only if an output file is written."""
 
 
 class Row(NamedTuple):
@@ -24,18 +24,18 @@ class Row(NamedTuple):
 
     Args:
         file: the file that contains the row.
-        spot: position in the file, such as `line 3`.
+        position: position in the file, such as `line 3`.
         fields: the fields of the row, in order.
     """
 
     file: Path
-    spot: str
+    position: str
     fields: dict[str, Any]
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The file and the position in the file, for messages."""
-        return f"{self.file}, {self.spot}"
+        return f"{self.file}, {self.position}"
 
 
 def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Request:
@@ -44,7 +44,7 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
     Args:
         fields: `data_source`; `solution_str` or `response` (a string or chat messages); `ground_truth` or verl's
             `reward_model.ground_truth` (null if the route needs none); and optionally `extra_info`. Null fields of
-            `extra_info` count as missing, because a parquet file has the fields of all rows in each row.
+            `extra_info` count as missing, because each row of a parquet file has the fields of all rows.
         data_source: the `data_source` if the row has none.
 
     Raises:
@@ -58,12 +58,12 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
     if fields.get(name) is None:
         raise RequestError("solution_str (or response) is missing", "solution_str")
     extra = fields.get("extra_info")
-    _expect(source, str, "data_source", "a string")
+    _check_type(source, str, "data_source", "a string")
     if not is_conversation(fields[name]):
-        _expect(fields[name], str, name, "a string or chat messages")
-    _expect(extra, (dict, type(None)), "extra_info", "an object")
-    known = {key: value for key, value in (extra or {}).items() if value is not None}
-    return Request(source, fields[name], _ground_truth(fields), known)
+        _check_type(fields[name], str, name, "a string or chat messages")
+    _check_type(extra, (dict, type(None)), "extra_info", "an object")
+    known_fields = {key: value for key, value in (extra or {}).items() if value is not None}
+    return Request(source, fields[name], _ground_truth(fields), known_fields)
 
 
 def _ground_truth(fields: Mapping[str, Any]) -> Any:
@@ -76,17 +76,17 @@ def _ground_truth(fields: Mapping[str, Any]) -> Any:
     raise RequestError(message, "ground_truth")
 
 
-def _expect(value: Any, kind: type | tuple[type, ...], field: str, what: str) -> None:
+def _check_type(value: Any, kind: type | tuple[type, ...], field: str, what: str) -> None:
     if not isinstance(value, kind):
         raise RequestError(f"{field}: expected {what}, got {type(value).__name__}", field)
 
 
-def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row without the fields that a score adds."""
-    return {name: value for name, value in fields.items() if name not in ADDED}
+def input_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row without those of a score."""
+    return {name: value for name, value in fields.items() if name not in SCORE_FIELDS}
 
 
-def size_of(fields: Mapping[str, Any]) -> int:
+def text_size(fields: Mapping[str, Any]) -> int:
     """Return the total length of all strings and bytes in a row, at any depth."""
     total = 0
     values: list[Any] = [fields]
@@ -101,19 +101,19 @@ def size_of(fields: Mapping[str, Any]) -> int:
     return total
 
 
-def added_fields(score: Score) -> dict[str, Any]:
-    """Return the fields that `score` adds to its row."""
+def score_fields(score: Score) -> dict[str, Any]:
+    """Return the fields of `score` for an output row."""
     usage = None if score.usage is None else score.usage._asdict()
-    return {**{name: getattr(score, name) for name in ADDED}, "usage": usage}
+    return {**{name: getattr(score, name) for name in SCORE_FIELDS}, "usage": usage}
 
 
 def to_json(fields: Mapping[str, Any]) -> bytes:
     """Return a row as one line of UTF-8 without a line end; equal rows give equal bytes.
 
-    Values of types that JSON lacks, such as a parquet file's dates and decimals, are written as text; bytes as base64.
+    Types without a JSON equivalent, such as dates and decimals, are written as text, and bytes as base64.
     """
     text = json.dumps(fields, ensure_ascii=False, default=_as_text)
-    # Only lone surrogates cannot be encoded; Python's \udXXX escape for them is valid JSON.
+    # Only unpaired surrogates cannot be encoded; their escape \udXXX is valid JSON.
     return text.encode("utf-8", "backslashreplace")
 
 

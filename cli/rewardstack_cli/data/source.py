@@ -1,4 +1,4 @@
-"""Read a data file row by row: only one row (JSONL) or one batch (parquet) is in memory."""
+"""Read a data file row by row, with one row (JSONL) or one batch (parquet) in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_parquet(path: Path, argument: str) -> bool:
         SettingsError: `path` names a parquet file, and pyarrow (extra `data`) is not installed.
     """
     if path.suffix == PARQUET:
-        parquet.require()
+        parquet.require_pyarrow()
         return True
     if path.suffix != JSONL:
         raise RequestError(f"{argument}: {path} ends neither in {JSONL} nor in {PARQUET}", argument)
@@ -55,7 +55,7 @@ class Source:
             raise RequestError(f"IN: there is no file {path}", "IN")
 
     def rows(self, start: int = 0) -> Iterator[Row]:
-        """Return the rows from number `start` (from 0) on; blank lines of JSONL are skipped.
+        """Return the rows from index `start` on; blank lines of JSONL are skipped.
 
         Raises:
             RequestError: a row is malformed; the message names file and position.
@@ -63,9 +63,9 @@ class Source:
         if self.is_parquet:
             rows = enumerate(parquet.read_rows(self.path, start, self._columns), start + 1)
             return (Row(self.path, f"row {number}", fields) for number, fields in rows)
-        return self._lines(start)
+        return self._read_lines(start)
 
-    def _lines(self, start: int) -> Iterator[Row]:
+    def _read_lines(self, start: int) -> Iterator[Row]:
         count = 0
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -74,16 +74,16 @@ class Source:
                     continue
                 count += 1
                 if count > start:
-                    yield Row(self.path, f"line {number}", _parse(line, f"{self.path}, line {number}"))
+                    yield Row(self.path, f"line {number}", _parse_row(line, f"{self.path}, line {number}"))
 
 
-def _parse(line: bytes, place: str) -> dict[str, Any]:
+def _parse_row(line: bytes, location: str) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except RecursionError as error:
-        raise RequestError(f"{place}: nested too deeply") from error
+        raise RequestError(f"{location}: nested too deeply") from error
     except ValueError as error:
-        raise RequestError(f"{place}: not JSON: {error}") from error
+        raise RequestError(f"{location}: not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise RequestError(f"{place}: expected an object, got {type(fields).__name__}")
+        raise RequestError(f"{location}: expected an object, got {type(fields).__name__}")
     return fields

@@ -1,4 +1,4 @@
-"""The table of deep checks, in the order in which they run, and the result of each."""
+"""List the deep checks in the order in which they run, and run one of them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from functools import partial
 from typing import NamedTuple
 
 from rewardstack.errors import RewardstackError
-from rewardstack_cli.deep.gateway import keys, paths
-from rewardstack_cli.deep.jobs import job
-from rewardstack_cli.deep.outage import Switch, judge_down, no_outage
+from rewardstack_cli.deep.gateway import check_keys, check_paths
+from rewardstack_cli.deep.jobs import check_job
+from rewardstack_cli.deep.outage import Switch, check_judge_outage, skip_outage
 from rewardstack_cli.deep.protocols import PROTOCOLS
 from rewardstack_cli.deep.scores import (
-    cache,
-    code,
-    directly,
-    same_scores,
-    through_the_reward_server,
-    trainer_cache,
+    check_cache,
+    check_code,
+    check_directly,
+    check_same_scores,
+    check_through_reward_server,
+    check_trainer_cache,
 )
-from rewardstack_cli.deep.stack import LeftOut, Stack, Unmet
+from rewardstack_cli.deep.stack import CheckFailedError, CheckSkippedError, Stack
 from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import LOGS
 
 OUTAGE = "outage"
-"""Name of the check of an outage."""
+"""Name of the outage check."""
 
 
 class Check(NamedTuple):
     """A property that a stack must have.
 
     Args:
-        run: checks the property and returns what it found; raises `Unmet` if the property does not hold, and `LeftOut`
-            if the stack lacks what would be checked.
+        run: checks the property and returns a result for display; raises `CheckFailedError` if the stack does not have
+            the property, and `CheckSkippedError` if the stack lacks a service for the check.
         remedy: what to do if the check fails.
     """
 
@@ -48,8 +48,8 @@ class CheckResult(NamedTuple):
         check: name of the check.
         result: `ok`, `left out` or `FAILED`.
         seconds: duration of the check in seconds.
-        found: what the check found.
-        problem: what is wrong; None if nothing is.
+        found: result for display.
+        problem: the problem; None if there is none.
     """
 
     check: str
@@ -61,46 +61,50 @@ class CheckResult(NamedTuple):
 
 CHECKS: Mapping[str, Check] = {
     "paths": Check(
-        paths, "another gateway answers, or the stack's gateway has an old configuration: run `make up` to rewrite it"
+        check_paths,
+        "another gateway answers, or the stack's gateway has an old configuration: run `make up` to rewrite it",
     ),
     "keys": Check(
-        keys, "the server was started without this key: set it in the environment of `make up`, then run that"
+        check_keys, "the server was started without this key: set it in the environment of `make up`, then run that"
     ),
     **{name: Check(run) for name, run in PROTOCOLS.items()},
-    "rules": Check(partial(through_the_reward_server, "rules")),
-    "code": Check(code, f"check that the reward server's sandbox runs (docs/code.md); {LOGS}"),
+    "rules": Check(partial(check_through_reward_server, "rules")),
+    "code": Check(check_code, f"check that the reward server's sandbox runs (docs/code.md); {LOGS}"),
     "judge": Check(
-        partial(through_the_reward_server, "judge"),
+        partial(check_through_reward_server, "judge"),
         f"check LLM_JUDGE_SERVER_URL in the environment of the reward server; {LOGS}",
     ),
     "embedding": Check(
-        partial(through_the_reward_server, "embedding"),
+        partial(check_through_reward_server, "embedding"),
         f"check EMBEDDING_SERVER_URL in the environment of the reward server; {LOGS}",
     ),
     "reward-model": Check(
-        partial(through_the_reward_server, "reward-model"),
+        partial(check_through_reward_server, "reward-model"),
         f"check REWARD_MODEL_SERVER_URL in the environment of the reward server; {LOGS}",
     ),
-    "judge-directly": Check(partial(directly, "judge")),
-    "embedding-directly": Check(partial(directly, "embedding")),
-    "reward-model-directly": Check(partial(directly, "reward-model")),
+    "judge-directly": Check(partial(check_directly, "judge")),
+    "embedding-directly": Check(partial(check_directly, "embedding")),
+    "reward-model-directly": Check(partial(check_directly, "reward-model")),
     "same-scores": Check(
-        same_scores, "the reward server uses other model servers than this machine: set the same URLs on both"
+        check_same_scores, "the reward server uses other model servers than this machine: set the same URLs on both"
     ),
     "cache": Check(
-        cache, "check that the reward server's cache is up (`make status`) and not full (`make logs s=rules`)"
+        check_cache, "check that the reward server's cache is up (`make status`) and not full (`make logs s=rules`)"
     ),
     "cache-directly": Check(
-        trainer_cache, "check that REWARD_CACHE_URL is the URL of the stack's cache, and that the cache is not full"
+        check_trainer_cache,
+        "check that REWARD_CACHE_URL is the URL of the stack's cache, and that the cache is not full",
     ),
-    "jobs": Check(job, "check that the workers are up (`make status`), and look at their log (`make logs s=worker`)"),
-    OUTAGE: Check(no_outage),
+    "jobs": Check(
+        check_job, "check that the workers are up (`make status`), and look at their log (`make logs s=worker`)"
+    ),
+    OUTAGE: Check(skip_outage),
 }
 
 
 def with_outage(stop: Switch, start: Switch) -> Mapping[str, Check]:
     """Return all checks, including an outage: `stop` stops the judge, and `start` starts it again."""
-    return {**CHECKS, OUTAGE: Check(partial(judge_down, stop, start))}
+    return {**CHECKS, OUTAGE: Check(partial(check_judge_outage, stop, start))}
 
 
 async def run_check(name: str, check: Check, stack: Stack, required: Collection[str]) -> CheckResult:
@@ -110,13 +114,13 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
         name: name of the check.
         check: the check to run.
         stack: the stack to check.
-        required: names of checks that must not be left out.
+        required: names of checks that must not be skipped.
     """
     started = time.monotonic()
     result, found, problem = "ok", "", None
     try:
         found = await check.run(stack)
-    except LeftOut as reason:
+    except CheckSkippedError as reason:
         result, found = "left out", str(reason)
         if name in required:
             problem = ProbeError(
@@ -124,7 +128,7 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
             )
     except ProbeError as error:
         problem = error
-    except (Unmet, RewardstackError) as error:
+    except (CheckFailedError, RewardstackError) as error:
         problem = ProbeError(str(error), check.remedy)
     except (LookupError, TypeError, ValueError) as error:
         problem = ProbeError(

@@ -1,4 +1,4 @@
-"""Checks of the gateway: it refuses paths that it does not list, and requests without the service's key."""
+"""Check that the gateway refuses paths that it does not list, and requests without the service's key."""
 
 from __future__ import annotations
 
@@ -6,54 +6,54 @@ import json
 from typing import Any
 
 from rewardstack_cli.deep.samples import ServiceName
-from rewardstack_cli.deep.stack import NAMES, REQUEST_TIMEOUT, LeftOut, Stack, require
-from rewardstack_cli.probes.http import Probed
+from rewardstack_cli.deep.stack import NAMES, REQUEST_TIMEOUT, CheckSkippedError, Stack, require
+from rewardstack_cli.probes.http import ProbedService
 
-HIDDEN: dict[ServiceName, str] = {
+UNLISTED_PATHS: dict[ServiceName, str] = {
     "rules": "/unlisted",
     "judge": "/invocations",
     "embedding": "/decode",
     "reward-model": "/rerank",
 }
-"""A path of each service that the gateway does not list, although servers of judges and embeddings may have it."""
-BY_GATEWAY = b"at the gateway"
+"""A path for each service that the gateway does not list, although the server behind it may have it."""
+GATEWAY_404 = b"at the gateway"
 """Text of the gateway's own 404 page; the services' pages do not contain it."""
-GUARDED: dict[ServiceName, tuple[str, Any]] = {
+REQUESTS_WITH_KEY: dict[ServiceName, tuple[str, Any]] = {
     "rules": ("/v1/score", {"items": []}),
     "judge": ("/v1/chat/completions", {"messages": []}),
     "embedding": ("/embed", {"inputs": "text"}),
     "reward-model": ("/classify", {"messages": []}),
 }
-"""A request to each service that requires the service's key: path and body."""
+"""Path and body of a request for each service that needs the service's key."""
 
 
-async def paths(stack: Stack) -> str:
-    """Check that the gateway answers 404 for paths that it does not list, even if a service behind it has them."""
+async def check_paths(stack: Stack) -> str:
+    """Check that the gateway answers 404 for paths that it does not list, even if a service has them."""
     servers = [(service, server) for service in stack.services for server in stack.servers(service)]
-    guarded = [(service, server) for service, server in servers if await _is_gateway(server)]
-    if not guarded:
-        raise LeftOut("the servers are reached without a gateway")
-    for service, server in guarded:
-        reply = await server.reply(HIDDEN[service], timeout=REQUEST_TIMEOUT)
-        fault = f"{service}: {HIDDEN[service]} answers {reply.status}, expected the gateway's own 404"
-        require(reply.status == 404 and BY_GATEWAY in reply.data, fault)
-    return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in guarded))
+    protected = [(service, server) for service, server in servers if await _is_gateway(server)]
+    if not protected:
+        raise CheckSkippedError("the servers are reached without a gateway")
+    for service, server in protected:
+        reply = await server.reply(UNLISTED_PATHS[service], timeout=REQUEST_TIMEOUT)
+        fault = f"{service}: {UNLISTED_PATHS[service]} answers {reply.status}, expected the gateway's own 404"
+        require(reply.status == 404 and GATEWAY_404 in reply.data, fault)
+    return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in protected))
 
 
-async def _is_gateway(server: Probed) -> bool:
+async def _is_gateway(server: ProbedService) -> bool:
     return (await server.reply("/gateway/health", timeout=REQUEST_TIMEOUT)).status == 200
 
 
-async def keys(stack: Stack) -> str:
+async def check_keys(stack: Stack) -> str:
     """Check that a service with a key answers 401 to a wrong key."""
-    guarded = [service for service in stack.services if any(server.has_key for server in stack.servers(service))]
-    if not guarded:
-        raise LeftOut("no key is set: " + ", ".join(NAMES[service].api_key for service in stack.services))
-    for service in guarded:
-        path, body = GUARDED[service]
+    protected = [service for service in stack.services if any(server.has_key for server in stack.servers(service))]
+    if not protected:
+        raise CheckSkippedError("no key is set: " + ", ".join(NAMES[service].api_key for service in stack.services))
+    for service in protected:
+        path, body = REQUESTS_WITH_KEY[service]
         for server in stack.servers(service):
             reply = await server.reply(
                 path, json.dumps(body).encode(), REQUEST_TIMEOUT, Authorization="Bearer not-the-key"
             )
             require(reply.status == 401, f"{service}: {path} answers {reply.status} to a wrong key, expected 401")
-    return "401 to a wrong key: " + ", ".join(guarded)
+    return "401 to a wrong key: " + ", ".join(protected)

@@ -1,4 +1,4 @@
-"""Check of jobs: the workers return each sample once, in order, and with the right score."""
+"""Check that a job returns each sample once, in order, and with the right score."""
 
 from __future__ import annotations
 
@@ -7,61 +7,63 @@ import time
 import uuid
 from typing import Any
 
-from rewardstack_cli.deep.samples import Sample, samples
-from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, LeftOut, Stack, require, wait_until
-from rewardstack_cli.probes.http import Probed
+from rewardstack_cli.deep.samples import Sample, make_samples
+from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, CheckSkippedError, Stack, require, wait_until
+from rewardstack_cli.probes.http import ProbedService
 
-JOB_SECONDS = 600.0
+JOB_TIMEOUT = 600.0
 """Maximum seconds until the job ends."""
 COPIES = 5
 """Number of copies of each rule's sample in a job."""
 ENDED = ("finished", "failed", "canceled")
 """The states of a job that has ended."""
 NO_QUEUE = 503
-"""HTTP status, without Retry-After, of a reward server that has no job queue."""
+"""HTTP status of a reward server without a job queue; the response then has no Retry-After."""
 
 
-async def job(stack: Stack) -> str:
-    """Check that a job with samples of every service finishes and returns each sample once, in order, scored right."""
-    some = [sample for sample in samples(*stack.services) for _ in range(COPIES if sample.service == "rules" else 1)]
+async def check_job(stack: Stack) -> str:
+    """Check that a job with samples of every service finishes, and returns each sample once, in order, scored right."""
+    samples = [
+        sample for sample in make_samples(*stack.services) for _ in range(COPIES if sample.service == "rules" else 1)
+    ]
     started = time.monotonic()
     server = stack.servers("rules")[0]
-    path = f"/jobs/{await _submit(server, some)}"
+    path = f"/jobs/{await _submit(server, samples)}"
 
     async def has_ended() -> bool:
-        return (await _state(server, path))["status"] in ENDED
+        return (await _fetch_state(server, path))["status"] in ENDED
 
-    await wait_until(has_ended, JOB_SECONDS, f"{path} ends")
-    state = await _state(server, path)
-    require(state["status"] == "finished" and state["done"] == len(some), f"the job ended as {state}")
-    _require_right(some, await server.ask(f"{path}/results", timeout=REQUEST_TIMEOUT))
-    return f"{len(some)} samples in {time.monotonic() - started:.1f} s"
+    await wait_until(has_ended, JOB_TIMEOUT, f"{path} ends")
+    state = await _fetch_state(server, path)
+    require(state["status"] == "finished" and state["done"] == len(samples), f"the job ended as {state}")
+    _require_right(samples, await server.ask(f"{path}/results", timeout=REQUEST_TIMEOUT))
+    return f"{len(samples)} samples in {time.monotonic() - started:.1f} s"
 
 
-def _require_right(some: list[Sample], results: bytes) -> None:
+def _require_right(samples: list[Sample], results: bytes) -> None:
     lines = [json.loads(line) for line in results.splitlines()]
-    found = [line["index"] for line in lines]
-    require(found == list(range(len(some))), f"the results are numbered {found}")
-    for sample, line in zip(some, lines, strict=True):
-        right = line["status"] == "ok" and sample.low <= line["value"] <= sample.high
-        require(right, f"{sample.request.data_source}: {line}")
+    indices = [line["index"] for line in lines]
+    require(indices == list(range(len(samples))), f"the results are numbered {indices}")
+    for sample, line in zip(samples, lines, strict=True):
+        is_right = line["status"] == "ok" and sample.low <= line["value"] <= sample.high
+        require(is_right, f"{sample.request.data_source}: {line}")
 
 
-async def _submit(server: Probed, some: list[Sample]) -> str:
-    """Submit a job twice with the same key, as a client that lost the first answer would, and return its id."""
-    body = json.dumps({"items": [_item(sample) for sample in some]}).encode()
+async def _submit(server: ProbedService, samples: list[Sample]) -> str:
+    """Submit a job twice with the same key, as a client without a reply does, and return the job's ID."""
+    body = json.dumps({"items": [_to_item(sample) for sample in samples]}).encode()
     key = uuid.uuid4().hex
     replies = [await server.reply("/jobs", body, REQUEST_TIMEOUT, Idempotency_Key=key) for _ in range(2)]
     if replies[0].status == NO_QUEUE and "Retry-After" not in replies[0].headers:
-        raise LeftOut("the reward server has no queue")
+        raise CheckSkippedError("the reward server has no queue")
     for reply in replies:
         require(reply.status == 202, f"/jobs answers {reply.status}: {reply.data[:200]!r}")
-    first, again = (str(json.loads(reply.data)["job_id"]) for reply in replies)
-    require(first == again, "the same Idempotency-Key made two jobs")
+    first, second = (str(json.loads(reply.data)["job_id"]) for reply in replies)
+    require(first == second, "the same Idempotency-Key made two jobs")
     return first
 
 
-def _item(sample: Sample) -> dict[str, Any]:
+def _to_item(sample: Sample) -> dict[str, Any]:
     request = sample.request
     extra = {name: value for name, value in (request.extra_info or {}).items() if name != "timeout"}
     return {
@@ -72,6 +74,6 @@ def _item(sample: Sample) -> dict[str, Any]:
     }
 
 
-async def _state(server: Probed, path: str) -> dict[str, Any]:
+async def _fetch_state(server: ProbedService, path: str) -> dict[str, Any]:
     state: dict[str, Any] = await server.ask_json(path, timeout=REQUEST_TIMEOUT)
     return state

@@ -1,4 +1,4 @@
-"""Check of an outage: a failure of the judge never becomes a score, neither during the outage nor after it."""
+"""Check that a failure of the judge never becomes a score, neither during an outage nor after it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from rewardstack.score import Score
-from rewardstack_cli.deep.samples import PROBLEM, TIMEOUT, Sample, samples
+from rewardstack_cli.deep.samples import PROBLEM, TIMEOUT, Sample, make_samples
 from rewardstack_cli.deep.scores import wait_until_cached
-from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, LeftOut, Stack, require, require_right, wait_until
+from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, CheckSkippedError, Stack, require, require_right, wait_until
 from rewardstack_cli.probes.finding import ProbeError
-from rewardstack_cli.probes.http import Probed
+from rewardstack_cli.probes.http import ProbedService
 
-STOPPED_SECONDS = 120.0
+STOP_TIMEOUT = 120.0
 """Maximum seconds until a stopped judge no longer answers."""
-GIVEN_UP = 5.0
+OUTAGE_TIMEOUT = 5.0
 """Timeout in seconds of a sample while the judge is down."""
-COMMAND_SECONDS = 300.0
+COMMAND_TIMEOUT = 300.0
 """Timeout in seconds of a command that stops or starts the judge."""
 
 Switch = Callable[[], Coroutine[Any, Any, None]]
-"""Stops or starts the judge; returns when the command has ended."""
+"""Stops or starts the judge, and returns when the command has ended."""
 
 
-def command(line: str) -> Switch:
-    """Return a switch that runs a command without a shell.
+def command_switch(line: str) -> Switch:
+    """Return a function that runs a command without a shell.
 
     Args:
         line: the command line, such as `docker compose stop judge`.
@@ -41,22 +41,22 @@ def command(line: str) -> Switch:
         except OSError as error:
             raise ProbeError(f"{line}: {error}", "correct the command; it is run without a shell") from error
         try:
-            output, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
+            output, _ = await asyncio.wait_for(process.communicate(), COMMAND_TIMEOUT)
         except asyncio.TimeoutError:
             process.kill()
-            raise ProbeError(f"{line}: still running after {COMMAND_SECONDS:g} s", "use a command that exits") from None
+            raise ProbeError(f"{line}: still running after {COMMAND_TIMEOUT:g} s", "use a command that exits") from None
         require(process.returncode == 0, f"{line}: {output.decode(errors='replace').strip()[-500:]}")
 
     return switch
 
 
-async def no_outage(_: Stack) -> str:
-    """Leave the outage check out: no commands that stop and start the judge were given."""
-    raise LeftOut("--stop-judge and --start-judge are not set")
+async def skip_outage(_: Stack) -> str:
+    """Skip the outage check, because there are no commands that stop and start the judge."""
+    raise CheckSkippedError("--stop-judge and --start-judge are not set")
 
 
-async def judge_down(stop: Switch, start: Switch, stack: Stack) -> str:
-    """Check that new judge samples fail during an outage and are scored after it, and that all others are scored.
+async def check_judge_outage(stop: Switch, start: Switch, stack: Stack) -> str:
+    """Check that new judge samples fail during an outage and are scored after it, and that other samples are scored.
 
     Args:
         stop: stops every replica of the judge.
@@ -64,41 +64,41 @@ async def judge_down(stop: Switch, start: Switch, stack: Stack) -> str:
         stack: a stack with a judge.
 
     Raises:
-        Unmet: a condition does not hold; the judge is started again first.
+        CheckFailedError: the check failed; the judge has been started again.
     """
-    known = samples("judge")
+    known = make_samples("judge")
     scores = await stack.score(known)
     require_right(known, scores)
     await wait_until_cached(stack, known, scores)
-    new = samples("judge")
-    async with _stopped(stack, stop, start):
-        await _require_failed(stack, [sample.within(GIVEN_UP) for sample in new])
+    new = make_samples("judge")
+    async with _judge_stopped(stack, stop, start):
+        await _require_failed(stack, [sample.with_timeout(OUTAGE_TIMEOUT) for sample in new])
         await _require_others(stack, known, scores)
-    patient = [sample.within(TIMEOUT) for sample in new]
-    require_right(patient, await stack.score(patient))
-    require_right(patient, await stack.score(patient, direct=True))
+    retried = [sample.with_timeout(TIMEOUT) for sample in new]
+    require_right(retried, await stack.score(retried))
+    require_right(retried, await stack.score(retried, direct=True))
     return "failed while it was down, ok when it was back"
 
 
 async def _require_failed(stack: Stack, new: list[Sample]) -> None:
-    """Raise `Unmet` unless new samples fail each time: a failure must not be cached as a score.
+    """Raise `CheckFailedError` unless new samples fail on each request; failures must not be cached as scores.
 
-    This is checked while the judge is down. When it is back, a second request gets the cached score of the first.
+    This must run while the judge is down.
     """
     for direct in (False, True):
         for one in await stack.score(new, direct=direct):
             how = "directly" if direct else "through the reward server"
             require(one.status == "failed", f"asked {how}, it is {one.status} ({one.value}) without a judge")
             require(bool(one.reason), "a failure without a reason")
-    unknown = await stack.score(new, on_error="none")
-    require([one.value for one in unknown] == [None] * len(new), "a failure has a value under on_error='none'")
+    without_policy = await stack.score(new, on_error="none")
+    require([one.value for one in without_policy] == [None] * len(new), "a failure has a value under on_error='none'")
     await _require_refused(stack, new[0].request.solution_str)
 
 
 async def _require_refused(stack: Stack, response: str) -> None:
-    """Raise `Unmet` unless `/get_reward`, which cannot report a failure, answers 503 so that the trainer retries."""
+    """Raise `CheckFailedError` unless `/get_reward` answers 503, which makes the trainer retry."""
     body = {"prompts": [PROBLEM], "responses": [response], "golden_responses": ["90"]}
-    path, deadline = "/get_reward?reward_type=llm_judge_remote", str(int(GIVEN_UP * 1000))
+    path, deadline = "/get_reward?reward_type=llm_judge_remote", str(int(OUTAGE_TIMEOUT * 1000))
     for server in stack.servers("rules"):
         reply = await server.reply(path, json.dumps(body).encode(), REQUEST_TIMEOUT, X_Request_Deadline_Ms=deadline)
         require(reply.status == 503, f"{path} answers {reply.status} ({reply.data[:200]!r}) without a judge")
@@ -106,37 +106,37 @@ async def _require_refused(stack: Stack, response: str) -> None:
 
 
 async def _require_others(stack: Stack, known: list[Sample], scores: list[Score]) -> None:
-    """Raise `Unmet` unless cached scores, and samples that need no judge, are still returned."""
-    others = samples(*(service for service in stack.services if service != "judge"))
+    """Raise `CheckFailedError` unless cached scores and samples without a judge still get scores."""
+    others = make_samples(*(service for service in stack.services if service != "judge"))
     require_right(others, await stack.score(others))
-    await wait_until_cached(stack, [sample.within(GIVEN_UP) for sample in known], scores)
+    await wait_until_cached(stack, [sample.with_timeout(OUTAGE_TIMEOUT) for sample in known], scores)
 
 
 @asynccontextmanager
-async def _stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIterator[None]:
-    """Stop the judge within the context; always start it again on exit, and without an error wait until it answers."""
+async def _judge_stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIterator[None]:
+    """Stop the judge in the context, and start it again on exit; without an error, wait until it answers."""
 
     async def is_healthy() -> bool:
-        return all(await _health(stack))
+        return all(await _list_health(stack))
 
     async def is_down() -> bool:
-        return not any(await _health(stack))
+        return not any(await _list_health(stack))
 
     try:
         await stop()
-        await wait_until(is_down, STOPPED_SECONDS, "the judge stops answering")
+        await wait_until(is_down, STOP_TIMEOUT, "the judge stops answering")
         yield
     finally:
         await start()
     await wait_until(is_healthy, stack.loading_seconds, "the judge answers again")
 
 
-async def _health(stack: Stack) -> list[bool]:
+async def _list_health(stack: Stack) -> list[bool]:
     """Return for each URL of the judge whether it answers."""
-    return [await _answers(server) for server in stack.servers("judge")]
+    return [await _is_up(server) for server in stack.servers("judge")]
 
 
-async def _answers(server: Probed) -> bool:
+async def _is_up(server: ProbedService) -> bool:
     try:
         return (await server.reply("/health")).status == 200
     except ProbeError:

@@ -1,4 +1,4 @@
-"""Checks of the reward server's protocols, each with a right and a wrong response."""
+"""Check the reward server's protocols, each with a right and a wrong response."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ from functools import partial
 from typing import Any
 
 from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, Stack, require
-from rewardstack_cli.probes.http import Probed
+from rewardstack_cli.probes.http import ProbedService
 
 PROMPT, RIGHT, WRONG, REFERENCE = "What is 6 * 7?", "It is $42$.", "It is $41$.", "42"
 BY_MATH = "?reward_type=math"
 
-Ask = Callable[[Probed, str], Awaitable[Any]]
+RequestReward = Callable[[ProbedService, str], Awaitable[Any]]
 """Sends a response to a reward server and returns its reward."""
 
 
-async def speaks(ask: Ask, stack: Stack) -> str:
-    """Check that every reward server scores a right and a wrong response correctly by one protocol."""
+async def check_protocol(request_reward: RequestReward, stack: Stack) -> str:
+    """Check that every reward server scores a right and a wrong response correctly with a protocol."""
     for server in stack.servers("rules"):
         for response, value in ((RIGHT, 1.0), (WRONG, 0.0)):
-            found = await ask(server, response)
-            require(found == value, f"{response!r} scores {found}, expected {value:g}")
+            reward = await request_reward(server, response)
+            require(reward == value, f"{response!r} scores {reward}, expected {value:g}")
     return "1 for the right answer, 0 for the wrong one"
 
 
-async def _post(server: Probed, path: str, body: dict[str, Any]) -> Any:
+async def _post(server: ProbedService, path: str, body: dict[str, Any]) -> Any:
     return await server.ask_json(path, body, REQUEST_TIMEOUT)
 
 
-async def _score(server: Probed, response: str) -> Any:
+async def _score(server: ProbedService, response: str) -> Any:
     item = {"data_source": "math", "solution_str": response, "ground_truth": REFERENCE}
     return (await _post(server, "/v1/score", {"items": [item]}))["scores"][0]["value"]
 
 
-async def _align_anything(server: Probed, response: str) -> Any:
+async def _align_anything(server: ProbedService, response: str) -> Any:
     body = {"prompts": [PROMPT], "responses": [response], "golden_responses": [REFERENCE], "reward_type": "math"}
     return (await _post(server, "/get_reward", body))["rewards"][0]
 
 
-async def _openrlhf(server: Probed, response: str) -> Any:
+async def _openrlhf(server: ProbedService, response: str) -> Any:
     body = {"query": [PROMPT + response], "prompts": [PROMPT], "labels": [REFERENCE]}
     return (await _post(server, "/get_reward" + BY_MATH, body))["rewards"][0]
 
 
-async def _slime(server: Probed, response: str) -> Any:
+async def _slime(server: ProbedService, response: str) -> Any:
     return await _post(server, "/get_reward" + BY_MATH, {"prompt": PROMPT, "response": response, "label": REFERENCE})
 
 
-async def _nemo_gym(server: Probed, response: str) -> Any:
+async def _nemo_gym(server: ProbedService, response: str) -> Any:
     await _post(server, "/seed_session", {})
     message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": response}]}
     parameters = {"input": [{"role": "user", "content": PROMPT}]}
@@ -57,18 +57,18 @@ async def _nemo_gym(server: Probed, response: str) -> Any:
     return (await _post(server, "/aggregate_metrics", {"verify_responses": [verified]}))["key_metrics"]["mean/reward"]
 
 
-async def _roll(server: Probed, response: str) -> Any:
+async def _roll(server: ProbedService, response: str) -> Any:
     body = {"prompt": PROMPT, "response": response, "reward_info": {"ground_truth": REFERENCE}}
     ident = (await _post(server, "/roll/submit" + BY_MATH, body))["reward_request_id"]
     return (await _post(server, "/roll/result", {"reward_request_id": ident}))["reward_score"]
 
 
 PROTOCOLS = {
-    "v1-score": partial(speaks, _score),
-    "align-anything": partial(speaks, _align_anything),
-    "openrlhf": partial(speaks, _openrlhf),
-    "slime": partial(speaks, _slime),
-    "nemo-gym": partial(speaks, _nemo_gym),
-    "roll": partial(speaks, _roll),
+    "v1-score": partial(check_protocol, _score),
+    "align-anything": partial(check_protocol, _align_anything),
+    "openrlhf": partial(check_protocol, _openrlhf),
+    "slime": partial(check_protocol, _slime),
+    "nemo-gym": partial(check_protocol, _nemo_gym),
+    "roll": partial(check_protocol, _roll),
 }
-"""A check for each protocol, by its name."""
+"""The check of each protocol, by name."""

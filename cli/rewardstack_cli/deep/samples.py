@@ -1,4 +1,4 @@
-"""Samples whose right score is known in advance. Each call makes new ones, so that no cache has them."""
+"""Make samples with known scores; each call makes new samples, so that no cache has their scores."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rewardstack.score import Request, Score
 
 ServiceName = Literal["rules", "judge", "embedding", "reward-model"]
 
-CLOSE = 0.05
-"""Maximum difference of two scores of one sample that model servers compute in batches of different sizes."""
+TOLERANCE = 0.05
+"""Maximum difference between two scores of a sample that a model server computes in batches of different sizes."""
 TIMEOUT = 120.0
-"""Seconds that a model server may take for a sample; one on the CPU is slow."""
+"""Maximum seconds that a model server may take for a sample; a CPU is slow."""
 PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"
 REFERENCE = "5 * 12 = 60 and 60 + 30 = 90. The answer is 90."
 
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
         high: highest right value.
         service: service that scores the sample.
         cacheable: whether the score is cached; scores of rules that run inline are not.
-        exact: whether the score does not depend on the size of the service's batch. A judge's written verdict can,
+        exact: whether the score is the same for any batch size of the service. A judge's written verdict can differ,
             even at temperature 0.
     """
 
@@ -39,43 +39,43 @@ class Sample(NamedTuple):
     cacheable: bool = True
     exact: bool = True
 
-    def fault(self, score: Score) -> str:
-        """Return what is wrong with a score; empty if nothing is."""
+    def describe_fault(self, score: Score) -> str:
+        """Return what is wrong with a score; empty if it is right."""
         if score.status != "ok" or score.value is None:
             return f"{self.request.data_source}: {score.status}: {score.reason}"
         if not self.low <= score.value <= self.high:
             return f"{self.request.data_source}: {score.value}, expected {self.low:g} to {self.high:g}"
         return ""
 
-    def within(self, seconds: float) -> Sample:
+    def with_timeout(self, seconds: float) -> Sample:
         """Return the same sample with a timeout of `seconds`."""
         request = self.request
         extra = {**(request.extra_info or {}), "timeout": seconds}
         return self._replace(request=Request(request.data_source, request.solution_str, request.ground_truth, extra))
 
 
-def rules() -> list[Sample]:
+def make_rule_samples() -> list[Sample]:
     """Return right and wrong samples of several reward functions; the last one runs in an isolated process."""
     run = uuid.uuid4().hex
     return [
-        _rule("gsm8k", f"Run {run}: 5 * 12 + 30 = 90.\n#### 90", "90", 1.0),
-        _rule("gsm8k", f"Run {run}: 12 + 30 = 42.\n#### 42", "90", 0.0),
-        _rule("math", f"Run {run}: hence $x = \\boxed{{\\frac{{2}}{{4}}}}$.", "\\frac{1}{2}", 1.0),
-        _rule("math", f"Run {run}: hence $x = \\boxed{{\\frac{{3}}{{4}}}}$.", "\\frac{1}{2}", 0.0),
-        _rule("math_verifier", f"<think>Run {run}.</think><answer>$3$</answer>", "3", 1.5),
-        _rule("rule_remote_exact_match", run, run, 1.0),
+        _rule_sample("gsm8k", f"Run {run}: 5 * 12 + 30 = 90.\n#### 90", "90", 1.0),
+        _rule_sample("gsm8k", f"Run {run}: 12 + 30 = 42.\n#### 42", "90", 0.0),
+        _rule_sample("math", f"Run {run}: hence $x = \\boxed{{\\frac{{2}}{{4}}}}$.", "\\frac{1}{2}", 1.0),
+        _rule_sample("math", f"Run {run}: hence $x = \\boxed{{\\frac{{3}}{{4}}}}$.", "\\frac{1}{2}", 0.0),
+        _rule_sample("math_verifier", f"<think>Run {run}.</think><answer>$3$</answer>", "3", 1.5),
+        _rule_sample("rule_remote_exact_match", run, run, 1.0),
         Sample(Request("rule_remote_regex_format", run, None, {"pattern": "[0-9a-f]{32}"}), 1.0, 1.0, "rules"),
     ]
 
 
-def _rule(source: str, response: str, reference: str, value: float) -> Sample:
+def _rule_sample(source: str, response: str, reference: str, value: float) -> Sample:
     return Sample(Request(source, response, reference), value, value, "rules", cacheable=False)
 
 
-def judge() -> list[Sample]:
-    """Return a sample with a written verdict, and one whose verdict is read from token probabilities.
+def make_judge_samples() -> list[Sample]:
+    """Return a sample with a written verdict, and a sample whose verdict is read from token probabilities.
 
-    The quality of the judge does not matter here: every verdict from 0 to 1 is right.
+    Every verdict from 0 to 1 is right, because the quality of the judge is not checked.
     """
     response = f"Run {uuid.uuid4().hex}: five days of 12 loaves are 60, with Saturday 60 + 30 = 90. The answer is 90."
     text = {"problem": PROBLEM, "temperature": 0, "timeout": TIMEOUT}
@@ -84,21 +84,21 @@ def judge() -> list[Sample]:
     return [Sample(requests[0], 0.0, 1.0, "judge", exact=False), Sample(requests[1], 0.0, 1.0, "judge")]
 
 
-def embedding() -> list[Sample]:
+def make_embedding_samples() -> list[Sample]:
     """Return a pair of equal texts and a pair of different texts."""
     text = f"Run {uuid.uuid4().hex}: air scatters the blue part of sunlight more than the red."
     extra = {"timeout": TIMEOUT}
     return [
-        _pair(text, text, extra, 1 - CLOSE, 1.0),
-        _pair("Bread rises because yeast makes gas.", text, extra, 0.0, 1 - CLOSE),
+        _embedding_sample(text, text, extra, 1 - TOLERANCE, 1.0),
+        _embedding_sample("Bread rises because yeast makes gas.", text, extra, 0.0, 1 - TOLERANCE),
     ]
 
 
-def _pair(response: str, reference: str, extra: Mapping[str, Any], low: float, high: float) -> Sample:
+def _embedding_sample(response: str, reference: str, extra: Mapping[str, Any], low: float, high: float) -> Sample:
     return Sample(Request("embedding_remote_check", response, reference, extra), low, high, "embedding")
 
 
-def reward_model() -> list[Sample]:
+def make_reward_model_samples() -> list[Sample]:
     """Return a right and a wrong answer; any number is the right score."""
     run = uuid.uuid4().hex
     extra = {"problem": PROBLEM, "timeout": TIMEOUT}
@@ -106,9 +106,14 @@ def reward_model() -> list[Sample]:
     return [Sample(request, -math.inf, math.inf, "reward-model") for request in requests]
 
 
-MAKERS = {"rules": rules, "judge": judge, "embedding": embedding, "reward-model": reward_model}
+SAMPLE_MAKERS = {
+    "rules": make_rule_samples,
+    "judge": make_judge_samples,
+    "embedding": make_embedding_samples,
+    "reward-model": make_reward_model_samples,
+}
 
 
-def samples(*services: ServiceName) -> list[Sample]:
+def make_samples(*services: ServiceName) -> list[Sample]:
     """Return new samples of these services."""
-    return [sample for service in services for sample in MAKERS[service]()]
+    return [sample for service in services for sample in SAMPLE_MAKERS[service]()]

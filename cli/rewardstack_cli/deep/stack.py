@@ -1,4 +1,4 @@
-"""The stack under test: its services, how they score samples, and the exceptions of a check."""
+"""Access the services of the stack under test; define the exceptions of a check."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import aiohttp
 from rewardstack.client import score_on_loop
 from rewardstack.core.event_loop import run_async
 from rewardstack.score import OnError, Score
-from rewardstack.scorers.judge.api import query_of
+from rewardstack.scorers.judge.api import query_string
 from rewardstack.settings import Settings
 from rewardstack_cli.deep.samples import Sample, ServiceName
 from rewardstack_cli.probes import embedding, judge, reward_model, reward_server
-from rewardstack_cli.probes.http import Probed
+from rewardstack_cli.probes.http import ProbedService
 
 REQUEST_TIMEOUT = 60.0
 """Timeout in seconds of an HTTP request: a busy machine is slow."""
-PAUSE = 0.5
+CHECK_INTERVAL = 0.5
 """Seconds between two tests of a condition in `wait_until`."""
 NAMES = {
     "rules": reward_server.NAMES,
@@ -31,12 +31,12 @@ NAMES = {
 }
 
 
-class Unmet(Exception):
+class CheckFailedError(Exception):
     """A check failed; the message says why."""
 
 
-class LeftOut(Exception):
-    """The stack lacks what would be checked; the message says what."""
+class CheckSkippedError(Exception):
+    """A check does not apply to the stack; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Stack:
         """The services that the stack has."""
         return [service for service in get_args(ServiceName) if self._urls(service)]
 
-    def servers(self, service: ServiceName) -> list[Probed]:
+    def servers(self, service: ServiceName) -> list[ProbedService]:
         """Return a probe for each URL of a service.
 
         Raises:
-            LeftOut: the service has no URL.
+            CheckSkippedError: the service has no URL.
         """
         keys = {
             "rules": self.settings.reward_server_api_key,
@@ -72,9 +72,11 @@ class Stack:
         }
         urls = self._urls(service)
         if not urls:
-            raise LeftOut(f"{NAMES[service].url} is not set")
-        additions = (dict(self.settings.judge_headers), query_of(self.settings)) if service == "judge" else ()
-        return [Probed(url, keys[service], self.session, NAMES[service], *additions) for url in urls]
+            raise CheckSkippedError(f"{NAMES[service].url} is not set")
+        headers_and_query = (
+            (dict(self.settings.judge_headers), query_string(self.settings)) if service == "judge" else ()
+        )
+        return [ProbedService(url, keys[service], self.session, NAMES[service], *headers_and_query) for url in urls]
 
     def _urls(self, service: ServiceName) -> Sequence[str]:
         return {
@@ -85,53 +87,45 @@ class Stack:
         }[service]
 
     async def score(
-        self, some: Sequence[Sample], *, direct: bool = False, on_error: OnError | None = None
+        self, samples: Sequence[Sample], *, direct: bool = False, on_error: OnError | None = None
     ) -> list[Score]:
         """Return one score for each sample, in order.
 
         Args:
-            some: the samples.
-            direct: whether to send requests to the model servers themselves, and use the cache if its URL is set; else
-                everything goes through the reward server, as from a trainer that has no other URL.
+            samples: the samples.
+            direct: whether to send requests to the model servers, and use the cache if its URL is set; otherwise all
+                samples go through the reward server.
             on_error: policy for samples without a score; None for the policy of each sample's route.
         """
-        # No cache in this process, and only the built-in routes.
+        # Use no cache in this process, and only the built-in routes.
         settings = replace(self.settings, cache_items=0, routes_files=())
         if not direct:
             settings = replace(settings, judge_urls=(), embedding_urls=(), reward_model_urls=(), cache_url="")
-        requests = [sample.request for sample in some]
+        requests = [sample.request for sample in samples]
         return await run_async(score_on_loop(requests, settings, on_error, None))
 
 
-async def wait_until(holds: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
+async def wait_until(condition: Callable[[], Awaitable[bool]], seconds: float, description: str) -> None:
     """Wait until a condition holds.
 
     Raises:
-        Unmet: it does not hold within `seconds`; the message has `what`.
+        CheckFailedError: the condition does not hold within `seconds`; the message contains `description`.
     """
     end = time.monotonic() + seconds
-    while not await holds():
+    while not await condition():
         if time.monotonic() > end:
-            raise Unmet(f"not after {seconds:g} s: {what}")
-        await asyncio.sleep(PAUSE)
+            raise CheckFailedError(f"not after {seconds:g} s: {description}")
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
-def require(fact: bool, otherwise: str) -> None:
-    """Raise `Unmet` if `fact` is false.
-
-    Raises:
-        Unmet: `fact` is false; `otherwise` is the message.
-    """
-    if not fact:
-        raise Unmet(otherwise)
+def require(condition: bool, message: str) -> None:
+    """Raise `CheckFailedError` with `message` if `condition` is false."""
+    if not condition:
+        raise CheckFailedError(message)
 
 
-def require_right(some: Sequence[Sample], scores: Sequence[Score]) -> None:
-    """Raise `Unmet` if a sample has a wrong score.
-
-    Raises:
-        Unmet: a score is wrong; the message says which and why.
-    """
-    require(len(some) == len(scores), f"{len(scores)} scores for {len(some)} samples")
-    faults = [fault for sample, one in zip(some, scores, strict=True) if (fault := sample.fault(one))]
-    require(not faults, "; ".join(faults))
+def require_right(samples: Sequence[Sample], scores: Sequence[Score]) -> None:
+    """Raise `CheckFailedError` if a sample has a wrong score; the message says which sample and why."""
+    require(len(samples) == len(scores), f"{len(scores)} scores for {len(samples)} samples")
+    problems = [fault for sample, one in zip(samples, scores, strict=True) if (fault := sample.describe_fault(one))]
+    require(not problems, "; ".join(problems))

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: no script, no external resources, dark or light as the reader's system."""
+"""Render self-contained HTML pages, without scripts and external resources, with a light and a dark color scheme."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ p { max-width: 60rem; overflow-wrap: anywhere }
 
 
 class Html(str):
-    """A table cell that is HTML already; all other cells are escaped."""
+    """A table cell that contains HTML; other cells are escaped."""
 
 
-def document(title: str, body: str, *, style: str = "") -> str:
+def render_document(title: str, body: str, *, style: str = "") -> str:
     """Return a complete HTML page.
 
     Args:
@@ -50,34 +50,39 @@ def document(title: str, body: str, *, style: str = "") -> str:
     )
 
 
-def table(
-    caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, long: Iterable[int] = (), empty: bool = False
+def render_table(
+    caption: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    long_columns: Iterable[int] = (),
+    shows_empty: bool = False,
 ) -> str:
-    """Return an HTML table; without rows, return an empty string, or with `empty` only the caption.
+    """Return an HTML table; without rows, return an empty string, or with `shows_empty` only the caption.
 
     Args:
         caption: caption of the table.
-        heads: headings of the columns.
+        headings: headings of the columns.
         rows: cells of each row, texts or `Html`; the first cell is the heading of the row.
-        long: numbers (from 0) of the columns that may hold long texts.
-        empty: whether to show the caption if there are no rows.
+        long_columns: indices of the columns with long texts.
+        shows_empty: whether to show the caption if there are no rows.
     """
-    if not rows and not empty:
+    if not rows and not shows_empty:
         return ""
     if not rows:
         return f"<p>{escape(caption)}</p>\n"
-    texts = {*long}
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
-    body = "".join(f"<tr>{''.join(_cells(row, texts))}</tr>\n" for row in rows)
-    kind = ' class="texts"' if texts else ""
+    long_cells = {*long_columns}
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
+    body = "".join(f"<tr>{''.join(_cells(row, long_cells))}</tr>\n" for row in rows)
+    class_attribute = ' class="texts"' if long_cells else ""
     return (
-        f'<div class="wide"><table{kind}><caption>{escape(caption)}</caption>\n'
+        f'<div class="wide"><table{class_attribute}><caption>{escape(caption)}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
 
 
-def _cells(row: Sequence[Any], long: set[int]) -> Iterator[str]:
-    for at, cell in enumerate(row):
+def _cells(row: Sequence[Any], long_columns: set[int]) -> Iterator[str]:
+    for index, cell in enumerate(row):
         text = cell if isinstance(cell, Html) else escape(str(cell))
-        kind = ' class="long"' if at in long else ""
-        yield f'<th scope="row">{text}</th>' if at == 0 else f"<td{kind}>{text}</td>"
+        class_attribute = ' class="long"' if index in long_columns else ""
+        yield f'<th scope="row">{text}</th>' if index == 0 else f"<td{class_attribute}>{text}</td>"

@@ -1,6 +1,6 @@
-"""Figures of scores against labels. Undefined figures are None, never 0 or NaN.
+"""Compute the figures that compare scores with labels; undefined figures are None.
 
-`Scores` counts scores one by one, in memory that does not grow with their number.
+`Scores` counts scores one by one, in constant memory.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_VALUES = 10_000
-"""Maximum number of different scores that are counted exactly for the ROC curve and its area."""
-BITS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
-"""Leading bits to which scores are cut for the curve: the first number that leaves at most `MOST_VALUES` scores."""
+MAX_VALUES = 10_000
+"""Maximum number of different scores to count for the ROC curve and its area."""
+BIT_COUNTS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
+"""Numbers of leading bits to which scores are truncated until at most `MAX_VALUES` different scores are left."""
 
 
 class Confusion(NamedTuple):
@@ -77,15 +77,15 @@ class Scores:
 
     def __init__(self, threshold: float, bins: int) -> None:
         self._threshold = threshold
-        self._edges = [at / bins for at in range(bins + 1)]  # 3 / 10 is exactly the float 0.3, as a judge writes it
-        self._confusion = {(taken, right): 0 for taken in (True, False) for right in (True, False)}
-        self._in_bins = [[0, 0] for _ in range(bins)]
+        self._edges = [index / bins for index in range(bins + 1)]  # 3 / 10 is exactly 0.3
+        self._confusion = {(scored_right, right): 0 for scored_right in (True, False) for right in (True, False)}
+        self._bin_counts = [[0, 0] for _ in range(bins)]
         """Numbers of wrong and of right responses of each bin."""
         self._sums = [0.0] * bins
         self._squares = 0.0
         self._are_probabilities = True
         self._counts: dict[float, list[int]] = {}
-        """Numbers of wrong and of right responses by score, which is cut to `_bits` unless that is None."""
+        """Numbers of wrong and of right responses by score, truncated to `_bits` bits unless that is None."""
         self._bits: int | None = None
 
     def add(self, value: float, right: bool) -> None:
@@ -97,31 +97,31 @@ class Scores:
         """
         self._confusion[value >= self._threshold, right] += 1
         if 0 <= value <= 1:
-            at = min(bisect_right(self._edges, value), len(self._sums)) - 1
-            self._in_bins[at][right] += 1
-            self._sums[at] += value
+            index = min(bisect_right(self._edges, value), len(self._sums)) - 1
+            self._bin_counts[index][right] += 1
+            self._sums[index] += value
             self._squares += (value - right) ** 2
         else:
             self._are_probabilities = False
-        self._counts.setdefault(self._cut(value), [0, 0])[right] += 1
-        if len(self._counts) > MOST_VALUES:
-            self._cut_more()
+        self._counts.setdefault(self._truncate_bits(value), [0, 0])[right] += 1
+        if len(self._counts) > MAX_VALUES:
+            self._reduce_bits()
 
-    def _cut(self, value: float) -> float:
-        """Return a score without the bits after the first `_bits`; unlike rounding, this can be done in steps."""
+    def _truncate_bits(self, value: float) -> float:
+        """Truncate a score to `_bits` bits; unlike rounding, this can be done in steps."""
         if self._bits is None:
             return value
         mantissa, exponent = math.frexp(value)
         return math.ldexp(math.floor(math.ldexp(mantissa, self._bits)), exponent - self._bits)
 
-    def _cut_more(self) -> None:
+    def _reduce_bits(self) -> None:
         counts = self._counts
-        for bits in BITS if self._bits is None else BITS[BITS.index(self._bits) + 1 :]:
+        for bits in BIT_COUNTS if self._bits is None else BIT_COUNTS[BIT_COUNTS.index(self._bits) + 1 :]:
             self._bits, self._counts = bits, {}
             for value, (wrong, right) in counts.items():
-                count = self._counts.setdefault(self._cut(value), [0, 0])
+                count = self._counts.setdefault(self._truncate_bits(value), [0, 0])
                 count[0], count[1] = count[0] + wrong, count[1] + right
-            if len(self._counts) <= MOST_VALUES:
+            if len(self._counts) <= MAX_VALUES:
                 return
 
     def confusion(self) -> Confusion:
@@ -138,16 +138,16 @@ class Scores:
         """Return the calibration bins; empty unless there are scores and all are in [0, 1]."""
         if not self._are_probabilities or not self._counts:
             return []
-        found = []
+        bins = []
         for low, high, (wrong, right), total in zip(
-            self._edges, self._edges[1:], self._in_bins, self._sums, strict=False
+            self._edges, self._edges[1:], self._bin_counts, self._sums, strict=False
         ):
             rows = wrong + right
-            found.append(Bin(low, high, rows, _share(total, rows), _share(right, rows)))
-        return found
+            bins.append(Bin(low, high, rows, _share(total, rows), _share(right, rows)))
+        return bins
 
-    def _by_score(self) -> NDArray[np.int64]:
-        """Return the numbers of wrong and right responses by score, the highest first; empty if a class has none."""
+    def _counts_by_score(self) -> NDArray[np.int64]:
+        """Return the numbers of wrong and right responses by score, from the highest; empty if one class is empty."""
         counts = np.array([self._counts[value] for value in sorted(self._counts, reverse=True)], dtype=np.int64)
         return counts if counts.size and counts.sum(axis=0).all() else np.zeros((0, 2), dtype=np.int64)
 
@@ -157,28 +157,28 @@ class Scores:
         Returns:
             The points (false positive rate, true positive rate); empty if there are no right or no wrong responses.
         """
-        counts = self._by_score()
+        counts = self._counts_by_score()
         if not len(counts):
             return []
         rates = np.cumsum(counts, axis=0) / counts.sum(axis=0)
-        return [(0.0, 0.0), *((float(across), float(up)) for across, up in rates)]
+        return [(0.0, 0.0), *((float(false_rate), float(true_rate)) for false_rate, true_rate in rates)]
 
     def auc(self) -> float | None:
-        """Return the area under the ROC curve: how often a right response outscores a wrong one; a tie counts as half.
+        """Return the area under the ROC curve: the share of pairs in which the right response has the higher score.
 
-        It is the Mann-Whitney statistic (1947) divided by the number of pairs. None if there are no right or no wrong
-        responses.
+        A tie counts as half a pair. This is the Mann-Whitney statistic (1947) divided by the number of pairs. None if
+        there are no right or no wrong responses.
         """
-        counts = self._by_score()
+        counts = self._counts_by_score()
         if not len(counts):
             return None
         wrong, right = counts.T
-        above = np.cumsum(right) - right / 2
-        return float((wrong * above).sum() / (wrong.sum() * right.sum()))
+        right_above = np.cumsum(right) - right / 2
+        return float((wrong * right_above).sum() / (wrong.sum() * right.sum()))
 
     def summary(self) -> dict[str, Any]:
         """Return all figures, as a JSON object."""
-        counts, found = self.confusion(), self.bins()
+        counts, bins = self.confusion(), self.bins()
         return {
             "rows": sum(counts),
             "right": counts.true_positive + counts.false_negative,
@@ -188,20 +188,20 @@ class Scores:
             "recall": counts.recall,
             "auc": self.auc(),
             "brier": self.brier(),
-            "calibration_error": calibration_error(found),
-            "bins": [one._asdict() for one in found],
+            "calibration_error": calibration_error(bins),
+            "bins": [one._asdict() for one in bins],
             "roc": self.roc(),
             "bits": self._bits,
         }
 
 
-def calibration_error(found: list[Bin]) -> float | None:
-    """Return the expected calibration error: |mean score - share right| of the bins, weighted by their rows.
+def calibration_error(bins: list[Bin]) -> float | None:
+    """Return the expected calibration error: the mean of |mean score - share right| over bins, weighted by rows.
 
-    Guo et al., On Calibration of Modern Neural Networks (2017), equation 3. None without rows.
+    See Guo et al., On Calibration of Modern Neural Networks (2017), equation 3. None without rows.
     """
-    rows = sum(one.rows for one in found)
-    gaps = (one.rows * abs(one.mean - one.right) for one in found if one.mean is not None and one.right is not None)
+    rows = sum(one.rows for one in bins)
+    gaps = (one.rows * abs(one.mean - one.right) for one in bins if one.mean is not None and one.right is not None)
     return sum(gaps) / rows if rows else None
 
 
@@ -218,8 +218,8 @@ def mcnemar(first_alone: int, second_alone: int) -> float | None:
     pairs = first_alone + second_alone
     if not pairs:
         return None
-    tail = sum(math.comb(pairs, count) for count in range(min(first_alone, second_alone) + 1))
-    return min(1.0, 2 * tail / 2**pairs)
+    tail_count = sum(math.comb(pairs, count) for count in range(min(first_alone, second_alone) + 1))
+    return min(1.0, 2 * tail_count / 2**pairs)
 
 
 def _share(part: float, whole: int) -> float | None:

@@ -1,7 +1,7 @@
-"""Shows what goes with high rewards in a sample log (`REWARDSTACK_SAMPLE_LOG`): how a policy hacks its reward is found.
+"""Show which features of responses correlate with high rewards in a sample log, to find how a policy hacks its reward.
 
-The samples of a route are divided: the fifth with the highest rewards (more if equal), and the others.
-Length, repetition, beginnings and phrases of the responses are compared between the two.
+The fifth of a route's samples with the highest rewards (more if rewards are equal) is compared with its other samples:
+length, repetition, beginnings and phrases of the responses. The log is the file of `REWARDSTACK_SAMPLE_LOG`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-FIELDS = frozenset({"at", "route", "status", "value", "solution_str", "owner"})
-"""Fields of each line of a sample log, by which it is known."""
+LOG_FIELDS = frozenset({"at", "route", "status", "value", "solution_str", "owner"})
+"""Fields of each line of a sample log, by which it is recognized."""
 SCORED = ("ok", "fallback")
-HIGH = 0.8
-"""The quantile of the rewards from which on a reward is high."""
-MOST = 2000
-"""Number of samples of a route that are compared: the last ones."""
-WORDS = 4
+HIGH_QUANTILE = 0.8
+"""Quantile of the rewards at and above which a reward is high."""
+MAX_SAMPLES = 2000
+"""Maximum number of samples of a route to compare; the last samples are used."""
+PHRASE_WORDS = 4
 """Number of words in a phrase."""
-BEGINNING = 40
-"""Number of characters of a beginning."""
-LISTED = 5
-OFTEN, MORE = 0.1, 0.2
-"""A phrase or beginning is listed if it is in this share of the high samples, and that much above the others' share."""
+BEGINNING_LENGTH = 40
+"""Length of a beginning, in characters."""
+MAX_LISTED = 5
+MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
+"""Minimum share of high samples with a listed phrase or beginning, and minimum difference to other samples."""
 WORD = re.compile(r"\w+")
 
 
@@ -37,56 +37,60 @@ class Sample(NamedTuple):
 
     @property
     def phrases(self) -> list[str]:
-        """All sequences of `WORDS` words, in order."""
+        """All sequences of `PHRASE_WORDS` words, in order."""
         words = WORD.findall(self.text.lower())
-        return [" ".join(words[at : at + WORDS]) for at in range(len(words) - WORDS + 1)]
+        return [" ".join(words[start : start + PHRASE_WORDS]) for start in range(len(words) - PHRASE_WORDS + 1)]
 
 
 def is_sample_log(row: Mapping[str, Any]) -> bool:
     """Return whether the first row of a file is a line of a sample log."""
-    return row.keys() >= FIELDS
+    return row.keys() >= LOG_FIELDS
 
 
 def describe(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return lines that say, for each route, what goes with high rewards.
+    """Return lines that describe, for each route, the features that correlate with high rewards.
 
     Args:
-        rows: the lines of a sample log; those without a reward are ignored.
+        rows: the lines of a sample log; lines without a reward are ignored.
     """
     routes: dict[str, list[Sample]] = {}
     for row in rows:
         if row.get("status") in SCORED and isinstance(value := row.get("value"), (int, float)):
             samples = routes.setdefault(str(row["route"]), [])
             samples.append(Sample(float(value), str(row["solution_str"])))
-            if len(samples) >= 2 * MOST:
-                del samples[:-MOST]
+            if len(samples) >= 2 * MAX_SAMPLES:
+                del samples[:-MAX_SAMPLES]
     if not routes:
         return ["no sample has a reward"]
-    return [line for route, samples in sorted(routes.items()) for line in _route(route, samples[-MOST:])]
+    return [
+        line for route, samples in sorted(routes.items()) for line in _describe_route(route, samples[-MAX_SAMPLES:])
+    ]
 
 
-def _route(route: str, samples: Sequence[Sample]) -> list[str]:
+def _describe_route(route: str, samples: Sequence[Sample]) -> list[str]:
     values = sorted(sample.value for sample in samples)
     first = f"{route}: {len(samples):,} rewards, mean {statistics.fmean(values):.3g}"
     if values[0] == values[-1]:
         return [f"{first}; all are {values[0]:g}, so nothing goes with high ones"]
-    least = max(values[int(HIGH * len(values))], next(value for value in values if value > values[0]))
-    high, others = ([one for one in samples if (one.value >= least) is side] for side in (True, False))
+    threshold = max(values[int(HIGH_QUANTILE * len(values))], next(value for value in values if value > values[0]))
+    high, others = ([one for one in samples if (one.value >= threshold) is side] for side in (True, False))
     return [
-        f"{first}; {len(high):,} are high (at least {least:g})",
-        _compared("length", high, others, lambda one: float(len(one.text)), "{:,.0f} characters"),
-        _compared("repetition", high, others, _repetition, "{:.1%} of phrases"),
-        *_frequent("beginning", [[_beginning(one)] for one in high], [[_beginning(one)] for one in others]),
-        *_frequent("phrase", [one.phrases for one in high], [one.phrases for one in others]),
+        f"{first}; {len(high):,} are high (at least {threshold:g})",
+        _describe_difference("length", high, others, lambda one: float(len(one.text)), "{:,.0f} characters"),
+        _describe_difference("repetition", high, others, _repetition, "{:.1%} of phrases"),
+        *_describe_frequent("beginning", [[_beginning(one)] for one in high], [[_beginning(one)] for one in others]),
+        *_describe_frequent("phrase", [one.phrases for one in high], [one.phrases for one in others]),
     ]
 
 
-def _compared(name: str, high: Sequence[Sample], others: Sequence[Sample], figure: Any, form: str) -> str:
-    means = [form.format(statistics.fmean(map(figure, some))) for some in (high, others)]
+def _describe_difference(
+    name: str, high: Sequence[Sample], others: Sequence[Sample], figure: Any, template: str
+) -> str:
+    means = [template.format(statistics.fmean(map(figure, some))) for some in (high, others)]
     pairs = [(figure(one), one.value) for one in (*high, *others)]
-    with_reward = _correlation(*map(list, zip(*pairs, strict=True)))
-    told = "" if with_reward is None else f"; correlation with the reward {with_reward:+.2f}"
-    return f"  {name}: high {means[0]}, others {means[1]}{told}"
+    correlation = _correlation(*map(list, zip(*pairs, strict=True)))
+    correlation_text = "" if correlation is None else f"; correlation with the reward {correlation:+.2f}"
+    return f"  {name}: high {means[0]}, others {means[1]}{correlation_text}"
 
 
 def _correlation(left: list[float], right: list[float]) -> float | None:
@@ -95,27 +99,29 @@ def _correlation(left: list[float], right: list[float]) -> float | None:
 
 
 def _repetition(sample: Sample) -> float:
-    """Return the share of a response's phrases that occurred in it before."""
+    """Return the share of a response's phrases that are repetitions of earlier ones."""
     phrases = sample.phrases
     return 1 - len(set(phrases)) / len(phrases) if phrases else 0.0
 
 
 def _beginning(sample: Sample) -> str:
-    return " ".join(sample.text[: 2 * BEGINNING].split())[:BEGINNING]
+    return " ".join(sample.text[: 2 * BEGINNING_LENGTH].split())[:BEGINNING_LENGTH]
 
 
-def _frequent(name: str, high: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines about texts that are in many more of the high samples than of the others, without similar ones."""
-    of_high = Counter(text for texts in high for text in set(texts) if text)
-    often = {text: count / len(high) for text, count in of_high.items() if count > 1 and count / len(high) >= OFTEN}
-    of_others = Counter(text for texts in others for text in set(texts) if text in often)
-    found = [(share - of_others[text] / len(others), share, text) for text, share in often.items()]
+def _describe_frequent(name: str, high: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines about texts that are much more frequent in high samples; similar texts are listed once."""
+    counts_high = Counter(text for texts in high for text in set(texts) if text)
+    share_by_text = {
+        text: count / len(high) for text, count in counts_high.items() if count > 1 and count / len(high) >= MIN_SHARE
+    }
+    counts_others = Counter(text for texts in others for text in set(texts) if text in share_by_text)
+    candidates = [(share - counts_others[text] / len(others), share, text) for text, share in share_by_text.items()]
     listed: list[tuple[float, float, str]] = []
-    for one in sorted((one for one in found if one[0] >= MORE), key=lambda one: (-one[0], one[2])):
+    for one in sorted((one for one in candidates if one[0] >= MIN_DIFFERENCE), key=lambda one: (-one[0], one[2])):
         words = set(one[2].split())
-        if len(listed) < LISTED and all(len(words & set(text.split())) < 2 for _, _, text in listed):
+        if len(listed) < MAX_LISTED and all(len(words & set(text.split())) < 2 for _, _, text in listed):
             listed.append(one)
     return [
-        f"  {name} {text!r}: in {share:.0%} of the high ones, {share - more:.0%} of the others"
-        for more, share, text in listed
+        f"  {name} {text!r}: in {share:.0%} of the high ones, {share - difference:.0%} of the others"
+        for difference, share, text in listed
     ]

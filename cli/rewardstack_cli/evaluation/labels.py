@@ -1,4 +1,4 @@
-"""Labeled rows: whether a response is right according to a trusted label."""
+"""Read labeled rows: samples with a trusted label that says whether the response is right."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rewardstack_cli.data.rows import Row
 KINDS = "0 or 1, true or false, or a number within [0, 1]"
 """The valid labels, for help and errors."""
 
-MOST_GROUPS = 1000
+MAX_GROUPS = 1000
 """Maximum number of groups."""
 
 
-class Labeled(NamedTuple):
+class LabeledRow(NamedTuple):
     """A row with its label.
 
     Args:
@@ -33,14 +33,14 @@ class Labeled(NamedTuple):
 
 def read(
     rows: Iterable[Row], field: str, by: str, threshold: float, data_source: str | None = None
-) -> Iterator[Labeled]:
+) -> Iterator[LabeledRow]:
     """Yield the rows with their labels.
 
     Args:
         rows: rows of a file.
         field: field with the label.
         by: field to group by.
-        threshold: value from which a numeric label means that the response is right.
+        threshold: minimum numeric label of a right response.
         data_source: the `data_source` of rows that have none.
 
     Raises:
@@ -49,16 +49,16 @@ def read(
     """
     groups = set()
     for row in rows:
-        one = Labeled(row, _is_right(row, field, threshold), _group(row, by, data_source))
-        groups.add(one.group)
-        if len(groups) > MOST_GROUPS:
-            raise RequestError(f"--by: {by} has more than {MOST_GROUPS:,} values; group by another field", "--by")
-        yield one
+        labeled = LabeledRow(row, _is_right(row, field, threshold), _parse_group(row, by, data_source))
+        groups.add(labeled.group)
+        if len(groups) > MAX_GROUPS:
+            raise RequestError(f"--by: {by} has more than {MAX_GROUPS:,} values; group by another field", "--by")
+        yield labeled
     if not groups:
         raise RequestError("IN: no rows to evaluate", "IN")
 
 
-def label_of(row: Row, field: str) -> float:
+def parse_label(row: Row, field: str) -> float:
     """Return the label of a row, within [0, 1].
 
     Raises:
@@ -67,19 +67,19 @@ def label_of(row: Row, field: str) -> float:
     label = row.fields.get(field)
     if label is None:
         raise RequestError(
-            f"{row.place}: {field} is missing: expected {KINDS}; use --label FIELD for another field", field
+            f"{row.location}: {field} is missing: expected {KINDS}; use --label FIELD for another field", field
         )
     if not isinstance(label, int | float) or not math.isfinite(label) or not 0 <= label <= 1:
-        raise RequestError(f"{row.place}: {field}: expected {KINDS}, got {_shown(label)}", field)
+        raise RequestError(f"{row.location}: {field}: expected {KINDS}, got {_quote(label)}", field)
     return float(label)
 
 
 def _is_right(row: Row, field: str, threshold: float) -> bool:
-    label = label_of(row, field)
+    label = parse_label(row, field)
     return label == 1 or (label > 0 and label >= threshold)
 
 
-def score_of(row: Row) -> Score:
+def parse_score(row: Row) -> Score:
     """Return the score in a row of an output file of `rewardstack score`.
 
     Raises:
@@ -87,11 +87,11 @@ def score_of(row: Row) -> Score:
     """
     status, value, reason = (row.fields.get(name) for name in ("status", "value", "reason"))
     if status not in STATUSES:
-        raise RequestError(f"{row.place}: status: expected one of {', '.join(STATUSES)}, as `score` writes it; "
-                           f"got {_shown(status)}; drop --scored to score the rows", "status")  # fmt: skip
+        raise RequestError(f"{row.location}: status: expected one of {', '.join(STATUSES)}, as `score` writes it; "
+                           f"got {_quote(status)}; drop --scored to score the rows", "status")  # fmt: skip
     number = float(value) if _is_number(value) else None
     if number is None and (status in ("ok", "fallback") or value is not None):
-        raise RequestError(f"{row.place}: value: expected a number, got {_shown(value)}", "value")
+        raise RequestError(f"{row.location}: value: expected a number, got {_quote(value)}", "value")
     return Score(number, status, reason if isinstance(reason, str) else "")
 
 
@@ -99,17 +99,17 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _group(row: Row, by: str, data_source: str | None) -> str:
+def _parse_group(row: Row, by: str, data_source: str | None) -> str:
     group = row.fields.get(by)
     group = data_source if group is None and by == "data_source" else group
     if group is None and isinstance(row.fields.get("extra_info"), Mapping):
         group = row.fields["extra_info"].get(by)
     if not isinstance(group, str | int | float):
-        message = f"{row.place}: {by}: expected a string or a number to group by, got {_shown(group)}"
+        message = f"{row.location}: {by}: expected a string or a number to group by, got {_quote(group)}"
         raise RequestError(message, by)
     return str(group)
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,4 +1,4 @@
-"""Plots of the report, as inline SVG in the page's colors."""
+"""Draw the plots of the report as inline SVG, in the colors of the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 SIDE = 300
 """Side of the plotted square in SVG units."""
 LEFT, TOP, WIDTH, HEIGHT = 60, 12, 376, 362
-"""Left and top margin of that square, and size of the whole plot, in SVG units."""
+"""Left and top margin of the square, and width and height of the plot, in SVG units."""
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """The labeled values of both axes."""
 
@@ -18,25 +18,27 @@ def calibration_plot(figures: Mapping[str, Any]) -> str:
     bins = [one for one in figures["bins"] if one["rows"]]
     if not bins:
         return ""
-    most = max(one["rows"] for one in bins)
+    max_rows = max(one["rows"] for one in bins)
     bars = "".join(
-        f'<rect x="{_x(one["low"]):.1f}" y="{_y(one["rows"] / most / 4):.1f}" '
-        f'width="{(one["high"] - one["low"]) * SIDE:.1f}" height="{one["rows"] / most / 4 * SIDE:.1f}" '
+        f'<rect x="{_x(one["low"]):.1f}" y="{_y(one["rows"] / max_rows / 4):.1f}" '
+        f'width="{(one["high"] - one["low"]) * SIDE:.1f}" height="{one["rows"] / max_rows / 4 * SIDE:.1f}" '
         f'fill="var(--bar)"/>'
         for one in bins
     )
     points = [(one["mean"], one["right"]) for one in bins]
-    words = f"{len(bins)} bins; expected calibration error {figures['calibration_error']:.3f}. Bars: rows in each bin."
-    return _svg("Calibration", words, "mean score of the bin", "share of right responses", bars + _line(points))
+    description = (
+        f"{len(bins)} bins; expected calibration error {figures['calibration_error']:.3f}. Bars: rows in each bin."
+    )
+    return _svg("Calibration", description, "mean score of the bin", "share of right responses", bars + _line(points))
 
 
 def roc_plot(figures: Mapping[str, Any]) -> str:
     """Plot the ROC curve; return an empty text if there are no right or no wrong responses."""
     if not figures["roc"]:
         return ""
-    words = f"Area under the curve {figures['auc']:.3f}."
+    description = f"Area under the curve {figures['auc']:.3f}."
     line = _line(figures["roc"])
-    return _svg("ROC curve", words, "false positive rate", "true positive rate", line)
+    return _svg("ROC curve", description, "false positive rate", "true positive rate", line)
 
 
 def _x(value: float) -> float:
@@ -48,13 +50,13 @@ def _y(value: float) -> float:
 
 
 def _line(points: Iterable[tuple[float, float]]) -> str:
-    places = [(_x(x), _y(y)) for x, y in points]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="var(--mark)"/>' for x, y in places)
+    coordinates = [(_x(x), _y(y)) for x, y in points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in coordinates)
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="var(--mark)"/>' for x, y in coordinates)
     return f'<polyline points="{path}" fill="none" stroke="var(--mark)" stroke-width="2"/>{dots}'
 
 
-def _svg(title: str, words: str, across: str, up: str, drawing: str) -> str:
+def _svg(title: str, description: str, x_label: str, y_label: str, drawing: str) -> str:
     """Return axes from 0 to 1 with a diagonal and a drawing; the arguments are not escaped."""
     name = title.replace(" ", "-").lower()
     ticks = "".join(
@@ -63,13 +65,13 @@ def _svg(title: str, words: str, across: str, up: str, drawing: str) -> str:
         for tick in TICKS
     )
     return (
-        f'<figcaption>{title}. {words}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{title}"><title>{title}</title><desc>{words}</desc>'
+        f'<figcaption>{title}. {description}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{title}"><title>{title}</title><desc>{description}</desc>'
         f'<g data-plot="{name}" font-size="12" fill="currentColor">'
         f'<rect x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}" fill="none" stroke="var(--line)"/>{drawing}'
         f'<line x1="{LEFT}" y1="{TOP + SIDE}" x2="{LEFT + SIDE}" y2="{TOP}" stroke="var(--soft)" '
         f'stroke-dasharray="4 4"/>{ticks}'
-        f'<text x="{LEFT + SIDE / 2}" y="{TOP + SIDE + 40}" text-anchor="middle">{across}</text>'
+        f'<text x="{LEFT + SIDE / 2}" y="{TOP + SIDE + 40}" text-anchor="middle">{x_label}</text>'
         f'<text x="14" y="{TOP + SIDE / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 14 {TOP + SIDE / 2})">{up}</text></g></svg>'
+        f'transform="rotate(-90 14 {TOP + SIDE / 2})">{y_label}</text></g></svg>'
     )

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 from rewardstack.core.messages import response_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
-from rewardstack_cli.data.rows import Row, added_fields
-from rewardstack_cli.evaluation.labels import Labeled
+from rewardstack_cli.data.rows import Row, score_fields
+from rewardstack_cli.evaluation.labels import LabeledRow
 from rewardstack_cli.evaluation.report import Report, Result
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
 from rewardstack_cli.progress import Tally, progress_bar
 
-SECRET = "api_key"
-"""The option whose value reports mask."""
-HIDDEN = "***"
-"""The mask."""
+SECRET_OPTION = "api_key"
+"""The option whose value is masked in reports."""
+MASK = "***"
+"""The value in reports in place of the secret."""
 
 
 class Interrupted(Exception):
@@ -37,7 +37,7 @@ class Interrupted(Exception):
 
 
 def read_options(texts: Sequence[str], argument: str) -> dict[str, Any]:
-    """Parse options of the form `name=value`; a value that is not JSON is text.
+    """Parse options of the form `name=value`; a value that is not JSON is a string.
 
     Args:
         texts: the options.
@@ -51,20 +51,20 @@ def read_options(texts: Sequence[str], argument: str) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise RequestError(f"{argument}: expected name=value, such as temperature=0; got {text!r}", argument)
-        options[name.strip()] = _value(value)
+        options[name.strip()] = _parse_value(value)
     return options
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def shown(options: Mapping[str, Any]) -> dict[str, Any]:
+def mask_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options for a report, with the API key masked."""
-    return {name: HIDDEN if name == SECRET else value for name, value in options.items()}
+    return {name: MASK if name == SECRET_OPTION else value for name, value in options.items()}
 
 
 def with_options(row: Row, options: Mapping[str, Any]) -> Row:
@@ -75,12 +75,12 @@ def with_options(row: Row, options: Mapping[str, Any]) -> Row:
     """
     extra = row.fields.get("extra_info")
     if not isinstance(extra, Mapping | None):
-        raise RequestError(f"{row.place}: extra_info: expected an object, got {type(extra).__name__}", "extra_info")
+        raise RequestError(f"{row.location}: extra_info: expected an object, got {type(extra).__name__}", "extra_info")
     return row._replace(fields={**row.fields, "extra_info": {**(extra or {}), **options}}) if options else row
 
 
-def injections() -> dict[str, str]:
-    """Return the suite of prompt injections by name: texts that could make a judge score a wrong response right."""
+def load_injections() -> dict[str, str]:
+    """Return the prompt injections by name: texts that could make a judge score a wrong response as right."""
     text = files("rewardstack_cli.evaluation").joinpath("injections.json").read_text(encoding="utf-8")
     return {case["name"]: case["candidate"] for case in json.loads(text)}
 
@@ -92,20 +92,20 @@ def with_injection(row: Row, injection: str) -> Row:
 
 
 class Setting(NamedTuple):
-    """How the rows of a file are scored.
+    """A way to score the rows of a file.
 
     Args:
         overrides: options that replace those of every row.
-        suite: the prompt injections with which every response that is labeled wrong is scored again, by name.
-        scoring: scores the rows; another one for each setting, because routes are stopped by setting.
+        suite: the prompt injections by name; each is appended to every response that is labeled wrong.
+        scoring: scores the rows; each setting has its own, because routes are stopped separately.
     """
 
     overrides: Mapping[str, Any]
     suite: Mapping[str, str]
     scoring: Scoring
 
-    def rows(self, labeled: Iterable[Labeled]) -> Iterator[Row]:
-        """Yield the rows to score: of each row the row itself, and then, if it is labeled wrong, its injections."""
+    def rows(self, labeled: Iterable[LabeledRow]) -> Iterator[Row]:
+        """Yield each row, followed by the row with each injection if it is labeled wrong."""
         for one in labeled:
             row = with_options(one.row, self.overrides)
             yield row
@@ -113,11 +113,11 @@ class Setting(NamedTuple):
                 yield with_injection(row, text)
 
     def size(self, rows: int, right: int) -> int:
-        """Return the number of rows to score, of a file in which `right` rows are labeled right."""
+        """Return the number of rows to score for a file with `right` rows that are labeled right."""
         return rows + (rows - right) * len(self.suite)
 
 
-Read = Callable[[], Iterator[Labeled]]
+Read = Callable[[], Iterator[LabeledRow]]
 """Reads the labeled rows of a file from its start."""
 
 
@@ -125,7 +125,7 @@ async def add_scores(report: Report, read: Read, settings: Sequence[Setting], to
     """Score the rows of a file under each setting and add them to the report, in order.
 
     Args:
-        report: the report, which has the same settings.
+        report: the report on these settings.
         read: reads the file; called once for each setting, and once more.
         settings: how the rows are scored.
         total: number of rows to score under all settings.
@@ -138,24 +138,24 @@ async def add_scores(report: Report, read: Read, settings: Sequence[Setting], to
     with progress_bar() as bar, Interrupts() as interrupts:
         task = bar.add_task("", total=total, before=0, tally=tally)
         async with AsyncExitStack() as stack:
-            streams = [_scores(one, read, interrupts) for one in settings]
+            streams = [_stream_scores(one, read, interrupts) for one in settings]
             for stream in streams:
                 await stack.enter_async_context(aclosing(stream))
             for row in read():
                 results = []
                 for setting, stream in zip(settings, streams, strict=True):
                     count = setting.size(1, int(row.right))
-                    scores = [one async for one in _take(stream, count)]
+                    scores = [one async for one in _take_scores(stream, count)]
                     if len(scores) < count:
                         raise Interrupted(interrupts.received)
                     for score in scores:
-                        tally.add(**added_fields(score))
+                        tally.add(**score_fields(score))
                     results.append(Result(scores[0], scores[1:]))
                 report.add(row, results)
                 bar.update(task, completed=tally.rows)
 
 
-async def _scores(setting: Setting, read: Read, interrupts: Interrupts) -> AsyncGenerator[Score, None]:
+async def _stream_scores(setting: Setting, read: Read, interrupts: Interrupts) -> AsyncGenerator[Score, None]:
     """Yield the score of each row of `setting.rows`, in order, until a signal is received."""
     rows = setting.rows(read())
     async with aclosing(setting.scoring.pieces(rows, 0, lambda: bool(interrupts.received))) as pieces:
@@ -166,7 +166,7 @@ async def _scores(setting: Setting, read: Read, interrupts: Interrupts) -> Async
                 raise piece.error
 
 
-async def _take(stream: AsyncGenerator[Score, None], count: int) -> AsyncGenerator[Score, None]:
+async def _take_scores(stream: AsyncGenerator[Score, None], count: int) -> AsyncGenerator[Score, None]:
     """Yield at most `count` scores."""
     for _ in range(count):
         try:

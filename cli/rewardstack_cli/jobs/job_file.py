@@ -1,4 +1,4 @@
-"""Remembers in a file next to OUT, the output file, which job its scores come from."""
+"""Store the ID of the job that scores a file, next to OUT, the output file."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class JobFile:
         return job_id if isinstance(job_id, str) and job_id.isalnum() else None
 
     def put(self, job_id: str, digest: str) -> None:
-        """Store a job, so that a later command finds it."""
+        """Store the ID of a job, so that a later command finds it."""
         if self._path is None:
             return
-        hidden = self._path.with_name(self._path.name + ".tmp")
-        hidden.write_text(json.dumps({"job_id": job_id, "samples": digest}) + "\n")
-        hidden.replace(self._path)
+        temporary = self._path.with_name(self._path.name + ".tmp")
+        temporary.write_text(json.dumps({"job_id": job_id, "samples": digest}) + "\n")
+        temporary.replace(self._path)
 
     def remove(self) -> None:
         """Remove the file."""

@@ -1,4 +1,4 @@
-"""Score the rows of a file as a job of the reward server, and read the scores as the job produces them."""
+"""Score the rows of a file as a job of the reward server, and fetch scores while the job runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewardstack.core.fields import OPTIONS
 from rewardstack.core.wire import read_scores
 from rewardstack.errors import RejectedError, ReplyError, RequestError, RewardstackError
 from rewardstack.score import Request, Score
-from rewardstack.scorers.names import warn_of_slips
+from rewardstack.scorers.names import warn_of_misspelled_fields
 from rewardstack.settings import Settings
 from rewardstack_cli.console import say
 from rewardstack_cli.data.rows import Row, to_json
@@ -22,13 +22,13 @@ from rewardstack_cli.data.source import Source
 from rewardstack_cli.failures import Failures
 from rewardstack_cli.jobs.job_file import JobFile
 from rewardstack_cli.jobs.server import JobServer
-from rewardstack_cli.options import sample_of
+from rewardstack_cli.options import row_to_request
 from rewardstack_cli.pieces import Piece
-from rewardstack_cli.provenance import Provenance, ask_server, of_server
+from rewardstack_cli.provenance import Provenance, fetch_server_identity, server_provenance
 
-POLL = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between two requests for the state of the job."""
-OPEN = ("queued", "running")
+ACTIVE_STATES = ("queued", "running")
 """The states of a job that has not ended."""
 
 
@@ -39,14 +39,14 @@ class JobScoring:
         source: the file.
         data_source: the `data_source` of rows that have none.
         job_file: stores the ID of the file's job.
-        force: whether to submit a new job even if an earlier job of the file is known.
+        force: whether to submit a new job even if the file already has one.
         cached: whether scores may be read from a cache and written to it.
 
     Raises:
         SettingsError: no reward server is set.
     """
 
-    rescores = False  # a job always scores all of its rows
+    rescores = False  # a job scores all of its rows
 
     def __init__(self, source: Source, data_source: str | None, job_file: JobFile, force: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
@@ -63,54 +63,54 @@ class JobScoring:
         Raises:
             RequestError: the row is malformed; the message names file and position.
         """
-        return sample_of(row, self._data_source, self._cached)
+        return row_to_request(row, self._data_source, self._cached)
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """Return what the scores of these sources depend on, as far as the server reports it."""
-        reported = await ask_server(Settings.from_env())
-        return {"options": {"--data-source": self._data_source}, **of_server(reported, sources)}
+        """Return the provenance of scores of these sources, as far as the server reports it."""
+        server_identity = await fetch_server_identity(Settings.from_env())
+        return {"options": {"--data-source": self._data_source}, **server_provenance(server_identity, sources)}
 
     async def submit(self) -> str:
-        """Submit the file and return the job's ID; the ID of an earlier job of the same samples, if it is known."""
+        """Submit the file and return the job's ID; if a job with the same samples exists, return its ID instead."""
         async with self._server:
-            return await self._job()
+            return await self._find_or_submit()
 
     async def pieces(
-        self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
+        self, rows: Iterator[Row], start: int, should_stop: Callable[[], bool]
     ) -> AsyncGenerator[Piece, None]:
         """Yield rows with their scores, in order, as the job produces them.
 
         Args:
             rows: the rows to score.
-            start: number of the first row, from 0.
-            stopping: returns True to stop waiting; the job continues on the server.
+            start: index of the first row.
+            should_stop: returns True to stop waiting; the job continues on the server.
         """
         async with self._server:
-            job_id = await self._job()
-            while not stopping():
+            job_id = await self._find_or_submit()
+            while not should_stop():
                 state = await self._server.state(job_id)
                 if state.get("error"):
-                    raise _wrong(state)
-                scores = [_score(line) for line in await self._server.results(job_id, start)]
+                    raise _job_error(state)
+                scores = [_parse_score(line) for line in await self._server.results(job_id, start)]
                 if scores:
                     yield Piece(list(islice(rows, len(scores))), scores)
                     start += len(scores)
-                elif state["status"] in OPEN:
-                    await asyncio.sleep(POLL)
+                elif state["status"] in ACTIVE_STATES:
+                    await asyncio.sleep(POLL_INTERVAL)
                 else:
-                    _complete(state, start)
+                    _check_complete(state, start)
                     return
             say(f"the job {job_id} continues on the server")
 
-    async def _job(self) -> str:
+    async def _find_or_submit(self) -> str:
         sources, records = set(), []
         for row in self._source.rows():
             request = self.request(row)
-            warn_of_slips([request])
+            warn_of_misspelled_fields([request])
             sources.add(request.data_source)
-            records.append(_line(request))
+            records.append(_encode_request(request))
         lines = b"".join(records)
-        provenance = json.dumps(of_server(await self._server.reward_types(), sources), sort_keys=True)
+        provenance = json.dumps(server_provenance(await self._server.reward_types(), sources), sort_keys=True)
         digest = blake2b(lines + provenance.encode(), digest_size=16).hexdigest()
         job_id = None if self._force else self._job_file.get(digest)
         if job_id is None or not await self._is_known(job_id):
@@ -128,19 +128,19 @@ class JobScoring:
         return True
 
 
-def _complete(state: dict[str, Any], rows: int) -> None:
+def _check_complete(state: dict[str, Any], rows: int) -> None:
     if state["status"] == "canceled":
         raise RewardstackError(f"job {state['job_id']} was canceled; --force submits the rows again")
     if rows != state["items"]:
         raise ReplyError(f"job {state['job_id']}: {rows} results for {state['items']} rows")
 
 
-def _wrong(state: dict[str, Any]) -> RequestError:
-    which = f"the first of {state['items']} rows; the same field is wrong in each"
-    return RequestError(f"job {state['job_id']}: {state['error']} ({which})", OPTIONS)
+def _job_error(state: dict[str, Any]) -> RequestError:
+    explanation = f"the first of {state['items']} rows; the same field is wrong in each"
+    return RequestError(f"job {state['job_id']}: {state['error']} ({explanation})", OPTIONS)
 
 
-def _line(request: Request) -> bytes:
+def _encode_request(request: Request) -> bytes:
     fields = {
         "data_source": request.data_source,
         "solution_str": request.solution_str,
@@ -150,8 +150,8 @@ def _line(request: Request) -> bytes:
     return to_json(fields) + b"\n"
 
 
-def _score(line: dict[str, Any]) -> Score:
-    """Parse a result line; keep the value that the server's `on_error` policy has set for a row without a score."""
+def _parse_score(line: dict[str, Any]) -> Score:
+    """Parse a result line; a row without a score has the value that the server's `on_error` policy sets."""
     value = line.get("value")
     try:
         [score] = read_scores([line])

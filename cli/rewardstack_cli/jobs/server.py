@@ -1,4 +1,4 @@
-"""Client of the reward server's `/jobs`; it retries requests during an outage."""
+"""Client of the reward server's `/jobs`, which retries requests during an outage."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
 from rewardstack_cli.console import say, wait_with_notice
 
-ANSWER_SECONDS = 300.0
+REQUEST_TIMEOUT = 300.0
 """Timeout in seconds of one request."""
-PAUSE = 1.0
+RETRY_INTERVAL = 1.0
 """Seconds between two attempts, unless the server's Retry-After is longer."""
-PAGE = 5000
+PAGE_SIZE = 5000
 """Maximum number of results in one request."""
 
 
 class JobServer:
-    """The jobs of the reward server that the environment names, as an async context manager.
+    """A client of the jobs of the reward server in the environment; an async context manager.
 
     Args:
-        settings: the settings with the reward server's URLs (any of which may be used), key, and timeout; the timeout
-            is how long each request is retried.
+        settings: the settings with the reward server's URLs, key, and timeout; each request is retried until the
+            timeout, at all URLs in turn.
 
     Raises:
         SettingsError: no reward server is set.
@@ -39,7 +39,7 @@ class JobServer:
         if not settings.reward_server_urls:
             raise SettingsError("REWARD_SERVER_URL is not set: set it to the reward server that runs the job")
         self._settings = settings
-        self._patience = settings.reward_server_timeout
+        self._retry_seconds = settings.reward_server_timeout
 
     async def __aenter__(self) -> JobServer:
         self._session = open_session()
@@ -51,9 +51,9 @@ class JobServer:
         await self._session.close()
 
     async def reward_types(self) -> dict[str, Any]:
-        """Return what the scores of this server depend on; empty if the server does not report it."""
+        """Return the reply of `/v1/reward_types`; empty if the server does not have this path."""
         try:
-            return _object(await self._ask("GET", "/v1/reward_types"))
+            return _parse_object(await self._ask("GET", "/v1/reward_types"))
         except RejectedError:
             return {}
 
@@ -62,13 +62,13 @@ class JobServer:
 
         Args:
             lines: the samples as JSON lines.
-            key: idempotency key: submitting again with the same key returns the same job.
+            key: idempotency key; a second submission with the same key returns the same job.
 
         Raises:
             RejectedError: the server refuses the job; the message says why.
         """
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
-        return str(_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
+        return str(_parse_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
 
     async def state(self, job_id: str) -> dict[str, Any]:
         """Return the state of a job.
@@ -76,48 +76,48 @@ class JobServer:
         Raises:
             RejectedError: the server has no such job.
         """
-        return _object(await self._ask("GET", f"/jobs/{job_id}"))
+        return _parse_object(await self._ask("GET", f"/jobs/{job_id}"))
 
     async def results(self, job_id: str, start: int) -> list[dict[str, Any]]:
-        """Return the existing results from number `start` (from 0) on, at most `PAGE` of them."""
-        path = f"/jobs/{job_id}/results?partial=1&start={start}&count={PAGE}"
-        lines = [_object(line) for line in (await self._ask("GET", path)).splitlines()]
+        """Return at most `PAGE_SIZE` of the existing results, from index `start` on."""
+        path = f"/jobs/{job_id}/results?partial=1&start={start}&count={PAGE_SIZE}"
+        lines = [_parse_object(line) for line in (await self._ask("GET", path)).splitlines()]
         if [line.get("index") for line in lines] != list(range(start, start + len(lines))):
             raise ReplyError(f"job {job_id}: the server returned results that were not asked for")
         return lines
 
     def _servers(self) -> Servers:
-        """Return the current reward servers; the previous reward servers if the endpoints file names none now."""
-        now = self._settings.with_current_servers()
-        self._settings = now if now.reward_server_urls else self._settings
+        """Return the current reward servers; if the endpoints file lists none, the previous reward servers."""
+        current = self._settings.with_current_servers()
+        self._settings = current if current.reward_server_urls else self._settings
         return reward_servers(self._settings)
 
     async def _ask(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        end = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._retry_seconds
         for attempt in range(2**31):
             servers = self._servers()
-            urls, api_key = servers.own
+            urls, api_key = servers.default
             url = urls[attempt % len(urls)]
             call = exchange(self._session, method, url + path, body, {**authorization(api_key), **(headers or {})})
             try:
-                return await wait_with_notice(call, ANSWER_SECONDS, f"{url}{path}")
+                return await wait_with_notice(call, REQUEST_TIMEOUT, f"{url}{path}")
             except RejectedError as error:
-                raise servers.explained(error, servers.own) from error
+                raise servers.with_key_hint(error, servers.default) from error
             except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
-                obstacle = error if str(error) else UnreachableError(f"{url}: no answer in {ANSWER_SECONDS:g} s")
-            left = end - time.monotonic()
-            if left < 0:
+                last_error = error if str(error) else UnreachableError(f"{url}: no answer in {REQUEST_TIMEOUT:g} s")
+            remaining = deadline - time.monotonic()
+            if remaining < 0:
                 break
             if attempt == 0:
-                say(f"waiting: {obstacle}")
-            asked = obstacle.retry_after if isinstance(obstacle, OverloadError) else 0.0
-            await asyncio.sleep(min(max(PAUSE, asked), left))
-        raise obstacle
+                say(f"waiting: {last_error}")
+            retry_after = last_error.retry_after if isinstance(last_error, OverloadError) else 0.0
+            await asyncio.sleep(min(max(RETRY_INTERVAL, retry_after), remaining))
+        raise last_error
 
 
-def _object(data: bytes) -> dict[str, Any]:
+def _parse_object(data: bytes) -> dict[str, Any]:
     try:
         record = json.loads(data)
     except ValueError:

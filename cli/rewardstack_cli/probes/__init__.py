@@ -1,1 +1,1 @@
-"""`rewardstack check`: for each kind of service, a module that probes the service and knows the remedies."""
+"""Probes of `rewardstack check`: one module for each kind of service, with remedies for its failures."""

@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 TIMEOUT = 5.0
 """Timeout in seconds of each request."""
-EXPIRY = 60
+EXPIRY_SECONDS = 60
 """Expiry in seconds of the probe's entry, in case it cannot be deleted."""
 MAX_CHECKED = 100
-"""Maximum number of values whose signatures are checked."""
-SCANNED = 10_000
-"""Number of keys of the database that are scanned for these values."""
+"""Maximum number of values with a signature to check."""
+MAX_SCANNED = 10_000
+"""Maximum number of keys to scan for these values."""
 
 FULL = "it is full; give it `maxmemory-policy allkeys-lru`, or more `maxmemory`"
-ANOTHER = "another service answers there; correct host and port in REWARD_CACHE_URL"
-HANGS = "it hangs (`make status`), a firewall drops the connection, or it speaks plain redis:// rather than rediss://"
+ANOTHER_SERVICE = "another service answers there; correct host and port in REWARD_CACHE_URL"
+TIMED_OUT = (
+    "it hangs (`make status`), a firewall drops the connection, or it speaks plain redis:// rather than rediss://"
+)
 SIGNATURES = (
     "set REWARD_CACHE_SECRET to the same value as the other users of the cache, including the reward server; unset it "
     "if they have none. If it was just changed for all of them, the old values are replaced over time"
@@ -63,7 +65,7 @@ async def _probe(url: str, finding: Finding, secret: str) -> None:
     except ValueError as error:
         raise ProbeError(str(error), "correct REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/DATABASE") from error
     try:
-        await _use(redis, finding)
+        await _write_and_read(redis, finding)
         await _check_signatures(redis, finding, secret)
     except (RedisError, OSError, asyncio.TimeoutError) as error:
         raise ProbeError(str(error) or type(error).__name__, _remedy(error)) from error
@@ -71,11 +73,11 @@ async def _probe(url: str, finding: Finding, secret: str) -> None:
         await redis.aclose()
 
 
-async def _use(redis: Redis, finding: Finding) -> None:
+async def _write_and_read(redis: Redis, finding: Finding) -> None:
     finding.version = str((await redis.info("server")).get("redis_version", ""))
     key, value = f"rewardstack:check:{secrets.token_hex(8)}", secrets.token_bytes(8)
     started = time.monotonic()
-    await redis.set(key, value, ex=EXPIRY)
+    await redis.set(key, value, ex=EXPIRY_SECONDS)
     if await redis.get(key) != value:
         raise ProbeError("a value that was written cannot be read back", FULL)
     finding.sample = f"written and read in {(time.monotonic() - started) * 1000:.1f} ms"
@@ -83,24 +85,26 @@ async def _use(redis: Redis, finding: Finding) -> None:
 
 
 async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None:
-    """Verify the signatures of some stored values; raise `ProbeError` if none of them is valid."""
+    """Verify the signatures of some stored values; raise `ProbeError` if all of them are invalid."""
     from redis.exceptions import NoPermissionError
 
     try:
-        found: list[Any] = (await redis.scan(match=f"{PREFIX}*", count=SCANNED))[1]
-    except NoPermissionError:  # a trainer may read only keys that it knows
+        found_keys: list[Any] = (await redis.scan(match=f"{PREFIX}*", count=MAX_SCANNED))[1]
+    except NoPermissionError:  # a trainer may not list keys
         return
-    keys = found[:MAX_CHECKED]
+    keys = found_keys[:MAX_CHECKED]
     values: list[Any] = await redis.mget(keys) if keys else []
-    present = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
-    invalid = sum(not has_valid_signature(secret, key, one) for key, one in present)
+    stored = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
+    invalid = sum(not has_valid_signature(secret, key, one) for key, one in stored)
     if not invalid:
         return
-    what = "not signed with this REWARD_CACHE_SECRET" if secret else "signed, and REWARD_CACHE_SECRET is not set"
-    what = f"{invalid} of {len(present)} values are {what}, so they are computed again"
-    if invalid == len(present):
-        raise ProbeError(what, SIGNATURES)
-    finding.sample += f"; {what}"
+    problem_text = (
+        "not signed with this REWARD_CACHE_SECRET" if secret else "signed, and REWARD_CACHE_SECRET is not set"
+    )
+    problem_text = f"{invalid} of {len(stored)} values are {problem_text}, so they are computed again"
+    if invalid == len(stored):
+        raise ProbeError(problem_text, SIGNATURES)
+    finding.sample += f"; {problem_text}"
 
 
 def _remedy(error: Exception) -> str:
@@ -117,10 +121,10 @@ def _remedy(error: Exception) -> str:
         (exceptions.ReadOnlyError, "this is a replica; put the primary's address into REWARD_CACHE_URL"),
         (exceptions.BusyLoadingError, "it is still loading its data; try again in a moment"),
         (exceptions.MaxConnectionsError, "it has no connections left; raise its `maxclients`"),
-        (exceptions.InvalidResponse, ANOTHER),
+        (exceptions.InvalidResponse, ANOTHER_SERVICE),
         (
             (exceptions.TimeoutError, asyncio.TimeoutError),
-            HANGS,
+            TIMED_OUT,
         ),
     )
     for kind, remedy in remedies:
@@ -137,5 +141,5 @@ def _connection_remedy(error: Exception, text: str) -> str:
     if "Name or service not known" in text or "nodename" in text or "resolution" in text:
         return "host not found; correct REWARD_CACHE_URL, or check DNS"
     if "losed" in text or "reset" in text:
-        return f"it ends the connection: does it speak TLS (rediss://)? Or {ANOTHER}"
+        return f"it ends the connection: does it speak TLS (rediss://)? Or {ANOTHER_SERVICE}"
     return REFUSED

@@ -10,7 +10,7 @@ class ProbeError(Exception):
 
     Args:
         what: what is wrong.
-        remedy: what to do about it.
+        remedy: how to fix it.
     """
 
     def __init__(self, what: str, remedy: str) -> None:
@@ -20,13 +20,13 @@ class ProbeError(Exception):
 
 @dataclass
 class Finding:
-    """What a probe found at one address; incomplete if the probe failed.
+    """The result of a probe of one address; incomplete if the probe failed.
 
     Args:
         address: the service's URL without secrets, for display.
         version: version of the service, or the name of its model.
         sample: result of a test request, for display.
-        problem: what is wrong; None if nothing is.
+        problem: the problem; None if there is none.
     """
 
     address: str

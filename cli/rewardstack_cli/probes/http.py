@@ -1,4 +1,4 @@
-"""Requests to a service over HTTP, and the remedies for their failures."""
+"""Send HTTP requests to a service that is probed, and suggest remedies for failures."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ TIMEOUT = 10.0
 LOGS = "look at its log (`make logs`)"
 
 
-class Names(NamedTuple):
-    """Names that the remedies use.
+class RemedyNames(NamedTuple):
+    """Names of settings, for remedies.
 
     Args:
         url: name of the setting with the service's URLs.
         api_key: name of the setting with the service's key.
-        server_key: name of the server's own setting with the keys that it accepts.
-        by: how the service is started, as the end of a sentence; empty for an external service.
+        server_key: name of the server's setting with the keys that it accepts.
+        started_by: phrase after "start it", such as " with `make up`"; empty for an external service.
     """
 
     url: str
     api_key: str
     server_key: str
-    by: str = " with `make up`"
+    started_by: str = " with `make up`"
 
     @property
-    def another(self) -> str:
+    def another_service(self) -> str:
         """The remedy if another service answers."""
         return f"another service answers there; correct host and port in {self.url}"
 
 
-class Probed:
+class ProbedService:
     """A service that is probed over HTTP.
 
     Args:
@@ -62,7 +62,7 @@ class Probed:
         url: str,
         api_key: str,
         session: aiohttp.ClientSession,
-        names: Names,
+        names: RemedyNames,
         headers: Mapping[str, str] = MappingProxyType({}),
         query: str = "",
     ) -> None:
@@ -85,14 +85,14 @@ class Probed:
         Raises:
             ProbeError: there is no reply.
         """
-        added = {name.replace("_", "-"): text for name, text in headers.items()}
+        extra_headers = {name.replace("_", "-"): text for name, text in headers.items()}
         method = "GET" if body is None else "POST"
-        sent = send(self._session, method, self._url + path + self._query, body, {**self._headers, **added})
+        call = send(self._session, method, self._url + path + self._query, body, {**self._headers, **extra_headers})
         try:
-            return await wait_with_notice(sent, timeout, f"{shown_url(self._url)}{path}")
+            return await wait_with_notice(call, timeout, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:
-            what = f"{path}: it accepts the connection, but sends no answer within {timeout:g} s"
-            raise ProbeError(what, f"it is overloaded or hangs; {LOGS}") from None
+            problem_text = f"{path}: it accepts the connection, but sends no answer within {timeout:g} s"
+            raise ProbeError(problem_text, f"it is overloaded or hangs; {LOGS}") from None
         except SettingsError as error:
             raise ProbeError(f"{path}: {error}", f"correct {error.field}") from error
         except ServiceError as error:
@@ -111,20 +111,20 @@ class Probed:
             raise self.probe_error(error) from error
 
     async def ask_json(self, path: str, body: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> Any:
-        """Return the JSON of a successful reply; raise as `ask` does, and if the body is not JSON."""
+        """Return the parsed JSON of a successful reply; raise `ProbeError` as `ask` does, or if it is not JSON."""
         try:
             return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode(), timeout))
         except ValueError:
-            raise ProbeError(f"{path}: the answer is not JSON", self.names.another) from None
+            raise ProbeError(f"{path}: the answer is not JSON", self.names.another_service) from None
 
     def probe_error(self, error: ServiceError) -> ProbeError:
-        """Return an error with the problem and the remedy, without secrets of the URL."""
-        what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
+        """Return the problem and its remedy as an error, without secrets in the URL."""
+        problem_text = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
         remedy = self._remedy(error)
         if find_proxy(self._url):
             host = urlsplit(self._url).hostname
             remedy = f"if {host} is reached without the proxy, name it in NO_PROXY; else {remedy}"
-        return ProbeError(what, remedy)
+        return ProbeError(problem_text, remedy)
 
     def _remedy(self, error: ServiceError) -> str:
         if isinstance(error, UnreachableError):
@@ -145,11 +145,11 @@ class Probed:
             return f"set {api_key} to one of the server's {server_key}"
         if status < 400:
             return f"set {url} to where it redirects"
-        return self.names.another
+        return self.names.another_service
 
     def _connection_remedy(self, cause: BaseException | None) -> str:
         url = self.names.url
-        start = f"start it{self.names.by}, or correct {url}"
+        start = f"start it{self.names.started_by}, or correct {url}"
         if isinstance(cause, aiohttp.ClientConnectorDNSError):
             return f"host not found; correct {url}, or check DNS"
         if isinstance(cause, aiohttp.ClientSSLError):
@@ -164,8 +164,8 @@ class Probed:
 async def probe(
     url: str,
     api_key: str,
-    names: Names,
-    look: Callable[[Probed, Finding], Awaitable[None]],
+    names: RemedyNames,
+    check: Callable[[ProbedService, Finding], Awaitable[None]],
     headers: Mapping[str, str] = MappingProxyType({}),
     query: str = "",
 ) -> Finding:
@@ -175,14 +175,14 @@ async def probe(
         url: base URL of the service.
         api_key: key to send.
         names: names for the remedies.
-        look: sends requests and records the results in the finding; raises ProbeError.
+        check: sends requests and stores the results in the finding; raises ProbeError.
         headers: headers in addition to the key.
         query: query string of every request, with the question mark; empty for none.
     """
     finding = Finding(shown_url(url))
     try:
         async with open_session() as session:
-            await look(Probed(url, api_key, session, names, headers, query), finding)
+            await check(ProbedService(url, api_key, session, names, headers, query), finding)
     except ProbeError as problem:
         finding.problem = problem
     return finding

@@ -1,4 +1,4 @@
-"""Probe a reward model: which model does it serve, and does it return raw logits or step probabilities."""
+"""Probe a reward model: which model the server serves, and whether it returns raw logits or step probabilities."""
 
 from __future__ import annotations
 
@@ -10,54 +10,59 @@ from typing import Any
 
 from rewardstack.errors import ReplyError
 from rewardstack.routing.reward_models import RewardModel
-from rewardstack.scorers.judge.api import MODELS, below
-from rewardstack.scorers.judge.models import read_models
+from rewardstack.scorers.judge.api import MODELS, api_path
+from rewardstack.scorers.judge.models import parse_models
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
-from rewardstack.scorers.reward_model import RAW, TRIAL, VARIABLE, key_of_model, read_numbers
+from rewardstack.scorers.reward_model import RAW_LOGITS, TEST_CONVERSATION, VARIABLE, key_of_model, parse_numbers
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, ProbeError
-from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
+from rewardstack_cli.probes.http import LOGS, ProbedService, RemedyNames, probe
 
-NAMES = Names(VARIABLE, "REWARD_MODEL_SERVER_API_KEY", "--api-key")
+NAMES = RemedyNames(VARIABLE, "REWARD_MODEL_SERVER_API_KEY", "--api-key")
 
 
 async def probe_reward_model(model: RewardModel, url: str, settings: Settings) -> Finding:
     """Probe the reward model at `url`.
 
     Args:
-        model: the reward model in the routes file, or the environment's.
+        model: the reward model, from the routes file or the environment.
         url: base URL of the server.
         settings: settings of the environment.
     """
-    own = Names(f"reward_models.{model.name}.base_url", model.api_key_env or NAMES.api_key, NAMES.server_key)
-    names = own if model.base_url else NAMES
+    model_names = RemedyNames(
+        f"reward_models.{model.name}.base_url", model.api_key_env or NAMES.api_key, NAMES.server_key
+    )
+    names = model_names if model.base_url else NAMES
     return await probe(url, key_of_model(model, settings), names, partial(_probe, model=model, url=url))
 
 
-async def _probe(server: Probed, finding: Finding, model: RewardModel, url: str) -> None:
+async def _probe(server: ProbedService, finding: Finding, model: RewardModel, url: str) -> None:
     if (api := APIS.get(model.api)) is not None:
-        await _probe_text(server, finding, model, api)
+        await _probe_text_api(server, finding, model, api)
         return
-    served = read_models(await server.ask(below((url,), MODELS))) or {}
+    served = parse_models(await server.ask(api_path((url,), MODELS))) or {}
     name = finding.version = model.model or next(iter(served), "")
     if served and name not in served:
         raise ProbeError(f"it does not serve {name}", f"set the model to one of: {', '.join(served)}")
     path = "/pooling" if model.steps else "/classify"
     started = time.monotonic()
-    numbers = await _numbers(server, path, name, model, {} if model.steps else RAW)
+    numbers = await _request_numbers(server, path, name, model, {} if model.steps else RAW_LOGITS)
     elapsed = (time.monotonic() - started) * 1000
     if model.steps:
         finding.sample = f"step probabilities {[round(one[-1], 3) for one in numbers]} in {elapsed:.0f} ms"
         return
     _require_weights(model, numbers)
-    if numbers == await _numbers(server, path, name, model, dict.fromkeys(RAW, True)) and max(numbers) <= 1:
+    if (
+        numbers == await _request_numbers(server, path, name, model, dict.fromkeys(RAW_LOGITS, True))
+        and max(numbers) <= 1
+    ):
         raise ProbeError("it returns probabilities instead of raw logits", "use vLLM 0.13 or later")
     finding.sample = f"logits {[round(one, 3) for one in numbers]} in {elapsed:.0f} ms"
 
 
-async def _probe_text(server: Probed, finding: Finding, model: RewardModel, api: TextApi) -> None:
+async def _probe_text_api(server: ProbedService, finding: Finding, model: RewardModel, api: TextApi) -> None:
     finding.version = model.model
-    text = render(model.template, *(one["content"] for one in TRIAL))
+    text = render(model.template, *(one["content"] for one in TEST_CONVERSATION))
     started = time.monotonic()
     reply = await server.ask(api.path, json.dumps(api.body(model.model, text)).encode())
     elapsed = (time.monotonic() - started) * 1000
@@ -75,11 +80,13 @@ def _require_weights(model: RewardModel, numbers: Sequence[float]) -> None:
         raise ProbeError(f"it has {len(numbers)} outputs", remedy)
 
 
-async def _numbers(server: Probed, path: str, name: str, model: RewardModel, fields: dict[str, Any]) -> Any:
-    messages = [dict(one) for one in TRIAL]
+async def _request_numbers(
+    server: ProbedService, path: str, name: str, model: RewardModel, fields: dict[str, Any]
+) -> Any:
+    messages = [dict(one) for one in TEST_CONVERSATION]
     messages[-1]["content"] += model.steps.tag if model.steps else ""
     reply = await server.ask(path, json.dumps({"model": name, "messages": messages, **fields}).encode())
     try:
-        return read_numbers(reply, path)
+        return parse_numbers(reply, path)
     except ReplyError as error:
         raise ProbeError(str(error), f"is it started with --runner pooling, for this kind of model? {LOGS}") from error

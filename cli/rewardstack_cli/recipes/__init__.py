@@ -1,4 +1,4 @@
 """Recipes that convert public data sets into rows for trainers: a module for each data set, and shared modules.
 
-Nothing is scored here: a recipe reads, selects and configures rows, and `output` writes them.
+A recipe reads, selects and configures rows, and `output` writes them. Nothing is scored.
 """

@@ -1,4 +1,4 @@
-"""The data set that a recipe reads: a name on the Hugging Face Hub, or a local file or folder."""
+"""Read the data set of a recipe from the Hugging Face Hub, or from a local file or folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Dataset(NamedTuple):
 
     Args:
         name: name or path of the data set, as the user wrote it.
-        digests: SHA-256 of each file, by path; for a data set of the Hub, of the rows of each split as JSON lines.
+        digests: SHA-256 of each file by path, or of each split on the Hub (its rows as JSON lines).
         rows: the rows, in order.
     """
 
@@ -61,76 +61,76 @@ def read_dataset(name: str, config: str | None = None) -> Dataset:
     if path.is_file():
         files = [path]
     elif path.is_dir():
-        files = _files(path)
+        files = _list_files(path)
     elif path.suffix in SUFFIXES or name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise RequestError(f"INPUT: there is no file or folder {name}", "INPUT")
     else:
-        return _from_hub(name, config)
+        return _load_from_hub(name, config)
     digests = {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    return Dataset(name, digests, [SplitRow(_split_of(file), row) for file in files for row in _rows(file)])
+    return Dataset(name, digests, [SplitRow(_split_from_name(file), row) for file in files for row in _read_rows(file)])
 
 
-def text_of(row: Row, *names: str) -> str:
-    """Return the text of the first of these fields that the row has; the text may be blank.
+def read_text(row: Row, *names: str) -> str:
+    """Return the text in the first of these fields that is set; the text may be blank.
 
     Raises:
         RequestError: the row has none of the fields, or the value is not a string; the message names file, row, field.
     """
     name = next((name for name in names if row.fields.get(name) is not None), None)
     if name is None:
-        raise malformed(row, names[0], f"is missing{''.join(f' (and so is {other})' for other in names[1:])}")
+        raise row_error(row, names[0], f"is missing{''.join(f' (and so is {other})' for other in names[1:])}")
     value = row.fields[name]
     if not isinstance(value, str):
-        raise malformed(row, name, f"must be a string, not {type(value).__name__}")
+        raise row_error(row, name, f"must be a string, not {type(value).__name__}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise malformed(row, name, "contains an unpaired surrogate, which is not a valid character") from error
+        raise row_error(row, name, "contains an unpaired surrogate, which is not a valid character") from error
     return value
 
 
-def malformed(row: Row, field: str, why: str) -> RequestError:
+def row_error(row: Row, field: str, why: str) -> RequestError:
     """Return the error for a row that cannot be used; the message names file, row and field."""
-    return RequestError(f"{row.place}: {field} {why}", field)
+    return RequestError(f"{row.location}: {field} {why}", field)
 
 
-def _files(folder: Path) -> list[Path]:
-    inside = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
-    files = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+def _list_files(folder: Path) -> list[Path]:
+    data_files = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
+    files = [path for path in data_files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not files:
         raise RequestError(f"INPUT: the folder {folder} has no file that ends in {', '.join(SUFFIXES)}", "INPUT")
     return files
 
 
-def _split_of(file: Path) -> str | None:
+def _split_from_name(file: Path) -> str | None:
     """Return the split at the start of a file's name, as in `train-00000-of-00001.parquet`; None if there is none."""
     word = file.stem.lower().replace("_", "-").replace(".", "-").partition("-")[0]
     return word if word in SPLITS else None
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def _read_rows(file: Path) -> Iterator[Row]:
     if file.suffix in (JSONL, PARQUET):
         return Source(file).rows()
     if file.suffix == JSON:
-        return _elements(file)
+        return _read_array(file)
     raise RequestError(f"INPUT: {file} ends in none of {', '.join(SUFFIXES)}", "INPUT")
 
 
-def _elements(file: Path) -> Iterator[Row]:
-    """Yield the objects of a JSON file that holds one array."""
+def _read_array(file: Path) -> Iterator[Row]:
+    """Yield the objects in a JSON file, which must be an array of objects."""
     try:
-        elements = json.loads(file.read_bytes().removeprefix(BOM))
+        array = json.loads(file.read_bytes().removeprefix(BOM))
     except (ValueError, RecursionError) as error:
         raise RequestError(f"{file}: not JSON: {error}", "INPUT") from error
-    if not isinstance(elements, list):
-        raise RequestError(f"{file}: expected an array of objects, got {type(elements).__name__}", "INPUT")
-    for number, fields in enumerate(elements, 1):
+    if not isinstance(array, list):
+        raise RequestError(f"{file}: expected an array of objects, got {type(array).__name__}", "INPUT")
+    for number, fields in enumerate(array, 1):
         if not isinstance(fields, dict):
             raise RequestError(f"{file}, row {number}: expected an object, got {type(fields).__name__}", "INPUT")
         yield Row(file, f"row {number}", fields)
 
 
-def _from_hub(name: str, config: str | None) -> Dataset:
+def _load_from_hub(name: str, config: str | None) -> Dataset:
     remedy = (
         f"download it on a machine that reaches the Hub (hf download --repo-type dataset {name} --local-dir FOLDER)"
     )
@@ -142,7 +142,7 @@ def _from_hub(name: str, config: str | None) -> Dataset:
         )
     import datasets
 
-    logging.getLogger("huggingface_hub").propagate = False  # it has a handler for stderr itself
+    logging.getLogger("huggingface_hub").propagate = False  # it has its own handler for stderr
     try:
         loaded = datasets.load_dataset(name, config)
     except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:
@@ -156,6 +156,6 @@ def _from_hub(name: str, config: str | None) -> Dataset:
     for split, table in loaded.items():
         fields: list[dict[str, Any]] = list(table)
         digests[f"{name}, {split}"] = hashlib.sha256(b"".join(to_json(one) + b"\n" for one in fields)).hexdigest()
-        known = split if split in SPLITS else None
-        rows += [SplitRow(known, Row(Path(name), f"{split}, row {at}", one)) for at, one in enumerate(fields, 1)]
+        known_split = split if split in SPLITS else None
+        rows += [SplitRow(known_split, Row(Path(name), f"{split}, row {at}", one)) for at, one in enumerate(fields, 1)]
     return Dataset(name, digests, rows)

@@ -1,4 +1,4 @@
-"""The judge's options, which a recipe writes into the `extra_info` of each row."""
+"""Parse the judge's options for a recipe, which writes them into the `extra_info` of each row."""
 
 from __future__ import annotations
 

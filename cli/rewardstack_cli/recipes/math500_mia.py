@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from rewardstack.errors import RequestError
 from rewardstack.routing.routes import JUDGE
 from rewardstack_cli.data.rows import Row
-from rewardstack_cli.recipes.dataset import Dataset, malformed, read_dataset, text_of
+from rewardstack_cli.recipes.dataset import Dataset, read_dataset, read_text, row_error
 from rewardstack_cli.recipes.judge_options import add_judge_options, judge_options
-from rewardstack_cli.recipes.prepared import Dropped, Prepared, split_by_share
+from rewardstack_cli.recipes.prepared import DroppedRows, Prepared, split_by_share
 
 NAME = "math500-mia"
 HUB = "HuggingFaceH4/MATH-500"
@@ -30,7 +30,7 @@ class Response(NamedTuple):
     """A labeled response.
 
     Args:
-        row: the row that it comes from.
+        row: the row with the response.
         text: text of the response.
     """
 
@@ -85,33 +85,33 @@ def prepare(args: argparse.Namespace) -> Prepared:
     sources = [read_dataset(args.input)]
     if args.non_members is not None:
         sources.append(read_dataset(args.non_members))
-    dropped, random = Dropped(), Random(args.seed)
-    problems = _problems(sources, dropped)
-    paired = [pairs for problem in problems if (pairs := _pairs(problem, random, dropped))]
-    if not paired:
+    dropped, random = DroppedRows(), Random(args.seed)
+    problems = _collect_problems(sources, dropped)
+    pairs_by_problem = [pairs for problem in problems if (pairs := _pair_responses(problem, random, dropped))]
+    if not pairs_by_problem:
         raise RequestError(
             f"INPUT: no problem of {args.input} has both a member's and a non-member's response; "
             "name a data set with the missing responses: --non-members",
             "INPUT",
         )
-    parts = split_by_share(paired, args.test_share, random)
-    splits = {name: _rows(name, groups, args.data_source, options) for name, groups in parts.items()}
+    groups_by_split = split_by_share(pairs_by_problem, args.test_share, random)
+    splits = {name: _make_rows(name, groups, args.data_source, options) for name, groups in groups_by_split.items()}
     return Prepared(sources, splits, {"data_source": args.data_source, "judge": options}, dropped)
 
 
-def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
-    """Return the problems in input order, each with the responses that can be paired."""
+def _collect_problems(sources: list[Dataset], dropped: DroppedRows) -> list[Problem]:
+    """Return the problems in the order of the input, with their distinct responses."""
     problems: dict[str, Problem] = {}
     seen: dict[tuple[str, str], tuple[str, Row]] = {}
-    for at, source in enumerate(sources):
+    for source_index, source in enumerate(sources):
         for _, row in source.rows:
-            text, response = text_of(row, "problem").strip(), text_of(row, "response", "solution").strip()
-            label = _label(row, others=len(sources) > 1, is_other=at == 1)
+            text, response = read_text(row, "problem").strip(), read_text(row, "response", "solution").strip()
+            label = _read_label(row, non_members=len(sources) > 1, is_second_input=source_index == 1)
             key = " ".join(text.split())
             if not text or not response:
                 dropped.add(f"the {'response' if text else 'problem'} is empty", row)
             elif (key, response) in seen:
-                _check_same(label, row, *seen[key, response])
+                _check_same_label(label, row, *seen[key, response])
                 dropped.add("an earlier row has the same problem and response", row)
             else:
                 seen[key, response] = label, row
@@ -120,57 +120,57 @@ def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
     return list(problems.values())
 
 
-def _check_same(label: str, row: Row, earlier: str, first: Row) -> None:
-    """Raise `RequestError` if a row repeats the response of an earlier row (`first`) with another label."""
+def _check_same_label(label: str, row: Row, earlier: str, first: Row) -> None:
+    """Raise `RequestError` if a row has the same response as an earlier row (`first`), but another label."""
     if label != earlier:
-        raise malformed(row, "label", f"is {label}, but the same response is {earlier} in {first.place}; keep one")
+        raise row_error(row, "label", f"is {label}, but the same response is {earlier} in {first.location}; keep one")
 
 
-def _label(row: Row, *, others: bool, is_other: bool) -> str:
+def _read_label(row: Row, *, non_members: bool, is_second_input: bool) -> str:
     """Return a row's label.
 
     Args:
         row: row of one of the inputs.
-        others: whether --non-members names a second input; rows of the first one then need no label.
-        is_other: whether the row is in that second input.
+        non_members: whether there is a second input (--non-members); rows of the first input then need no label.
+        is_second_input: whether the row is in the second input.
     """
     value = row.fields.get("label")
     if value is None:
-        if not others:
-            raise malformed(row, "label", "is missing; write member or non_member, or use --non-members for the others")
-        return NON_MEMBER if is_other else MEMBER
+        if not non_members:
+            raise row_error(row, "label", "is missing; write member or non_member, or use --non-members for the others")
+        return NON_MEMBER if is_second_input else MEMBER
     label = LABELS.get(value) if isinstance(value, (str, int, float)) else None
     if label is None:
-        raise malformed(row, "label", f"must be member or non_member (or 1, 0), not {str(value)[:40]!r}")
-    if is_other and label == MEMBER:
-        raise malformed(row, "label", "is member, but --non-members has only non-members")
+        raise row_error(row, "label", f"must be member or non_member (or 1, 0), not {str(value)[:40]!r}")
+    if is_second_input and label == MEMBER:
+        raise row_error(row, "label", "is member, but --non-members has only non-members")
     return label
 
 
-def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
-    """Pair members and non-members of one problem at random, each at most once; drop responses that are left over."""
-    members, others = problem.responses[MEMBER], problem.responses[NON_MEMBER]
+def _pair_responses(problem: Problem, random: Random, dropped: DroppedRows) -> list[Pair]:
+    """Pair the members and non-members of a problem at random, each at most once; drop the remaining responses."""
+    members, non_members = problem.responses[MEMBER], problem.responses[NON_MEMBER]
     random.shuffle(members)
-    random.shuffle(others)
-    count = min(len(members), len(others))
-    for name, left in ((MEMBER, members[count:]), (NON_MEMBER, others[count:])):
-        for response in left:
+    random.shuffle(non_members)
+    count = min(len(members), len(non_members))
+    for name, unpaired in ((MEMBER, members[count:]), (NON_MEMBER, non_members[count:])):
+        for response in unpaired:
             dropped.add(f"a {name} response without a counterpart to the same problem", response.row)
-    return [Pair(problem.text, *(one.text for one in pair)) for pair in zip(members, others, strict=False)]
+    return [Pair(problem.text, *(one.text for one in pair)) for pair in zip(members, non_members, strict=False)]
 
 
-def _rows(split: str, groups: list[list[Pair]], data_source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _make_rows(split: str, groups: list[list[Pair]], data_source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return rows in verl's format; each member is followed by the non-member of its pair."""
     rows: list[dict[str, Any]] = []
     for number, pair in enumerate(pair for group in groups for pair in group):
         for label, response in ((MEMBER, pair.member), (NON_MEMBER, pair.non_member)):
-            about = {"split": split, "index": len(rows), "pair": number, "label": label, "problem": pair.problem}
+            info = {"split": split, "index": len(rows), "pair": number, "label": label, "problem": pair.problem}
             row = {
                 "data_source": data_source,
                 "prompt": [{"role": "user", "content": pair.problem}],
                 "ability": "math",
                 "reward_model": {"style": "model", "ground_truth": response},
-                "extra_info": {**about, **options},
+                "extra_info": {**info, **options},
             }
             rows.append(row)
     return rows

@@ -32,24 +32,24 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
         The report. It has no timestamp, so that the same seed and input give the same bytes.
 
     Raises:
-        RequestError: the folder cannot be written, or has a file of an earlier run for a split without rows.
+        RequestError: the folder is not writable, or has a file of an earlier run for a split without rows.
     """
-    _refuse_leftovers(folder, prepared)
-    hidden: dict[Path, Path] = {}
+    _check_leftovers(folder, prepared)
+    temporary_paths: dict[Path, Path] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        report = _write_hidden(folder, recipe, seed, prepared, hidden)
-        for path, beside in hidden.items():
-            beside.replace(path)
+        report = _write_temporary(folder, recipe, seed, prepared, temporary_paths)
+        for path, temporary in temporary_paths.items():
+            temporary.replace(path)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise RequestError(f"-o: {error.filename or folder}: {error.strerror}", "-o") from error
     finally:
-        for beside in hidden.values():
-            beside.unlink(missing_ok=True)
+        for temporary in temporary_paths.values():
+            temporary.unlink(missing_ok=True)
     return report
 
 
-def _refuse_leftovers(folder: Path, prepared: Prepared) -> None:
+def _check_leftovers(folder: Path, prepared: Prepared) -> None:
     for name, rows in prepared.splits.items():
         path = folder / f"{name}.parquet"
         if not rows and path.exists():
@@ -57,19 +57,21 @@ def _refuse_leftovers(folder: Path, prepared: Prepared) -> None:
             raise RequestError(f"-o: {path} {why}", "-o")
 
 
-def _write_hidden(folder: Path, recipe: str, seed: int, prepared: Prepared, hidden: dict[Path, Path]) -> dict[str, Any]:
-    """Write all files under temporary names and return the report; `hidden` receives each name before it is written."""
+def _write_temporary(
+    folder: Path, recipe: str, seed: int, prepared: Prepared, temporary_paths: dict[Path, Path]
+) -> dict[str, Any]:
+    """Write all files under temporary names, which are added to `temporary_paths`, and return the report."""
     files = {}
     for name, rows in prepared.splits.items():
         if rows:
             path = folder / f"{name}.parquet"
-            hidden[path] = path.with_name(path.name + ".tmp")
-            _write_parquet(hidden[path], rows)
-            files[name] = _about(hidden[path], path.name, rows)
-    report = _report(recipe, seed, prepared, files)
-    hidden[folder / REPORT] = folder / f"{REPORT}.tmp"
+            temporary_paths[path] = path.with_name(path.name + ".tmp")
+            _write_parquet(temporary_paths[path], rows)
+            files[name] = _describe_file(temporary_paths[path], path.name, rows)
+    report = _make_report(recipe, seed, prepared, files)
+    temporary_paths[folder / REPORT] = folder / f"{REPORT}.tmp"
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    hidden[folder / REPORT].write_text(text, encoding="utf-8")
+    temporary_paths[folder / REPORT].write_text(text, encoding="utf-8")
     return report
 
 
@@ -80,13 +82,13 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
-def _about(path: Path, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _describe_file(path: Path, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     labels = Counter(row["extra_info"]["label"] for row in rows if "label" in row["extra_info"])
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return {"file": name, "rows": len(rows), "labels": dict(sorted(labels.items())), "sha256": digest}
 
 
-def _report(recipe: str, seed: int, prepared: Prepared, files: dict[str, Any]) -> dict[str, Any]:
+def _make_report(recipe: str, seed: int, prepared: Prepared, files: dict[str, Any]) -> dict[str, Any]:
     sources = [{"name": one.name, "rows": len(one.rows), "sha256": one.digests} for one in prepared.sources]
     return {
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""The rows that a recipe made from its data sets, before they are written."""
+"""Hold the rows that a recipe has made, and the reasons for dropped rows, before they are written."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rewardstack_cli.recipes.dataset import Dataset
 T = TypeVar("T")
 
 
-class Dropped:
-    """Rows of the input that are not in the output, by reason."""
+class DroppedRows:
+    """Input rows that are not in the output, by reason."""
 
     def __init__(self) -> None:
         self._places: dict[str, list[str]] = defaultdict(list)
 
     def add(self, reason: str, row: Row) -> None:
         """Record a dropped row."""
-        self._places[reason].append(row.place)
+        self._places[reason].append(row.location)
 
     def record(self) -> dict[str, dict[str, Any]]:
         """Return for each reason how many rows were dropped, and the position of the first one."""
@@ -37,13 +37,13 @@ class Prepared:
         sources: the data sets that were read.
         splits: rows of each split, in order; the report counts the rows by the `label` in their `extra_info`, if any.
         settings: options of the recipe other than the seed, for the report.
-        dropped: rows that were left out.
+        dropped: the dropped rows.
     """
 
     sources: list[Dataset]
     splits: dict[str, list[dict[str, Any]]]
     settings: dict[str, Any]
-    dropped: Dropped = field(default_factory=Dropped)
+    dropped: DroppedRows = field(default_factory=DroppedRows)
 
 
 def split_by_share(groups: Sequence[T], share: float, random: Random) -> dict[str, list[T]]:

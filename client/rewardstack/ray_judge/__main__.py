@@ -14,26 +14,26 @@ import threading
 from importlib.util import find_spec
 
 from rewardstack.errors import ConfigError, RewardstackError, SettingsError, UnreachableError
-from rewardstack.ray_judge.cluster import connected
+from rewardstack.ray_judge.cluster import connect
 from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.ray_judge.service import NAME
-from rewardstack.ray_judge.start import START_SECONDS, engines_asked_for, start_reward_service, stop_reward_service
+from rewardstack.ray_judge.start import START_TIMEOUT, get_engine_count, start_reward_service, stop_reward_service
 from rewardstack.transport.ray_actor import last_line
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
-LOOK = 5.0
-"""Seconds between health checks of the service."""
+CHECK_INTERVAL = 5.0
+"""Seconds between two health checks of the service."""
 ANSWER_TIMEOUT = 60.0
 """Timeout of a health check, in seconds."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return the exit status; see the module for its values."""
-    given = _parser().parse_args(argv)
-    stop = threading.Event()
-    _handle_signals(stop)
+    arguments = _parser().parse_args(argv)
+    stop_event = threading.Event()
+    _handle_signals(stop_event)
     try:
-        _serve(given, stop)
+        _serve(arguments, stop_event)
     except KeyboardInterrupt:
         return 0
     except (RewardstackError, OSError) as error:
@@ -42,44 +42,49 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _handle_signals(stop: threading.Event) -> None:
+def _handle_signals(stop_event: threading.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: _interrupt(stop))
+        signal.signal(number, lambda *_: _interrupt(stop_event))
 
 
-def _interrupt(stop: threading.Event) -> None:
+def _interrupt(stop_event: threading.Event) -> None:
     """Interrupt the main thread at the first signal; ignore later ones."""
-    if not stop.is_set():
-        stop.set()
+    if not stop_event.is_set():
+        stop_event.set()
         raise KeyboardInterrupt
 
 
-def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
+def _serve(arguments: argparse.Namespace, stop_event: threading.Event) -> None:
     for package in ("ray", "vllm"):
         if find_spec(package) is None:
             raise SettingsError(f"{package} is not installed; pip install {package}", "ray")
-    count = engines_asked_for(given.engines)
+    count = get_engine_count(arguments.engines)
     options = {
-        "served_name": given.served_name,
-        "tensor_parallel_size": given.tensor_parallel_size,
-        "max_model_len": given.max_model_len,
-        "dtype": given.dtype,
-        "gpu_memory_utilization": given.gpu_memory_utilization,
-        "further": tuple(shlex.split(given.vllm_args)),
+        "served_name": arguments.served_name,
+        "tensor_parallel_size": arguments.tensor_parallel_size,
+        "max_model_len": arguments.max_model_len,
+        "dtype": arguments.dtype,
+        "gpu_memory_utilization": arguments.gpu_memory_utilization,
+        "further": tuple(shlex.split(arguments.vllm_args)),
     }
-    EngineOptions(given.model, **options)  # report invalid options before starting a cluster
-    processors = max(os.cpu_count() or 1, count * given.tensor_parallel_size)
-    with connected(given.address, processors) as variables:
+    EngineOptions(arguments.model, **options)  # report invalid options before starting a cluster
+    processors = max(os.cpu_count() or 1, count * arguments.tensor_parallel_size)
+    with connect(arguments.address, processors) as variables:
         import ray
 
-        _handle_signals(stop)  # again, because Ray has installed its own handlers
-        print(f"starting {count} engines with {given.model} ...", flush=True)
+        _handle_signals(stop_event)  # again, because Ray has replaced the handlers
+        print(f"starting {count} engines with {arguments.model} ...", flush=True)
         service = start_reward_service(
-            given.model, count, name=given.name, namespace=given.namespace, seconds=given.timeout, **options
+            arguments.model,
+            count,
+            name=arguments.name,
+            namespace=arguments.namespace,
+            seconds=arguments.timeout,
+            **options,
         )
         try:
-            _print_variables(given, variables)
-            while not stop.wait(LOOK):
+            _print_variables(arguments, variables)
+            while not stop_event.wait(CHECK_INTERVAL):
                 ray.get(service.state.remote(), timeout=ANSWER_TIMEOUT)
         except (ray.exceptions.RayError, TimeoutError) as error:
             raise UnreachableError(f"the service is lost: {last_line(error)}") from error
@@ -87,10 +92,10 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
             stop_reward_service(service)
 
 
-def _print_variables(given: argparse.Namespace, variables: dict[str, str]) -> None:
-    found = {**variables, "LLM_JUDGE_RAY_ACTOR": f"{given.namespace}/{given.name}"}
+def _print_variables(arguments: argparse.Namespace, variables: dict[str, str]) -> None:
+    variables_to_set = {**variables, "LLM_JUDGE_RAY_ACTOR": f"{arguments.namespace}/{arguments.name}"}
     print("the judge is running (Ctrl-C stops it); set these variables for trainers:")
-    for name, text in found.items():
+    for name, text in variables_to_set.items():
         print(f"  export {name}={shlex.quote(text)}")
     sys.stdout.flush()
 
@@ -125,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument(
         "--timeout",
         type=float,
-        default=START_SECONDS,
+        default=START_TIMEOUT,
         metavar="SECONDS",
         help="seconds until all engines must have loaded (default: %(default)g)",
     )

@@ -27,7 +27,7 @@ async def ask(app: App, method: str, path: str, body: bytes) -> tuple[int, bytes
     async def receive() -> Event:
         nonlocal sent
         if sent:
-            await asyncio.Event().wait()  # never report a disconnect; a caller that leaves cancels the whole call
+            await asyncio.Event().wait()  # never report a disconnect; a caller that disconnects cancels this coroutine
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 

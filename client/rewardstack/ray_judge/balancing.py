@@ -1,7 +1,7 @@
-"""Load balancing over engines: each request goes to the least loaded engine, and to the next one if that is lost.
+"""Balance requests over engines: each request goes to the least loaded engine, or to another if the engine is lost.
 
-Ray restarts the actor of a lost engine. Until then, calls to the actor raise immediately, so the engine gets no
-requests until it answers a ping.
+Ray restarts the actor of a lost engine. The engine gets no requests until it answers a ping, because calls to the actor
+raise immediately while it restarts.
 https://docs.ray.io/en/latest/ray-core/fault_tolerance/actors.html
 """
 
@@ -16,12 +16,12 @@ from typing import Protocol
 
 from rewardstack.errors import RewardstackError, UnreachableError
 
-MOST_WAITING = 2048
+MAX_IN_FLIGHT = 2048
 """Maximum number of requests in flight per engine; more requests are refused with status 429."""
-LOOK = 0.5
+CHECK_INTERVAL = 0.5
 """Seconds between pings of a lost engine."""
 
-Answer = tuple[int, bytes]
+Response = tuple[int, bytes]
 """HTTP status and body."""
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ class Engine(Protocol):
 
     name: str
 
-    async def request(self, method: str, path: str, body: bytes) -> Answer:
-        """Return the engine's answer; raise UnreachableError if the engine is lost."""
+    async def request(self, method: str, path: str, body: bytes) -> Response:
+        """Return the engine's response; raise UnreachableError if the engine is lost."""
 
     async def ping(self) -> int:
         """Return the engine's process ID; raise UnreachableError if the engine is lost."""
@@ -44,15 +44,15 @@ class FrozenRewardInferenceClient:
 
     Args:
         engines: the engines.
-        most_waiting: maximum number of requests in flight per engine; the limit applies to the sum over all engines.
+        max_in_flight: maximum average number of requests in flight per engine.
     """
 
-    def __init__(self, engines: Sequence[Engine], most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, engines: Sequence[Engine], max_in_flight: int = MAX_IN_FLIGHT) -> None:
         self._engines = list(engines)
-        self._most = most_waiting * len(engines)
+        self._max_in_flight = max_in_flight * len(engines)
         self._in_flight = dict.fromkeys(self._engines, 0)
         self._lost: dict[Engine, str] = {}
-        self._watches: set[asyncio.Task[None]] = set()
+        self._ping_tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_up(self) -> bool:
@@ -60,14 +60,14 @@ class FrozenRewardInferenceClient:
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Return the `name`, the requests `in_flight` and the error (`lost`) of each engine; empty if it is up."""
+        """Return for each engine its `name`, its requests `in_flight`, and its error (`lost`; empty if it is up)."""
         return [
             {"name": one.name, "in_flight": self._in_flight[one], "lost": self._lost.get(one, "")}
             for one in self._engines
         ]
 
-    async def request(self, method: str, path: str, body: bytes, seconds: float) -> Answer:
-        """Send a request to the least loaded engine, and to the next one if that is lost; return the answer.
+    async def request(self, method: str, path: str, body: bytes, seconds: float) -> Response:
+        """Send a request to the least loaded engine, or to another if the engine is lost; return the response.
 
         Args:
             method: `GET` or `POST`.
@@ -77,49 +77,49 @@ class FrozenRewardInferenceClient:
 
         Returns:
             Status and body. The status is 429 if too many requests are in flight, 503 if no engine is up, and 504 on
-            timeout; the body then has the reason.
+            timeout; the body then contains the reason.
         """
-        if sum(self._in_flight.values()) >= self._most:
-            return refusal(429, f"{self._most} requests are in flight, which is the limit; retry later")
-        until = time.monotonic() + seconds
-        while up := [one for one in self._engines if one not in self._lost]:
-            engine = min(up, key=self._in_flight.__getitem__)
+        if sum(self._in_flight.values()) >= self._max_in_flight:
+            return error_response(429, f"{self._max_in_flight} requests are in flight, which is the limit; retry later")
+        deadline = time.monotonic() + seconds
+        while available := [one for one in self._engines if one not in self._lost]:
+            engine = min(available, key=self._in_flight.__getitem__)
             self._in_flight[engine] += 1
             try:
-                return await asyncio.wait_for(engine.request(method, path, body), until - time.monotonic())
+                return await asyncio.wait_for(engine.request(method, path, body), deadline - time.monotonic())
             except UnreachableError as error:
-                self._miss(engine, error)
+                self._exclude(engine, error)
             except asyncio.TimeoutError:
-                return refusal(504, f"no answer from {engine.name} within the caller's timeout of {seconds:g} s")
+                return error_response(504, f"no answer from {engine.name} within the caller's timeout of {seconds:g} s")
             finally:
                 self._in_flight[engine] -= 1
-        return refusal(503, f"no engine is up; {'; '.join(self._lost.values())}")
+        return error_response(503, f"no engine is up; {'; '.join(self._lost.values())}")
 
-    def _miss(self, engine: Engine, error: UnreachableError) -> None:
+    def _exclude(self, engine: Engine, error: UnreachableError) -> None:
         """Exclude an engine until it answers a ping."""
         if engine in self._lost:
             return
         self._lost[engine] = str(error)
         log.warning("%s is lost and restarting; requests go to the other engines: %s", engine.name, error)
-        watch = asyncio.get_running_loop().create_task(self._watch(engine))
-        self._watches.add(watch)
-        watch.add_done_callback(self._watches.discard)
+        task = asyncio.get_running_loop().create_task(self._ping_until_up(engine))
+        self._ping_tasks.add(task)
+        task.add_done_callback(self._ping_tasks.discard)
 
-    async def _watch(self, engine: Engine) -> None:
+    async def _ping_until_up(self, engine: Engine) -> None:
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(CHECK_INTERVAL)
             try:
-                process = await engine.ping()
+                process_id = await engine.ping()
             except RewardstackError as error:
                 self._lost[engine] = str(error)
             else:
                 del self._lost[engine]
-                log.warning("%s is up again (pid %d)", engine.name, process)
+                log.warning("%s is up again (pid %d)", engine.name, process_id)
                 return
 
 
-def refusal(status: int, why: str) -> Answer:
-    """Return the answer to a request that no engine served.
+def error_response(status: int, why: str) -> Response:
+    """Return the response to a request that no engine has answered.
 
     Args:
         status: the HTTP status.

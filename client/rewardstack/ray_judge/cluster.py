@@ -1,7 +1,7 @@
-"""The Ray cluster of a judge: an existing one, or a temporary one that leaves nothing behind.
+"""Connect to the Ray cluster of a judge: an existing cluster, or a temporary one.
 
-A temporary cluster listens on this machine's address, so clients need a token. The token and all files of the cluster
-are in a folder that is removed at the end.
+A temporary cluster listens on the network, so clients need a token. The token and all files of the cluster are in a
+folder that is removed at the end.
 https://docs.ray.io/en/latest/ray-security/token-auth.html
 """
 
@@ -16,18 +16,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewardstack.transport.ray_actor import connect
+from rewardstack.transport import ray_actor
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 FOLDER = "/tmp"
-"""Parent of the cluster's folder. It must be short: the folder has Unix sockets, whose paths have at most 107 bytes."""
-OBJECTS = 128 * 2**20
+"""Parent of the cluster's folder; a short path, because paths of the Unix sockets in it have at most 107 bytes."""
+OBJECT_STORE_BYTES = 128 * 2**20
 """Size of Ray's shared memory for objects, in bytes; prompts and replies are too small to be stored there."""
 
 
 @contextmanager
-def connected(address: str = "", processors: int | None = None, gpus: int | None = None) -> Iterator[dict[str, str]]:
-    """Connect this process to a cluster, and yield the environment variables with which other processes can connect.
+def connect(address: str = "", processors: int | None = None, gpus: int | None = None) -> Iterator[dict[str, str]]:
+    """Connect this process to a cluster, and yield the environment variables that other processes need to connect.
 
     Args:
         address: the address of an existing cluster; empty for a temporary cluster, which ends with the context.
@@ -38,16 +38,16 @@ def connected(address: str = "", processors: int | None = None, gpus: int | None
         UnreachableError: there is no cluster at the address.
     """
     if address:
-        with _joined(address) as found:
-            yield found
+        with _join_cluster(address) as variables:
+            yield variables
     else:
-        with _own(processors, gpus) as made:
-            yield made
+        with _start_cluster(processors, gpus) as variables:
+            yield variables
 
 
 @contextmanager
-def _joined(address: str) -> Iterator[dict[str, str]]:
-    connect(address)
+def _join_cluster(address: str) -> Iterator[dict[str, str]]:
+    ray_actor.connect(address)
     import ray
 
     try:
@@ -57,13 +57,13 @@ def _joined(address: str) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def _own(processors: int | None, gpus: int | None) -> Iterator[dict[str, str]]:
+def _start_cluster(processors: int | None, gpus: int | None) -> Iterator[dict[str, str]]:
     folder = Path(tempfile.mkdtemp(prefix="ray-judge-", dir=FOLDER))
     token = folder / "token"
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32))
-    found = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
-    os.environ.update(found, RAY_USAGE_STATS_ENABLED="0")
+    variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+    os.environ.update(variables, RAY_USAGE_STATS_ENABLED="0")
     try:
         import ray  # reads these variables
 
@@ -75,11 +75,11 @@ def _own(processors: int | None, gpus: int | None) -> Iterator[dict[str, str]]:
             include_dashboard=False,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            object_store_memory=OBJECTS,
+            object_store_memory=OBJECT_STORE_BYTES,
             _temp_dir=str(folder),
         )
         try:
-            yield {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, **found}
+            yield {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, **variables}
         finally:
             ray.shutdown()
     finally:

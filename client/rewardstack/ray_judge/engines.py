@@ -1,4 +1,4 @@
-"""The engines of a service: each is an actor in its own placement group; Ray restarts an actor that is lost."""
+"""Start the engines of a service: each is an actor in its own placement group, which Ray restarts if it is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewardstack.transport.ray_actor import call
 
 MAX_CONCURRENCY = 4096
 """Maximum number of concurrent calls of an engine's actor; vLLM schedules the requests among them."""
-FOREVER = -1
+UNLIMITED = -1
 """Ray's value for an unlimited number of restarts."""
 
 
@@ -46,28 +46,28 @@ class RemoteEngine:
 
         remove_placement_group(self._group)
 
-    async def placed(self, seconds: float) -> None:
+    async def wait_until_placed(self, seconds: float) -> None:
         """Wait until the placement group has its resources.
 
         Raises:
             ConfigError: no node has the resources free within `seconds`.
         """
         try:
-            await asyncio.wait_for(_awaited(self._group.ready()), seconds)
+            await asyncio.wait_for(_wait_for(self._group.ready()), seconds)
         except asyncio.TimeoutError:
-            each = " and ".join(f"{amount:g} {kind}" for kind, amount in self._bundles[0].items())
-            asked = f"{len(self._bundles)} times {each}"
-            why = f"{self.name}: no node of the Ray cluster has {asked} free within {seconds:g} s"
+            resources = " and ".join(f"{amount:g} {kind}" for kind, amount in self._bundles[0].items())
+            needed = f"{len(self._bundles)} times {resources}"
+            why = f"{self.name}: no node of the Ray cluster has {needed} free within {seconds:g} s"
             raise ConfigError(f"{why}; use fewer engines, or a smaller tensor_parallel_size") from None
 
 
 def create_frozen_vllm_engines(
     options: EngineOptions, num_engines: int, engine: type | None = None
 ) -> list[RemoteEngine]:
-    """Start engines with frozen weights in this process's Ray cluster, without waiting until they are up.
+    """Start engines with frozen weights in this process's Ray cluster; return before they are up.
 
     Each engine has a placement group on one node, with a bundle per GPU. With one GPU, the engine's actor uses the only
-    bundle. With several GPUs, a vLLM worker uses each bundle; the actor is on the same node and reserves nothing.
+    bundle. With several GPUs, each bundle is for a vLLM worker; the actor is on the same node and reserves nothing.
     https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
 
     Args:
@@ -80,30 +80,30 @@ def create_frozen_vllm_engines(
     """
     import ray
 
-    on_gpu = ray.cluster_resources().get("GPU", 0) > 0
-    if options.tensor_parallel_size > 1 and not on_gpu:
+    uses_gpu = ray.cluster_resources().get("GPU", 0) > 0
+    if options.tensor_parallel_size > 1 and not uses_gpu:
         why = (
             f"tensor_parallel_size: {options.tensor_parallel_size} needs GPUs, and the Ray cluster has none; leave it 1"
         )
         raise RequestError(why, "tensor_parallel_size")
     if engine is None:
         from rewardstack.ray_judge.vllm_engine import FrozenVllmEngine as engine
-    return [_start(number, options, engine, on_gpu=on_gpu) for number in range(1, num_engines + 1)]
+    return [_start_engine(number, options, engine, uses_gpu=uses_gpu) for number in range(1, num_engines + 1)]
 
 
-def _start(number: int, options: EngineOptions, engine: Any, *, on_gpu: bool) -> RemoteEngine:
+def _start_engine(number: int, options: EngineOptions, engine: Any, *, uses_gpu: bool) -> RemoteEngine:
     import ray
     from ray.util.placement_group import placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    bundle: dict[str, float] = {"GPU": 1, "CPU": 1} if on_gpu else {"CPU": 1}
+    bundle: dict[str, float] = {"GPU": 1, "CPU": 1} if uses_gpu else {"CPU": 1}
     bundles = [dict(bundle) for _ in range(options.tensor_parallel_size)]
     group = placement_group(bundles, strategy="STRICT_PACK")
-    alone = options.tensor_parallel_size == 1
+    is_single = options.tensor_parallel_size == 1
     actor = ray.remote(engine).options(
-        num_cpus=1 if alone else 0,
-        num_gpus=1 if alone and on_gpu else 0,
-        max_restarts=FOREVER,
+        num_cpus=1 if is_single else 0,
+        num_gpus=1 if is_single and uses_gpu else 0,
+        max_restarts=UNLIMITED,
         max_concurrency=MAX_CONCURRENCY,
         runtime_env={"env_vars": options.variables()},
         scheduling_strategy=PlacementGroupSchedulingStrategy(
@@ -113,5 +113,5 @@ def _start(number: int, options: EngineOptions, engine: Any, *, on_gpu: bool) ->
     return RemoteEngine(number, actor.remote(options), group, bundles)
 
 
-async def _awaited(reference: Any) -> Any:
+async def _wait_for(reference: Any) -> Any:
     return await reference

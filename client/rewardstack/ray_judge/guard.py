@@ -1,7 +1,7 @@
-"""Kill an engine's child processes when its actor ends, even if SIGKILL ended the actor.
+"""Kill an engine's child processes when its actor ends, even after SIGKILL.
 
-A helper process reads from a pipe whose write end only the actor has open. When the actor ends, the helper reads the
-end of the pipe, and kills those of the actor's children that still run.
+A helper process reads from a pipe whose write end is open only in the actor. When the actor ends, the read returns, and
+the helper kills the actor's remaining children.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ def guard_children() -> None:
     """Start a helper process that kills the current descendants of this process when this process ends."""
     read, write = os.pipe()
     _pipes.append(write)
-    processes = [f"{process}:{started(process)}" for process in descendants(os.getpid())]
+    processes = [f"{process_id}:{start_time(process_id)}" for process_id in descendants(os.getpid())]
     command = [sys.executable, "-I", __file__, *processes]
     subprocess.Popen(command, stdin=read, stdout=subprocess.DEVNULL, start_new_session=True)
     os.close(read)
 
 
-def descendants(process: int) -> list[int]:
+def descendants(process_id: int) -> list[int]:
     """Return the IDs of all child processes of a process, including indirect ones."""
     try:
-        tasks = Path(f"/proc/{process}/task").iterdir()
-        own = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        tasks = Path(f"/proc/{process_id}/task").iterdir()
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     except OSError:
         return []
-    return [one for child in own for one in (child, *descendants(child))]
+    return [one for child in children for one in (child, *descendants(child))]
 
 
-def started(process: int) -> str:
-    """Return the start time of a process, which detects that another process reuses its ID; empty if it has ended."""
+def start_time(process_id: int) -> str:
+    """Return the start time of a process, to detect a reused ID; empty if the process has ended."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
 
@@ -47,9 +47,9 @@ def started(process: int) -> str:
 def _main() -> None:
     sys.stdin.buffer.read()
     for argument in sys.argv[1:]:
-        process, _, when = argument.partition(":")
-        if when and started(int(process)) == when:
-            os.kill(int(process), signal.SIGKILL)
+        process_id, _, expected_start = argument.partition(":")
+        if expected_start and start_time(int(process_id)) == expected_start:
+            os.kill(int(process_id), signal.SIGKILL)
 
 
 if __name__ == "__main__":

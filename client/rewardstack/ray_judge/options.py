@@ -1,4 +1,4 @@
-"""The options of the judge's vLLM engines."""
+"""Validate the options of the judge's vLLM engines, and convert them to `vllm serve` flags and variables."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 from rewardstack.errors import RequestError
 
-MOST_GPUS = 64
+MAX_GPUS = 64
 """Maximum number of GPUs per engine."""
-SHORTEST = 16
+MIN_MODEL_LEN = 16
 """Minimum context length in tokens."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of an engine, the same for all engines of a service.
+    """The options of a service's engines.
 
     Args:
         model: the model: a folder, or a name on the model hub.
         served_name: model name for clients; empty for `model`.
         tensor_parallel_size: number of GPUs per engine, each with one vLLM worker.
-        max_model_len: context length in tokens; None for what memory allows.
+        max_model_len: context length in tokens; None for the maximum that fits into memory.
         dtype: data type of weights and activations.
         gpu_memory_utilization: share of each GPU's memory to use, from 0 to 1.
         further: more flags of `vllm serve`, which take precedence over the other options.
@@ -44,10 +44,10 @@ class EngineOptions:
     def __post_init__(self) -> None:
         if not self.model:
             raise RequestError("model: it is empty; give a folder, or a name on the model hub", "model")
-        if not 1 <= self.tensor_parallel_size <= MOST_GPUS:
-            raise _out_of_bounds("tensor_parallel_size", self.tensor_parallel_size, f"from 1 to {MOST_GPUS}")
-        if self.max_model_len is not None and self.max_model_len < SHORTEST:
-            raise _out_of_bounds("max_model_len", self.max_model_len, f"at least {SHORTEST} tokens")
+        if not 1 <= self.tensor_parallel_size <= MAX_GPUS:
+            raise _out_of_bounds("tensor_parallel_size", self.tensor_parallel_size, f"from 1 to {MAX_GPUS}")
+        if self.max_model_len is not None and self.max_model_len < MIN_MODEL_LEN:
+            raise _out_of_bounds("max_model_len", self.max_model_len, f"at least {MIN_MODEL_LEN} tokens")
         if not 0 < self.gpu_memory_utilization <= 1:
             raise _out_of_bounds("gpu_memory_utilization", self.gpu_memory_utilization, "above 0 and at most 1")
 
@@ -56,17 +56,17 @@ class EngineOptions:
         """Whether the model is a folder, which needs no download."""
         return Path(self.model).is_dir()
 
-    def flags(self, *, on_gpu: bool) -> list[str]:
+    def flags(self, *, uses_gpu: bool) -> list[str]:
         """Return the arguments of `vllm serve`, the same as for a judge server.
 
         Args:
-            on_gpu: whether the engine runs on GPUs.
+            uses_gpu: whether the engine runs on GPUs.
         """
         flags = ["--model", self.model, "--served-model-name", self.served_name or self.model]
         flags += ["--dtype", self.dtype, "--generation-config", "vllm"]
         flags += ["--max-model-len", str(self.max_model_len or "auto")]
         flags += ["--default-chat-template-kwargs", '{"enable_thinking": false}']
-        if on_gpu:
+        if uses_gpu:
             flags += ["--gpu-memory-utilization", str(self.gpu_memory_utilization)]
         else:
             flags += ["--enforce-eager"]  # on a CPU, compilation takes longer than it saves
@@ -77,13 +77,13 @@ class EngineOptions:
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables of an engine's processes."""
-        own = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+        variables = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
         if self.is_local:
-            own["HF_HUB_OFFLINE"] = "1"
+            variables["HF_HUB_OFFLINE"] = "1"
         if self.tensor_parallel_size > 1:
-            own["VLLM_RAY_PER_WORKER_GPUS"] = "1"
-            own["VLLM_RAY_BUNDLE_INDICES"] = ",".join(map(str, range(self.tensor_parallel_size)))
-        return {**own, **self.environment}
+            variables["VLLM_RAY_PER_WORKER_GPUS"] = "1"
+            variables["VLLM_RAY_BUNDLE_INDICES"] = ",".join(map(str, range(self.tensor_parallel_size)))
+        return {**variables, **self.environment}
 
 
 def _out_of_bounds(name: str, value: float, bounds: str) -> RequestError:

@@ -1,4 +1,4 @@
-"""The judge's Ray actor: `score` and `chat` for trainers, and `request` for the client, as from an HTTP server."""
+"""Define the judge's Ray actor: `score` and `chat` for trainers, and `request`, which the client calls."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack.errors import DeadlineError, OverloadError, ReplyError, ServiceError
-from rewardstack.ray_judge.balancing import Answer, FrozenRewardInferenceClient, refusal
+from rewardstack.ray_judge.balancing import FrozenRewardInferenceClient, Response, error_response
 from rewardstack.ray_judge.engines import RemoteEngine, create_frozen_vllm_engines
 from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.transport.reply import Reply, get_body
 
 NAME = "reward_inference_service"
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
-PATHS = {CHAT: "POST", MODELS: "GET", "/version": "GET", "/tokenize": "POST"}
-"""The supported paths of vLLM's API, with their methods; a judge needs no others."""
+METHODS = {CHAT: "POST", MODELS: "GET", "/version": "GET", "/tokenize": "POST"}
+"""The supported paths of vLLM's API, and their methods."""
 TIMEOUT = 60.0
-"""Default timeout of a call in seconds, the same as that of LLM_JUDGE_SERVER_TIMEOUT."""
+"""Default timeout of a call in seconds; equal to the default of LLM_JUDGE_SERVER_TIMEOUT."""
 MAX_TOKENS = 512
 """Default maximum length of a reply, in tokens."""
-PAUSE = 0.5
+RETRY_INTERVAL = 0.5
 """Seconds between two attempts of a request that was refused temporarily."""
 
 Message = dict[str, Any]
@@ -49,13 +49,13 @@ class RewardInferenceService:
         """Wait until all engines are up and return their process IDs.
 
         Args:
-            seconds: timeout for the placement of the engines in the cluster; loading the weights has no timeout here.
+            seconds: timeout for the placement of the engines in the cluster; this method does not limit their loading.
 
         Raises:
             ConfigError: the cluster does not have the resources for the engines.
             ServiceError: an engine does not start.
         """
-        await asyncio.gather(*[one.placed(seconds) for one in self._engines])
+        await asyncio.gather(*[one.wait_until_placed(seconds) for one in self._engines])
         return await asyncio.gather(*[one.ping() for one in self._engines])
 
     async def close(self) -> None:
@@ -69,7 +69,7 @@ class RewardInferenceService:
 
     async def models(self) -> dict[str, Any]:
         """Return the models in the format of `GET /v1/models`; raise as `chat` does."""
-        return await self._asked("GET", MODELS, b"", TIMEOUT)
+        return await self._request_json("GET", MODELS, b"", TIMEOUT)
 
     async def score(
         self,
@@ -81,7 +81,7 @@ class RewardInferenceService:
         """Return the text of the judge's reply, unparsed.
 
         Args:
-            messages: the chat; separate a policy's text from instructions by its own message, or by fences.
+            messages: the chat; put a policy's text into a separate message, or between fences.
             temperature: sampling temperature; 0 for greedy decoding.
             max_tokens: maximum length of the reply, in tokens.
             seconds: timeout in seconds.
@@ -89,8 +89,8 @@ class RewardInferenceService:
         Raises:
             ServiceError: as `chat` does.
         """
-        asked = {"messages": list(messages), "temperature": temperature, "max_tokens": max_tokens}
-        reply = await self.chat(asked, seconds)
+        request_body = {"messages": list(messages), "temperature": temperature, "max_tokens": max_tokens}
+        reply = await self.chat(request_body, seconds)
         try:
             return str(reply["choices"][0]["message"]["content"] or "")
         except (KeyError, IndexError, TypeError):
@@ -111,9 +111,9 @@ class RewardInferenceService:
             max_tokens: maximum length of each reply, in tokens.
             seconds: timeout of each chat, in seconds.
         """
-        asked = [self.score(messages, temperature, max_tokens, seconds) for messages in batch]
+        request_body = [self.score(messages, temperature, max_tokens, seconds) for messages in batch]
         replies: list[str | ServiceError] = []
-        for reply in await asyncio.gather(*asked, return_exceptions=True):
+        for reply in await asyncio.gather(*request_body, return_exceptions=True):
             if isinstance(reply, BaseException) and not isinstance(reply, ServiceError):
                 raise reply
             replies.append(reply)
@@ -127,13 +127,13 @@ class RewardInferenceService:
             seconds: timeout in seconds, including retries after an engine is lost.
 
         Raises:
-            DeadlineError: no answer came in time; the error names the last obstacle.
+            DeadlineError: no engine answered in time; the error contains the last failure.
             RejectedError: the engine rejects the request.
             ReplyError: the engine failed.
         """
-        return await self._asked("POST", CHAT, json.dumps(body).encode(), seconds)
+        return await self._request_json("POST", CHAT, json.dumps(body).encode(), seconds)
 
-    async def request(self, method: str, path: str, body: bytes, seconds: float) -> Answer:
+    async def request(self, method: str, path: str, body: bytes, seconds: float) -> Response:
         """Answer a request as an HTTP server would, for the client.
 
         Args:
@@ -142,21 +142,21 @@ class RewardInferenceService:
             body: a JSON document, or empty.
             seconds: timeout of the request, in seconds.
         """
-        plain = path.partition("?")[0]
-        if plain == "/health":
-            return (200, b"{}") if self._client.is_up else refusal(503, "no engine is up")
-        if PATHS.get(plain) != method:
-            return refusal(404, f"a judge in Ray does not support {method} {plain}; use a judge server")
-        return await self._client.request(method, plain, body, seconds)
+        endpoint = path.partition("?")[0]
+        if endpoint == "/health":
+            return (200, b"{}") if self._client.is_up else error_response(503, "no engine is up")
+        if METHODS.get(endpoint) != method:
+            return error_response(404, f"a judge in Ray does not support {method} {endpoint}; use a judge server")
+        return await self._client.request(method, endpoint, body, seconds)
 
-    async def _asked(self, method: str, path: str, body: bytes, seconds: float) -> dict[str, Any]:
-        until, obstacle = time.monotonic() + seconds, "no request was sent"
-        while (left := until - time.monotonic()) > 0:
-            status, data = await self._client.request(method, path, body, left)
+    async def _request_json(self, method: str, path: str, body: bytes, seconds: float) -> dict[str, Any]:
+        deadline, last_error = time.monotonic() + seconds, "no request was sent"
+        while (remaining := deadline - time.monotonic()) > 0:
+            status, data = await self._client.request(method, path, body, remaining)
             try:
                 reply: dict[str, Any] = json.loads(get_body(Reply(f"{NAME}{path}", status, {}, data)))
                 return reply
             except OverloadError as error:
-                obstacle = str(error)
-            await asyncio.sleep(max(0.0, min(PAUSE, until - time.monotonic())))
-        raise DeadlineError(f"no answer within {seconds:g} s; last: {obstacle}")
+                last_error = str(error)
+            await asyncio.sleep(max(0.0, min(RETRY_INTERVAL, deadline - time.monotonic())))
+        raise DeadlineError(f"no answer within {seconds:g} s; last: {last_error}")

@@ -16,35 +16,34 @@ from rewardstack_settings.kinds import RAY_NAMESPACE
 
 NUM_ENGINES = "REWARD_NUM_ENGINES"
 """Environment variable with the default number of engines."""
-START_SECONDS = 900.0
-"""Default timeout for the start of a service, in seconds; most of the time, engines load their weights."""
-PLACE_SECONDS = 60.0
+START_TIMEOUT = 900.0
+"""Default timeout for the start of a service, in seconds; engines mostly load their weights in this time."""
+PLACEMENT_TIMEOUT = 60.0
 """Timeout for the placement of the engines in the cluster, in seconds."""
-CLOSE_SECONDS = 10.0
+CLOSE_TIMEOUT = 10.0
 """Timeout for a service to stop its engines, in seconds."""
 MAX_CONCURRENCY = 100_000
-"""Maximum number of concurrent calls of the actor. It is higher than the engines' limit, above which the actor answers
-429 (`balancing`)."""
+"""Maximum number of concurrent calls of the actor; above the engines' limit, so that the actor can answer 429."""
 
 _services: list[Any] = []
 """Handles of the services that this process started; Ray stops an actor once all its handles are gone."""
 
 
-def engines_asked_for(given: int | None) -> int:
+def get_engine_count(num_engines: int | None) -> int:
     """Return the number of engines to start.
 
     Args:
-        given: the number; None for REWARD_NUM_ENGINES.
+        num_engines: the number; None for REWARD_NUM_ENGINES.
 
     Raises:
         RequestError: the number is below 1.
         SettingsError: REWARD_NUM_ENGINES is malformed.
     """
-    if given is None:
+    if num_engines is None:
         return int(read({NUM_ENGINES: TABLE[NUM_ENGINES]}, os.environ)[NUM_ENGINES])
-    if given < 1:
-        raise RequestError(f"num_engines: {given} is too low; set at least 1", "num_engines")
-    return given
+    if num_engines < 1:
+        raise RequestError(f"num_engines: {num_engines} is too low; set at least 1", "num_engines")
+    return num_engines
 
 
 def start_reward_service(
@@ -54,7 +53,7 @@ def start_reward_service(
     name: str = NAME,
     namespace: str = RAY_NAMESPACE,
     engine: type | None = None,
-    seconds: float = START_SECONDS,
+    seconds: float = START_TIMEOUT,
     **options: Any,
 ) -> Any:
     """Start a service, wait until its engines are up, and return its handle; the service ends with this process.
@@ -76,9 +75,9 @@ def start_reward_service(
     """
     import ray
 
-    service = _make(name, namespace, EngineOptions(model, **options), engines_asked_for(num_engines), engine)
+    service = _create_actor(name, namespace, EngineOptions(model, **options), get_engine_count(num_engines), engine)
     try:
-        ray.get(service.ready.remote(PLACE_SECONDS), timeout=seconds)
+        ray.get(service.ready.remote(PLACEMENT_TIMEOUT), timeout=seconds)
     except BaseException as error:
         stop_reward_service(service)
         raise _start_error(error, seconds) from error
@@ -86,7 +85,7 @@ def start_reward_service(
     return service
 
 
-def _make(name: str, namespace: str, options: EngineOptions, count: int, engine: type | None) -> Any:
+def _create_actor(name: str, namespace: str, options: EngineOptions, num_engines: int, engine: type | None) -> Any:
     """Create the actor and return its handle."""
     import ray
 
@@ -96,7 +95,7 @@ def _make(name: str, namespace: str, options: EngineOptions, count: int, engine:
         name=name, namespace=namespace, num_cpus=0, max_concurrency=MAX_CONCURRENCY
     )
     try:
-        return actor.remote(options, count, engine)
+        return actor.remote(options, num_engines, engine)
     except ValueError as error:
         why = f"the Ray cluster has an actor {name!r} in the namespace {namespace!r} already"
         raise ConfigError(f"{why}; stop it, or use another name", "name") from error
@@ -111,14 +110,14 @@ def stop_reward_service(service: Any) -> None:
     import ray
 
     with suppress(ray.exceptions.RayError):  # the service may be lost
-        ray.get(service.close.remote(), timeout=CLOSE_SECONDS)
+        ray.get(service.close.remote(), timeout=CLOSE_TIMEOUT)
     ray.kill(service)
     if service in _services:
         _services.remove(service)
 
 
 def _start_error(error: BaseException, seconds: float) -> BaseException:
-    """Return the RewardstackError for a failed start; `error` itself if it is not from Ray, e.g. an interruption."""
+    """Return the RewardstackError for a failed start; return an error that is not from Ray unchanged."""
     import ray
 
     if isinstance(error, ray.exceptions.GetTimeoutError):

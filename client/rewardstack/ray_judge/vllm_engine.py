@@ -1,8 +1,8 @@
-"""A vLLM engine as a Ray actor, which serves vLLM's API without a port.
+"""Run a vLLM engine as a Ray actor that serves vLLM's API without a port.
 
 The actor calls vLLM's web application in its own process. So chat templates, structured outputs, token probabilities,
-usage and errors are the same as with `vllm serve`. The service forwards no path that changes weights
-(`service.PATHS`).
+usage and errors are the same as with `vllm serve`. The service does not forward paths that change weights
+(`service.METHODS`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rewardstack.ray_judge.asgi import App, ask
 from rewardstack.ray_judge.guard import guard_children
 from rewardstack.ray_judge.options import EngineOptions
 
-DEAD = 1
+ENGINE_FAILED = 1
 """Exit status of an actor whose engine has failed; Ray then restarts the actor."""
 
 
@@ -33,18 +33,18 @@ class FrozenVllmEngine:
         from vllm.utils.argparse_utils import FlexibleArgumentParser
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        flags = options.flags(on_gpu=not current_platform.is_cpu())
+        flags = options.flags(uses_gpu=not current_platform.is_cpu())
         self._arguments = make_arg_parser(FlexibleArgumentParser()).parse_args(flags)
         validate_parsed_serve_args(self._arguments)
         self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs.from_cli_args(self._arguments))
         guard_children()
         self._app: App | None = None
-        self._making = asyncio.Lock()
+        self._app_lock = asyncio.Lock()
 
     async def ping(self) -> int:
         """Wait until the engine is ready and return its process ID."""
-        await self._application()
-        self._leave_if_dead()
+        await self._get_app()
+        self._exit_if_failed()
         return os.getpid()
 
     async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
@@ -55,27 +55,27 @@ class FrozenVllmEngine:
             path: a path of vLLM's API.
             body: a JSON document, or empty.
         """
-        answer = await ask(await self._application(), method, path, body)
-        self._leave_if_dead()
+        answer = await ask(await self._get_app(), method, path, body)
+        self._exit_if_failed()
         return answer
 
-    async def _application(self) -> App:
-        async with self._making:
+    async def _get_app(self) -> App:
+        async with self._app_lock:
             if self._app is None:
-                self._app = await self._make()
+                self._app = await self._build_app()
         return self._app
 
-    async def _make(self) -> App:
+    async def _build_app(self) -> App:
         from vllm.entrypoints.launchers.api_server.app_state import init_app_state
         from vllm.entrypoints.launchers.app import build_app
 
         tasks: Any = await self._engine.get_supported_tasks()
         app = build_app(self._arguments, tasks, self._engine.model_config)
         await init_app_state(self._engine, app.state, self._arguments, tasks)
-        made: App = app
-        return made
+        result: App = app
+        return result
 
-    def _leave_if_dead(self) -> None:
+    def _exit_if_failed(self) -> None:
         """Exit this process if the engine has failed, so that Ray restarts the actor and callers use another engine."""
         if self._engine.errored:
-            os._exit(DEAD)
+            os._exit(ENGINE_FAILED)

@@ -1,7 +1,6 @@
-"""The choice of the server that scores a sample: the server that the sample names, else the environment's servers.
+"""Choose the server that scores a sample: the server that the sample names, else the servers in the environment.
 
-The environment's API key is sent only to the environment's servers, so a sample that names another server cannot obtain
-the key.
+The API key in the environment is sent only to these servers, so a sample that names another server cannot steal it.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import find_proxy
 
-FindService = Callable[[tuple[str, ...], str], EndpointPool]
-"""Returns the pool of endpoints for base URLs and an API key."""
+FindPool = Callable[[tuple[str, ...], str], EndpointPool]
+"""Returns the endpoint pool for base URLs and an API key."""
 
 
 KEY_REFUSED = (401, 403)
@@ -55,18 +54,18 @@ class Servers:
     ) -> None:
         self.variable = variable
         self.key_variable = key_variable or f"{variable.removesuffix('_URL')}_API_KEY"
-        self.own = Destination(urls, api_key)
+        self.default = Destination(urls, api_key)
         self._start = start
         self._headers = headers
 
-    def explained(self, error: RejectedError, destination: Destination) -> RejectedError:
-        """Return an error that says where the key is set, if `error` refuses the key; else return `error` unchanged."""
+    def with_key_hint(self, error: RejectedError, destination: Destination) -> RejectedError:
+        """Return an error that says where the key is set, if the server refuses the key; else return `error`."""
         if error.status not in KEY_REFUSED or isinstance(error, RefusedKeyError):
             return error
-        return RefusedKeyError(f"{error}; {self._about_key(destination)}", error.status)
+        return RefusedKeyError(f"{error}; {self._key_hint(destination)}", error.status)
 
-    def _about_key(self, destination: Destination) -> str:
-        known = set(destination.urls) <= set(self.own.urls)
+    def _key_hint(self, destination: Destination) -> str:
+        known = set(destination.urls) <= set(self.default.urls)
         if not destination.api_key and known and self._headers:
             return f"the server refuses the value of {self._headers}; correct it, or set {self.key_variable}"
         if not destination.api_key and known:
@@ -76,7 +75,7 @@ class Servers:
                 "no key was sent, because the environment's key is only for the environment's servers; "
                 "set extra_info.api_key to one that the server accepts"
             )
-        if known and destination.api_key == self.own.api_key:
+        if known and destination.api_key == self.default.api_key:
             return f"the server refuses the key in {self.key_variable}; set it to one that the server accepts"
         return "the server refuses the key in extra_info.api_key; correct it"
 
@@ -87,20 +86,20 @@ class Servers:
             RequestError: `server_url` is not a URL, or `api_key` is not a string.
             SettingsError: neither the sample nor the environment sets a server.
         """
-        destination = self._named(Fields(extra)) if "server_url" in extra or "api_key" in extra else self.own
+        destination = self._requested(Fields(extra)) if "server_url" in extra or "api_key" in extra else self.default
         if not destination.urls:
             raise SettingsError(f"{self.variable} is not set; {self._start}", self.variable)
         return destination
 
-    def _named(self, given: Fields) -> Destination:
+    def _requested(self, fields: Fields) -> Destination:
         """Return the destination of a sample that sets a server, a key or both."""
-        url, api_key = given.text("server_url", ""), given.text("api_key", "")
-        urls = _own_urls(url) if url else self.own.urls
-        known = set(urls) <= set(self.own.urls)
-        return Destination(urls, api_key or (self.own.api_key if known else ""))
+        url, api_key = fields.text("server_url", ""), fields.text("api_key", "")
+        urls = _parse_urls(url) if url else self.default.urls
+        known = set(urls) <= set(self.default.urls)
+        return Destination(urls, api_key or (self.default.api_key if known else ""))
 
 
-def _own_urls(text: str) -> tuple[str, ...]:
+def _parse_urls(text: str) -> tuple[str, ...]:
     """Parse a sample's server URLs; raise RequestError if a URL or the proxy setting for it is invalid."""
     field = f"{OPTIONS}.server_url"
     try:

@@ -1,8 +1,8 @@
-"""Rules (reward functions) in this process, if no reward server is set and `rewardstack-rules` is installed.
+"""Run rules (reward functions) on this machine, if no reward server is set and `rewardstack-rules` is installed.
 
-The package runs rules as the reward server does: slow rules run in worker processes that can be killed. The worker
-processes are forked from a separate interpreter, never from this process. Nothing is loaded or started before the first
-sample that needs a rule. No other module of the client imports the package.
+`rewardstack-rules` runs rules as the reward server does: slow rules run in worker processes that can be killed. The
+workers are forked from a separate interpreter, never from this process. Nothing is imported or started before the first
+sample that needs a rule. No other module of the client imports `rewardstack_rules`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rewardstack.score import Item, Score
 from rewardstack.settings import Settings
 
 DISTRIBUTION = "rewardstack-rules"
-ALONE = BatchKey(1, "here")
+NO_BATCHING = BatchKey(1, "here")
 """Batch key (one sample per batch) for samples of a scorer that does its own batching."""
 
 T = TypeVar("T")
@@ -33,22 +33,22 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-def runs_here(settings: Settings) -> bool:
-    """Return whether rules run in this process: no reward server is set, and the rules are installed.
+def is_rule_local(settings: Settings) -> bool:
+    """Return whether rules run on this machine: no reward server is set, and the rules are installed.
 
-    With `REWARDSTACK_ENDPOINTS`, rules never run here, because the file that it names may add a server later.
+    If `REWARDSTACK_ENDPOINTS` is set, rules never run here, because a server may be added to its file later.
     """
     return not (settings.reward_server_urls or settings.endpoints) and find_spec("rewardstack_rules") is not None
 
 
-class Placed(NamedTuple):
-    """A prepared sample and the scorer that prepared it."""
+class LocalOrRemote(NamedTuple):
+    """A prepared sample, and the local or remote scorer that prepared it."""
 
     scorer: Scorer[Any]
     sample: Any
 
 
-class EmbeddedRule(Scorer[Placed]):
+class EmbeddedRule(Scorer[LocalOrRemote]):
     """Scores with a reward function in this process; samples with `extra_info.server_url` are scored on that server.
 
     Args:
@@ -62,7 +62,7 @@ class EmbeddedRule(Scorer[Placed]):
         self._remote = remote
         self._local: Scorer[Any] | None = None
 
-    def prepare(self, item: Item) -> Placed | Score:
+    def prepare(self, item: Item) -> LocalOrRemote | Score:
         """Return the sample as prepared by the local or remote scorer.
 
         Raises:
@@ -72,10 +72,10 @@ class EmbeddedRule(Scorer[Placed]):
         """
         scorer = self._remote if Fields(item.extra).get("server_url") else self._local_scorer()
         sample = scorer.prepare(item)
-        return sample if isinstance(sample, Score) else Placed(scorer, sample)
+        return sample if isinstance(sample, Score) else LocalOrRemote(scorer, sample)
 
     def _local_scorer(self) -> Scorer[Any]:
-        """Return the scorer in this process, which the first call creates on the running loop."""
+        """Return the local scorer, which the first call creates on the running event loop."""
         if self._local is None:
             with import_lock:
                 from rewardstack_rules.scoring.local import embedded_rules
@@ -85,47 +85,49 @@ class EmbeddedRule(Scorer[Placed]):
             closing = loop_thread().closing
             if rules.close not in closing:
                 closing.append(rules.close)
-            _log_once()
+            _warn_once()
         return self._local
 
-    def inline(self, placed: Placed) -> Score | Placed:
+    def inline(self, sample: LocalOrRemote) -> Score | LocalOrRemote:
         """Return the score if the sample's scorer can score it inline (in microseconds), else the sample."""
-        inline = placed.scorer.inline
-        outcome = placed.sample if inline is None else inline(placed.sample)
-        return outcome if isinstance(outcome, Score) else Placed(placed.scorer, outcome)
+        inline = sample.scorer.inline
+        outcome = sample.sample if inline is None else inline(sample.sample)
+        return outcome if isinstance(outcome, Score) else LocalOrRemote(sample.scorer, outcome)
 
-    def batch(self, placed: Placed) -> BatchKey:
+    def batch(self, sample: LocalOrRemote) -> BatchKey:
         """Return the batch key of the sample's scorer."""
-        batch = placed.scorer.batch
-        return ALONE if batch is None else batch(placed.sample)
+        batch = sample.scorer.batch
+        return NO_BATCHING if batch is None else batch(sample.sample)
 
-    async def keys(self, samples: Sequence[Placed], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys, which are the same as on a server; raise as the samples' scorers do."""
-        return await _each(samples, lambda scorer, own: scorer.keys(own, context))
+    async def keys(self, samples: Sequence[LocalOrRemote], context: Context) -> list[Key | None]:
+        """Return the samples' cache keys, which are the same as on a reward server; raise as their scorers do."""
+        return await _call_scorers(samples, lambda scorer, prepared: scorer.keys(prepared, context))
 
-    async def score(self, samples: Sequence[Placed], context: Context) -> list[Score]:
+    async def score(self, samples: Sequence[LocalOrRemote], context: Context) -> list[Score]:
         """Return one score for each sample, in order; raise as the samples' scorers do."""
-        return await _each(samples, lambda scorer, own: scorer.score(own, context))
+        return await _call_scorers(samples, lambda scorer, prepared: scorer.score(prepared, context))
 
-    def describe(self, item: Item, sample: Placed) -> Mapping[str, Any]:
+    def describe(self, item: Item, sample: LocalOrRemote) -> Mapping[str, Any]:
         """Return what the sample's scorer reports about the sample."""
         return sample.scorer.describe(item, sample.sample)
 
 
-async def _each(placed: Sequence[Placed], ask: Callable[[Scorer[Any], list[Any]], Awaitable[list[T]]]) -> list[T]:
-    """Call `ask` once for each scorer, with its samples; return the results in the order of `placed`."""
+async def _call_scorers(
+    samples: Sequence[LocalOrRemote], call: Callable[[Scorer[Any], list[Any]], Awaitable[list[T]]]
+) -> list[T]:
+    """Call `call` once for each scorer, with its prepared samples; return the results in the order of `samples`."""
     positions: dict[Scorer[Any], list[int]] = {}
-    for at, one in enumerate(placed):
-        positions.setdefault(one.scorer, []).append(at)
-    asked = (ask(scorer, [placed[at].sample for at in members]) for scorer, members in positions.items())
-    found: dict[int, T] = {}
-    for members, answers in zip(positions.values(), await asyncio.gather(*asked), strict=True):
-        found.update(zip(members, answers, strict=True))
-    return [found[at] for at in range(len(placed))]
+    for index, sample in enumerate(samples):
+        positions.setdefault(sample.scorer, []).append(index)
+    calls = (call(scorer, [samples[index].sample for index in members]) for scorer, members in positions.items())
+    results: dict[int, T] = {}
+    for members, outcomes in zip(positions.values(), await asyncio.gather(*calls), strict=True):
+        results.update(zip(members, outcomes, strict=True))
+    return [results[index] for index in range(len(samples))]
 
 
 @lru_cache(maxsize=1)
-def _log_once() -> None:
+def _warn_once() -> None:
     log.warning(
         "REWARD_SERVER_URL is not set: rules run on this machine (%s %s); set it to use a reward server",
         *(DISTRIBUTION, version(DISTRIBUTION)),

@@ -1,4 +1,4 @@
-"""The factory of scorers: creates a scorer of each kind, and the connections that scorers share.
+"""Create the scorers of each kind, and the HTTP session, endpoint pools and budgets that they share.
 
 The modules of each kind of scorer are imported on first use.
 """
@@ -20,7 +20,7 @@ from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.reward_models import RewardModel
 from rewardstack.routing.routes import CODE, RouteTable
-from rewardstack.scorers.destination import FindService
+from rewardstack.scorers.destination import FindPool
 from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
@@ -29,13 +29,13 @@ from rewardstack.transport.endpoint_pool import EndpointPool, Location
 from rewardstack.transport.http import open_session
 
 if TYPE_CHECKING:
-    from rewardstack.scorers.budget import Budget, NewMeter, Spent
+    from rewardstack.scorers.budget import Budget, NewMeter, OnUsage
     from rewardstack.scorers.embedding import Embedding, VectorStore
-    from rewardstack.scorers.judge import Named
+    from rewardstack.scorers.judge import JudgeConfig
     from rewardstack.scorers.rate import RateLimit
 
-CODE_SECONDS = 600.0
-"""Minimum timeout of the function that runs programs, in seconds; a batch of programs can be queued for minutes."""
+CODE_TIMEOUT = 600.0
+"""Minimum timeout of the `code` rule, in seconds, because a batch of programs can be queued for minutes."""
 
 log = logging.getLogger(__name__)
 
@@ -44,28 +44,32 @@ class Backends:
     """Creates scorers; owns the HTTP session and the endpoint pools that they share; belongs to one event loop.
 
     Args:
-        spent: callback that receives each change of the usage of model servers; None for none.
-        recorded: whether the attribute `recording` records requests and replies.
-        within: backends with which budgets and rate limits are shared; None to share none.
+        on_usage: callback that receives each change of the usage of model servers; None for none.
+        records_requests: whether to record requests and replies in the attribute `recording`.
+        shared_with: backends whose budgets and rate limits these backends use, too; None for new ones.
     """
 
-    def __init__(self, spent: Spent | None = None, *, recorded: bool = False, within: Backends | None = None) -> None:
+    def __init__(
+        self, on_usage: OnUsage | None = None, *, records_requests: bool = False, shared_with: Backends | None = None
+    ) -> None:
         with import_lock:
             from rewardstack.transport.recording import Recording
         self.recording = Recording()
-        self._spent = spent
+        self._on_usage = on_usage
         self._session = open_session()
-        self._make_pool: Callable[..., EndpointPool] = self.recording.pool if recorded else EndpointPool
-        self._services: dict[tuple[object, ...], EndpointPool] = {}
+        self._make_pool: Callable[..., EndpointPool] = self.recording.pool if records_requests else EndpointPool
+        self._pools: dict[tuple[object, ...], EndpointPool] = {}
         self._types: Discovery[Hashable, Any] = Discovery()
         self._vectors: dict[ResultCache, VectorStore] = {}
-        self._budgets: dict[tuple[ResultCache, str], Budget] = {} if within is None else within._budgets
-        self._rates: dict[tuple[str, int, int], RateLimit] = {} if within is None else within._rates
+        self._budgets: dict[tuple[ResultCache, str], Budget] = {} if shared_with is None else shared_with._budgets
+        self._rate_limits: dict[tuple[str, int, int], RateLimit] = (
+            {} if shared_with is None else shared_with._rate_limits
+        )
 
     def scorers(
         self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable, *, waits_for_groups: bool = True
     ) -> dict[str, MakeScorer]:
-        """Return a constructor for each kind of scorer: `rule`, `judge`, `embedding` and `reward_model`.
+        """Return, for each kind of scorer (`rule`, `judge`, `embedding`, `reward_model`), a function that creates it.
 
         Args:
             settings: the settings, with servers, keys and timeouts.
@@ -77,64 +81,72 @@ class Backends:
         return {
             "rule": partial(self._rule, settings),
             "judge": partial(self._judge, settings, cache, routes.judges, waits_for_groups),
-            "embedding": partial(self._similarity, settings, cache, tenant),
+            "embedding": partial(self._embedding_or_relay, settings, cache, tenant),
             "reward_model": partial(self._reward_model, settings, cache, routes.reward_models),
         }
 
     def _rule(self, settings: Settings, name: str) -> Scorer[Any]:
         is_relayed = bool(settings.reward_server_urls)
         is_in_sandbox = name == CODE and bool(settings.code_sandbox_urls) and not is_relayed
-        servers = self._sandboxes(settings) if is_in_sandbox else self._reward_servers(settings)
-        patience = CODE_SECONDS if name == CODE else 0.0
-        remote = RemoteRule(name, max(settings.reward_server_timeout, patience), servers)
-        return remote if is_relayed or is_in_sandbox else _or_embedded(name, remote, settings)
+        servers = self._sandbox_servers(settings) if is_in_sandbox else self._reward_servers(settings)
+        min_timeout = CODE_TIMEOUT if name == CODE else 0.0
+        remote = RemoteRule(name, max(settings.reward_server_timeout, min_timeout), servers)
+        return remote if is_relayed or is_in_sandbox else _embedded_or_remote(name, remote, settings)
 
     def _judge(
         self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
         with import_lock:
-            from rewardstack.scorers.judge import GroupJudge, Judge, Named
-        named = Named(judges[name]) if name in judges else None
-        own = settings if named is None else named.settings(settings)
-        find = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named), settings.judge_refused_timeout)
-        rate = None if named is None else self._rate(name, *named.per_minute)
-        alone = Judge(own, find, self._new_meter(cache, settings), named, rate)
-        judge: Relayable[Any] = alone
+            from rewardstack.scorers.judge import GroupJudge, Judge, JudgeConfig
+        named = JudgeConfig(judges[name]) if name in judges else None
+        judge_settings = settings if named is None else named.settings(settings)
+        find = self._pool_finder(
+            settings, f"judge:{name}", partial(_judge_place, named), settings.judge_refused_timeout
+        )
+        rate_limit = None if named is None else self._rate_limit(name, *named.per_minute)
+        pointwise = Judge(judge_settings, find, self._new_meter(cache, settings), named, rate_limit)
+        judge: Relayable[Any] = pointwise
         if named is not None and named.comparison is not None:
-            judge = GroupJudge(alone, named, waits=waits)
-        if own.judge_urls or not settings.reward_server_urls:
+            judge = GroupJudge(pointwise, named, waits=waits)
+        if judge_settings.judge_urls or not settings.reward_server_urls:
             return judge
-        return self._relay(settings, judge, name, JUDGE_FIELDS, movable=named is None)
+        return self._relay(settings, judge, name, JUDGE_FIELDS, allows_server_url=named is None)
 
-    def _similarity(self, settings: Settings, cache: ResultCache, tenant: str, name: str) -> Scorer[Any]:
+    def _embedding_or_relay(self, settings: Settings, cache: ResultCache, tenant: str, name: str) -> Scorer[Any]:
         embedding = self._embedding(settings, cache, tenant)
         if settings.embedding_urls or not settings.reward_server_urls:
             return embedding
-        return self._relay(settings, embedding, name, EMBEDDING_FIELDS, movable=True)
+        return self._relay(settings, embedding, name, EMBEDDING_FIELDS, allows_server_url=True)
 
     def _reward_model(
         self, settings: Settings, cache: ResultCache, models: Mapping[str, RewardModel], name: str
     ) -> Scorer[Any]:
         with import_lock:
-            from rewardstack.scorers.reward_model import INPUTS, RewardModelScorer, urls_of_model
-        find = self._finder(settings, f"reward_model:{name}", _place_of_reward_models, None)
+            from rewardstack.scorers.reward_model import READ_FIELDS, RewardModelScorer, urls_of_model
+        find = self._pool_finder(settings, f"reward_model:{name}", _reward_model_place, None)
         scorer = RewardModelScorer(models[name], settings, find, self._new_meter(cache, settings))
         if urls_of_model(models[name], settings) or not settings.reward_server_urls:
             return scorer
-        relay = self._relay(settings, scorer, name, INPUTS, movable=False)
+        relay = self._relay(settings, scorer, name, READ_FIELDS, allows_server_url=False)
         relay.is_shaped = True  # the server's own route of this name applies the shaping
         return relay
 
     def _relay(
-        self, settings: Settings, scorer: Relayable[Any], source: str, fields: tuple[str, ...], *, movable: bool
+        self,
+        settings: Settings,
+        scorer: Relayable[Any],
+        source: str,
+        fields: tuple[str, ...],
+        *,
+        allows_server_url: bool,
     ) -> Relay[Any]:
-        """Return a scorer that delegates to the reward server, for a service without a URL in the environment."""
+        """Return a scorer that sends samples to the reward server, for a service without a URL in the environment."""
         if settings.max_requests or settings.max_tokens:
-            _warn_of_caps()
-        return Relay(scorer, source, fields, self._reward_servers(settings), movable=movable)
+            _warn_of_limits()
+        return Relay(scorer, source, fields, self._reward_servers(settings), allows_server_url=allows_server_url)
 
     def _reward_servers(self, settings: Settings) -> RewardServers:
-        find = self._finder(
+        find = self._pool_finder(
             settings,
             "rule",
             lambda now: (now.reward_server_urls, now.reward_server_api_key),
@@ -142,11 +154,13 @@ class Backends:
         )
         return RewardServers(settings, find, self._types)
 
-    def _sandboxes(self, settings: Settings) -> RewardServers:
-        """Return the reward servers of `code_sandbox_urls`, which only run programs."""
-        own = replace(settings, reward_server_urls=settings.code_sandbox_urls, reward_server_api_key="", endpoints="")
-        find = self._finder(own, "code", lambda now: (now.code_sandbox_urls, ""), None)
-        return RewardServers(own, find, self._types)
+    def _sandbox_servers(self, settings: Settings) -> RewardServers:
+        """Return a client of the reward servers in `code_sandbox_urls`, which only run programs."""
+        sandbox_settings = replace(
+            settings, reward_server_urls=settings.code_sandbox_urls, reward_server_api_key="", endpoints=""
+        )
+        find = self._pool_finder(sandbox_settings, "code", lambda now: (now.code_sandbox_urls, ""), None)
+        return RewardServers(sandbox_settings, find, self._types)
 
     def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
         """Return the pool of reward servers with these base URLs and this key."""
@@ -155,7 +169,7 @@ class Backends:
     def _embedding(self, settings: Settings, cache: ResultCache, tenant: str) -> Embedding:
         with import_lock:
             from rewardstack.scorers.embedding import Embedding
-        find = self._finder(
+        find = self._pool_finder(
             settings,
             "embedding",
             lambda now: (now.embedding_urls, now.embedding_api_key),
@@ -171,68 +185,70 @@ class Backends:
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
 
-    def _rate(self, judge: str, requests: int, tokens: int) -> RateLimit | None:
-        """Return the rate limit of a judge, shared by all its scorers of these backends; None for no limit."""
+    def _rate_limit(self, judge: str, requests: int, tokens: int) -> RateLimit | None:
+        """Return the rate limit that all scorers of a judge share; None for no limit."""
         if not (requests or tokens):
             return None
         with import_lock:
             from rewardstack.scorers.rate import RateLimit
-        which = judge, requests, tokens
-        if which not in self._rates:
-            self._rates[which] = RateLimit(requests, tokens)
-        return self._rates[which]
+        key = judge, requests, tokens
+        if key not in self._rate_limits:
+            self._rate_limits[key] = RateLimit(requests, tokens)
+        return self._rate_limits[key]
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
-        """Return a constructor of meters; set the limits of the run's budget, without a reset of its usage."""
+        """Return a function that creates meters, and update the limits of the run's budget; its usage is kept."""
         with import_lock:
-            from rewardstack.scorers.budget import Budget, Meter, tell_nobody
-        which = cache, settings.run_id
-        if which not in self._budgets:
-            self._budgets[which] = Budget(cache.link, settings.run_id, settings.cache_ttl)
-        self._budgets[which].cap(settings.max_requests, settings.max_tokens)
-        return partial(Meter, self._budgets[which], told=self._spent or tell_nobody)
+            from rewardstack.scorers.budget import Budget, Meter, ignore_usage
+        key = cache, settings.run_id
+        if key not in self._budgets:
+            self._budgets[key] = Budget(cache.link, settings.run_id, settings.cache_ttl)
+        self._budgets[key].set_limits(settings.max_requests, settings.max_tokens)
+        return partial(Meter, self._budgets[key], on_usage=self._on_usage or ignore_usage)
 
-    def _finder(
+    def _pool_finder(
         self, settings: Settings, kind: str, place: Callable[[Settings], Location], refused_timeout: float | None
-    ) -> FindService:
-        """Return a function that finds the endpoint pool for URLs and a key, from the environment or from a sample.
+    ) -> FindPool:
+        """Return a function that returns the endpoint pool for URLs and an API key, and creates it on the first call.
+
+        The URLs are from the environment or from a sample.
 
         Args:
             settings: the current settings.
-            kind: the kind of service, such as `judge:small`, which identifies the environment's pool.
-            place: returns the environment's URLs and key of this service from settings.
+            kind: the kind of service, such as `judge:small`; part of the pool's key if `settings.endpoints` is set.
+            place: returns this service's URLs and key in given settings.
             refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """
-        most_refused = math.inf if refused_timeout is None else refused_timeout
+        max_refused = math.inf if refused_timeout is None else refused_timeout
 
-        @cache_calls  # called for every sample; `_services` keeps all pools anyway
-        def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
+        @cache_calls  # called for every sample; `_pools` keeps all pools anyway
+        def find_pool(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
-                service = self._service(
-                    named, (urls, api_key), settings, most_refused, lambda: place(settings.with_current_servers())
+                pool = self._pool(
+                    named, (urls, api_key), settings, max_refused, lambda: place(settings.with_current_servers())
                 )
-                service.update_location()
-                return service
-            return self._service((urls, api_key), (urls, api_key), settings, most_refused)
+                pool.update_location()
+                return pool
+            return self._pool((urls, api_key), (urls, api_key), settings, max_refused)
 
-        return find_service
+        return find_pool
 
-    def _service(
+    def _pool(
         self,
         name: tuple[object, ...],
         place: Location,
         settings: Settings,
-        most_refused: float,
-        find_location: Callable[[], Location] | None = None,
+        max_refused: float,
+        current_place: Callable[[], Location] | None = None,
     ) -> EndpointPool:
-        identity = (*name, settings.max_connections, settings.max_retries, most_refused)
-        service = self._services.get(identity)
-        if service is None:
+        key = (*name, settings.max_connections, settings.max_retries, max_refused)
+        pool = self._pools.get(key)
+        if pool is None:
             ceiling = max_connections(settings.max_connections)
-            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, find_location, most_refused)
-            self._services[identity] = service
-        return service
+            pool = self._make_pool(*place, self._session, ceiling, settings.max_retries, current_place, max_refused)
+            self._pools[key] = pool
+        return pool
 
     async def close(self) -> None:
         """Write pending usage and vectors to Redis, and close the HTTP connections."""
@@ -240,32 +256,32 @@ class Backends:
             await budget.flush()
         for vectors in self._vectors.values():
             await vectors.flush()
-        for service in self._services.values():
-            service.close()
+        for pool in self._pools.values():
+            pool.close()
         await self._session.close()
 
 
-def _place_of_reward_models(settings: Settings) -> Location:
-    """Return the URLs and the key of the environment's reward model."""
+def _reward_model_place(settings: Settings) -> Location:
+    """Return the URLs and the key of the reward model in the environment."""
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
-def _place_of_judge(named: Named | None, settings: Settings) -> Location:
+def _judge_place(named: JudgeConfig | None, settings: Settings) -> Location:
     """Return the URLs and the key of a judge in the environment; both are empty for a judge with its own `base_url`."""
     if named is None:
         return settings.judge_urls, settings.judge_api_key
-    return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
+    return (named.urls(settings), settings.judge_api_key) if named.has_environment_url else ((), "")
 
 
-def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
-    """Return a scorer that runs the rule in this process if `runs_here` says so, else `remote`."""
+def _embedded_or_remote(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
+    """Return a scorer that runs the rule in this process if `is_rule_local` says so, else `remote`."""
     with import_lock:
-        from rewardstack.scorers.embedded import EmbeddedRule, runs_here
-    return EmbeddedRule(name, remote) if runs_here(settings) else remote
+        from rewardstack.scorers.embedded import EmbeddedRule, is_rule_local
+    return EmbeddedRule(name, remote) if is_rule_local(settings) else remote
 
 
 @cache_calls
-def _warn_of_caps() -> None:
+def _warn_of_limits() -> None:
     log.warning(
         "%s and %s limit only this process's requests to model servers, not those of the reward server; "
         "set them there, too",

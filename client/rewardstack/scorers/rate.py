@@ -1,6 +1,6 @@
-"""Rate limits of a judge, for this process: requests and tokens per minute.
+"""Limit how many requests and tokens per minute this process sends to a judge.
 
-The timeout of a sample does not run while the sample waits for the rate limit.
+The time that a sample waits here does not count toward its timeout.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rewardstack.core.deadline import SharedDeadline
 
 WINDOW = 60.0
 """Length of the sliding window in seconds."""
-LONGEST_SLEEP = 1.0
+MAX_SLEEP = 1.0
 """Maximum time between two checks of a waiting sample, in seconds; a corrected estimate can admit it earlier."""
 
 
 @dataclass(slots=True, eq=False)
-class Spending:
-    """What a sample uses: an estimate when the sample is sent, which `RateLimit.correct` replaces after the replies.
+class Reservation:
+    """A sample's requests and tokens: an estimate, until `RateLimit.correct` replaces it after the replies.
 
     Args:
         at: when the sample was sent, on `time.monotonic()`.
         requests: number of requests.
         tokens: number of tokens.
-        is_counted: whether the sample is in the window's sums.
+        is_counted: whether the sums of the window include the sample.
     """
 
     at: float
@@ -44,9 +44,9 @@ class RateLimit:
     """
 
     def __init__(self, requests: int, tokens: int) -> None:
-        self._most = requests, tokens
-        self._spent: deque[Spending] = deque()
-        self._sent, self._taken = 0, 0  # sums of the requests and of the tokens in `_spent`
+        self._limits = requests, tokens
+        self._window: deque[Reservation] = deque()
+        self._requests, self._tokens = 0, 0  # sums of the requests and of the tokens in `_window`
         self._lock = asyncio.Lock()  # admits waiters in order
 
     @property
@@ -54,8 +54,8 @@ class RateLimit:
         """The current time, because a sample that waits here counts as making progress."""
         return time.monotonic()
 
-    async def turn(self, requests: int, tokens: int, deadline: SharedDeadline) -> Spending:
-        """Wait until a sample may be sent; return its estimated spending, for `correct`.
+    async def admit(self, requests: int, tokens: int, deadline: SharedDeadline) -> Reservation:
+        """Wait until a sample may be sent; return a reservation to pass to `correct`.
 
         A sample that exceeds a limit on its own is sent once the window is empty.
 
@@ -66,37 +66,37 @@ class RateLimit:
         """
         with deadline.in_queue(self):
             async with self._lock:
-                while (wait := self._wait(requests, tokens)) > 0:
-                    await asyncio.sleep(min(wait, LONGEST_SLEEP))
-                spending = Spending(time.monotonic(), requests, tokens)
-                self._count(spending, 1)
-                self._spent.append(spending)
+                while (seconds := self._seconds_to_wait(requests, tokens)) > 0:
+                    await asyncio.sleep(min(seconds, MAX_SLEEP))
+                reservation = Reservation(time.monotonic(), requests, tokens)
+                self._add_to_sums(reservation, 1)
+                self._window.append(reservation)
         deadline.restart()
-        return spending
+        return reservation
 
-    def correct(self, spending: Spending, requests: int, tokens: int | None) -> None:
-        """Replace a sample's estimate by what it really used; `tokens` is None if the replies do not report tokens."""
-        if spending.is_counted:
-            self._count(spending, -1)
-            spending.requests, spending.tokens = requests, spending.tokens if tokens is None else tokens
-            self._count(spending, 1)
+    def correct(self, reservation: Reservation, requests: int, tokens: int | None) -> None:
+        """Replace a sample's estimate by its actual usage; `tokens` is None if the replies report no tokens."""
+        if reservation.is_counted:
+            self._add_to_sums(reservation, -1)
+            reservation.requests, reservation.tokens = requests, reservation.tokens if tokens is None else tokens
+            self._add_to_sums(reservation, 1)
 
-    def _count(self, spending: Spending, sign: int) -> None:
-        spending.is_counted = sign > 0
-        self._sent += sign * spending.requests
-        self._taken += sign * spending.tokens
+    def _add_to_sums(self, reservation: Reservation, sign: int) -> None:
+        reservation.is_counted = sign > 0
+        self._requests += sign * reservation.requests
+        self._tokens += sign * reservation.tokens
 
-    def _wait(self, requests: int, tokens: int) -> float:
+    def _seconds_to_wait(self, requests: int, tokens: int) -> float:
         """Return the seconds until a sample fits into the window; 0 if it fits now."""
-        now, wait = time.monotonic(), 0.0
-        while self._spent and self._spent[0].at <= now - WINDOW:
-            self._count(self._spent.popleft(), -1)
-        most_requests, most_tokens = self._most
-        over_requests = self._sent + requests - most_requests if most_requests else 0
-        over_tokens = self._taken + tokens - most_tokens if most_tokens else 0
-        for one in self._spent:
-            if over_requests <= 0 and over_tokens <= 0:
+        now, seconds = time.monotonic(), 0.0
+        while self._window and self._window[0].at <= now - WINDOW:
+            self._add_to_sums(self._window.popleft(), -1)
+        max_requests, max_tokens = self._limits
+        excess_requests = self._requests + requests - max_requests if max_requests else 0
+        excess_tokens = self._tokens + tokens - max_tokens if max_tokens else 0
+        for reservation in self._window:
+            if excess_requests <= 0 and excess_tokens <= 0:
                 break
-            wait = one.at + WINDOW - now
-            over_requests, over_tokens = over_requests - one.requests, over_tokens - one.tokens
-        return wait
+            seconds = reservation.at + WINDOW - now
+            excess_requests, excess_tokens = excess_requests - reservation.requests, excess_tokens - reservation.tokens
+        return seconds

@@ -1,7 +1,7 @@
-"""APIs of reward model servers other than vLLM, which read the whole sample as one text.
+"""HTTP APIs of reward model servers other than vLLM: TEI, OpenRLHF's `serve_rm`, and SGLang.
 
-These are `/predict` of TEI (Text Embeddings Inference), OpenRLHF's `serve_rm`, and `/v1/embeddings` of SGLang. They
-follow the sources of TEI 1.8, OpenRLHF 0.8 and SGLang 0.5, and are tested against fake servers.
+These servers receive a sample as one text. The requests follow the sources of TEI (Text Embeddings Inference) 1.8,
+OpenRLHF 0.8 and SGLang 0.5, and are tested against fake servers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 from rewardstack.errors import ReplyError
 
 TOO_LONG = ("must have less than", "longer than the model's context", "exceeds the maximum allowed length")
-"""Phrases in the errors of TEI and SGLang about a text that is too long. `serve_rm` truncates such a text."""
+"""Phrases in the errors of TEI and SGLang about a text that is too long; `serve_rm` truncates the text."""
 PLACEHOLDER = re.compile(r"\{(PROBLEM|CANDIDATE_SOLUTION)\}")
-NUMBERED = re.compile(r"LABEL_(\d+)")
+LABEL = re.compile(r"LABEL_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class TextApi:
 
     Args:
         path: the path below the base URL.
-        body: returns the request body for the model's name and the text.
+        body: returns the request body for a model name and a text.
         outputs: returns the model's outputs from a parsed reply; raises LookupError, TypeError or ValueError if the
             reply is malformed.
     """
@@ -43,26 +43,26 @@ class TextApi:
             ReplyError: the reply has no outputs, or they are not finite numbers.
         """
         try:
-            found = [float(one) for one in self.outputs(json.loads(data))]
-            if not found or not all(map(math.isfinite, found)):
+            outputs = [float(output) for output in self.outputs(json.loads(data))]
+            if not outputs or not all(map(math.isfinite, outputs)):
                 raise ValueError("no finite numbers")
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise ReplyError(f"it is no reply of {self.path}: {error}") from None
-        return found
+        return outputs
 
 
-def _of_predict(reply: Any) -> list[float]:
-    """Return the scores in a reply of TEI in the order of the model's outputs; TEI sorts them by score."""
+def _read_tei_scores(reply: Any) -> list[float]:
+    """Return the scores in a reply of TEI, which sorts them by score, in the order of the model's outputs."""
     [classes] = reply
     if len(classes) == 1:
         return [classes[0]["score"]]
-    by_number = {int(NUMBERED.fullmatch(one["label"])[1]): one["score"] for one in classes}  # type: ignore[index]
+    by_number = {int(LABEL.fullmatch(output["label"])[1]): output["score"] for output in classes}  # type: ignore[index]
     return [by_number[number] for number in range(len(classes))]
 
 
 APIS: Mapping[str, TextApi] = {
     "tei": TextApi(
-        "/predict", lambda _, text: {"inputs": [[text]], "raw_scores": True, "truncate": False}, _of_predict
+        "/predict", lambda _, text: {"inputs": [[text]], "raw_scores": True, "truncate": False}, _read_tei_scores
     ),
     "openrlhf": TextApi("/get_reward", lambda _, text: {"query": [text]}, lambda reply: reply["rewards"]),
     # SGLang's `/v1/classify` returns the softmax of one logit, which is always 1.
@@ -76,6 +76,6 @@ APIS: Mapping[str, TextApi] = {
 
 
 def render(template: str, problem: str, candidate: str) -> str:
-    """Return a template with its placeholders replaced; placeholders in the texts themselves are not replaced."""
-    texts = {"PROBLEM": problem, "CANDIDATE_SOLUTION": candidate}
-    return PLACEHOLDER.sub(lambda found: texts[found[1]], template)
+    """Return a template with its placeholders replaced; placeholders in `problem` and `candidate` stay."""
+    values = {"PROBLEM": problem, "CANDIDATE_SOLUTION": candidate}
+    return PLACEHOLDER.sub(lambda outputs: values[outputs[1]], template)

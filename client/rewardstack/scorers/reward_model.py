@@ -1,8 +1,8 @@
-"""The scorer for reward models: a classifier's raw logit, or the aggregated step scores of a process reward model.
+"""Score samples with a reward model: the raw logit of a classifier, or the step scores of a process reward model.
 
 Each sample is one request, because a batch would save little, and one text that is too long would fail the whole batch.
-With vLLM 0.13 and later, the path is `/classify`, or `/pooling` for steps (docs.vllm.ai, "Classification Usage" and
-"Reward Usage"). For other servers see `reward_apis`.
+vLLM 0.13 and later has `/classify` for classifiers and `/pooling` for process reward models (docs.vllm.ai,
+"Classification Usage" and "Reward Usage"). `reward_apis` has the APIs of other servers.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from rewardstack.routing.shaping import FLOORED
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers import reward_apis
 from rewardstack.scorers.budget import Meter, NewMeter
-from rewardstack.scorers.destination import Destination, FindService, Servers
+from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.conversation import read_task
-from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.fences import neutralize
 from rewardstack.scorers.judge.models import Models
 from rewardstack.scorers.judge.scorer import TOO_LONG
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
@@ -45,15 +45,15 @@ from rewardstack.transport.endpoint import Message
 
 VARIABLE = "REWARD_MODEL_SERVER_URL"
 CONVERSATION = ("messages", "prompt")
-"""Fields of `extra_info` that may have the conversation before the response; the first one that has it counts."""
-INPUTS = (*CONVERSATION, "problem", "question")
+"""Fields of `extra_info` that may contain the conversation before the response; the first match is used."""
+READ_FIELDS = (*CONVERSATION, "problem", "question")
 """All fields of `extra_info` that a reward model reads."""
-RAW = {"use_activation": False, "activation": False}
+RAW_LOGITS = {"use_activation": False, "activation": False}
 """Request fields for raw logits; the name depends on the vLLM version, and vLLM ignores the other name."""
-TRIAL = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
-"""The conversation with which `_check_raw` tests a server."""
-TRUSTED = ("system", "developer", "user")
-"""Roles whose texts are not from the policy; control tokens in the texts of all other roles are neutralized."""
+TEST_CONVERSATION = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
+"""Conversation that `_check_raw_logits` sends to test a server."""
+TRUSTED_ROLES = ("system", "developer", "user")
+"""Roles whose texts are not written by the policy; control tokens in other texts are neutralized."""
 
 
 class Sample(NamedTuple):
@@ -88,7 +88,7 @@ class RewardModelScorer(Relayable[Sample]):
     Args:
         model: the reward model's definition in a routes file.
         settings: the settings, with the environment's servers and the timeout.
-        find_service: returns the pool of endpoints for URLs and a key.
+        find_pool: returns the pool of endpoints for URLs and a key.
         new_meter: creates meters for the usage of requests.
 
     Raises:
@@ -97,10 +97,10 @@ class RewardModelScorer(Relayable[Sample]):
 
     on_error: OnError = "raise"
 
-    def __init__(self, model: RewardModel, settings: Settings, find_service: FindService, new_meter: NewMeter) -> None:
+    def __init__(self, model: RewardModel, settings: Settings, find_pool: FindPool, new_meter: NewMeter) -> None:
         self.source = f"reward_model:{model.name}"
         self.timeout = settings.reward_model_timeout
-        self._model, self._settings, self._find, self._new_meter = model, settings, find_service, new_meter
+        self._model, self._settings, self._find_pool, self._new_meter = model, settings, find_pool, new_meter
         self._api = APIS.get(model.api)
         self._servers = Servers(
             f"reward_models.{model.name}.base_url" if model.base_url else VARIABLE,
@@ -110,8 +110,8 @@ class RewardModelScorer(Relayable[Sample]):
             "base_url in [reward_models]",
             key_variable=model.api_key_env or "REWARD_MODEL_SERVER_API_KEY",
         )
-        self._models = Models(Api(find_service, settings))
-        self._raw: dict[tuple[Destination, str], asyncio.Lock | None] = {}
+        self._models = Models(Api(find_pool, settings))
+        self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None once a server passed
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
         """Return the request for the item, or the score `FLOORED` if a process reward model finds no steps.
@@ -122,13 +122,13 @@ class RewardModelScorer(Relayable[Sample]):
         """
         is_relayed = destination is not None
         destination = destination or self._servers.destination({})
-        before, response = conversation(item.extra), neutral(item.solution)
+        before, response = conversation(item.extra), neutralize(item.solution)
         if len(before) > 1 and before[-1][0] == "assistant" and before[-1][1].strip() == response.strip():
             before = before[:-1]  # the messages include the response
         steps = self._model.steps
         if steps is None:
             return Sample(destination, (*before, ("assistant", response)))
-        texts = split(item.solution, steps)
+        texts = split_steps(item.solution, steps)
         if not texts and not is_relayed:
             return Score(FLOORED, reason="the response has no steps", source=self.source)
         return Sample(destination, (*before, ("assistant", "".join(text + steps.tag for text in texts))), len(texts))
@@ -136,27 +136,27 @@ class RewardModelScorer(Relayable[Sample]):
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
         """Return a cache key for each sample; None for each if the weights are unknown."""
         [destination] = {sample.destination for sample in samples}
-        if (root := await self._root(destination, context.deadline)) is None:
+        if (root := await self._weights_name(destination, context.deadline)) is None:
             return [None] * len(samples)
         settings = json.dumps([self._model.name, self._model.score_definition], sort_keys=True)
         revision = self._settings.judge_revision
-        state = digest(("reward_model", FLOW_VERSION, _sources(), root, revision, settings))
+        prefix = digest(("reward_model", FLOW_VERSION, _source_hash(), root, revision, settings))
         return [
-            Key(PREFIX + hex_digest(state, *(part for one in sample.messages for part in one))) for sample in samples
+            Key(PREFIX + hex_digest(prefix, *(part for one in sample.messages for part in one))) for sample in samples
         ]
 
-    async def _root(self, destination: Destination, deadline: SharedDeadline) -> str | None:
-        """Return the name of the weights; None if unknown. Only vLLM reports it, so others use the configured name."""
+    async def _weights_name(self, destination: Destination, deadline: SharedDeadline) -> str | None:
+        """Return the name of the weights that vLLM reports; for other servers, the configured name. None if unknown."""
         if self._api is not None:
             return self._model.model or None
         try:
-            await self._models.meet(destination, deadline, math.inf)
+            await self._models.discover(destination, deadline, math.inf)
         except ServiceError:
             return None
         return self._models.choose(self._model.model, destination).root
 
     def batch(self, sample: Sample) -> BatchKey:
-        """Return a batch key: one sample per batch, and as many samples in flight as connections."""
+        """Return a batch key: one sample per batch, and at most as many batches in flight as connections."""
         destination = sample.destination
         return BatchKey(1, destination, len(destination.urls) * self._settings.max_connections, sample.prompt)
 
@@ -172,27 +172,27 @@ class RewardModelScorer(Relayable[Sample]):
         try:
             score = await self._score(sample._replace(meter=meter), context.deadline)
         except BudgetError as error:
-            error.usage = meter.take()
+            error.usage = meter.pop()
             raise
         except ServiceError as error:
-            score = self._without_score(error, sample)
+            score = self._score_of_error(error, sample)
         if context.trace is not None:
             context.trace.note("reward model", {}, [exchange.step() for exchange in context.trace.take()])
-        score.latency_ms, score.usage = (time.monotonic() - started) * 1000, meter.take()
+        score.latency_ms, score.usage = (time.monotonic() - started) * 1000, meter.pop()
         return [score]
 
     def describe(self, item: Item, sample: Sample) -> Record:
-        """Return the servers, the conversation, and the settings of the model that determine the score."""
+        """Return the servers, the conversation, and the model's settings that affect the score."""
         messages = [{"role": role, "content": text} for role, text in sample.messages]
         return {"asked": list(sample.destination.urls), "messages": messages, **self._model.score_definition}
 
     def portable(self, item: Item, sample: Sample) -> Item:
         """Return the item with only the conversation in `extra_info`, in plain JSON types."""
-        extra = {name: plain(item.extra[name]) for name in INPUTS if name in item.extra}
+        extra = {name: plain(item.extra[name]) for name in READ_FIELDS if name in item.extra}
         return Item(item.solution, (), extra, item.data_source)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
-        """Return the estimated usage, without a request."""
+        """Return the estimated usage; sends no request."""
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:
@@ -202,15 +202,15 @@ class RewardModelScorer(Relayable[Sample]):
 
     async def _score(self, sample: Sample, deadline: SharedDeadline) -> Score:
         if self._api is not None:
-            logits = await self._ask_text(self._api, sample, deadline)
+            logits = await self._request_outputs(self._api, sample, deadline)
         else:
-            await self._models.meet(sample.destination, deadline, math.inf)
+            await self._models.discover(sample.destination, deadline, math.inf)
             name = self._models.choose(self._model.model, sample.destination).name
             if self._model.steps is not None:
-                found = await self._ask(sample, name, "/pooling", {}, deadline)
-                return self._of_steps(self._model.steps, found, sample)
-            await self._check_raw(sample, name, deadline)
-            logits = await self._ask(sample, name, "/classify", RAW, deadline)
+                replies = await self._request_numbers(sample, name, "/pooling", {}, deadline)
+                return self._score_steps(self._model.steps, replies, sample)
+            await self._check_raw_logits(sample, name, deadline)
+            logits = await self._request_numbers(sample, name, "/classify", RAW_LOGITS, deadline)
         weights = self._weights(logits)
         logit = sum(weight * one for weight, one in zip(weights, logits, strict=True))
         value = _sigmoid(logit) if self._model.activation == "sigmoid" else logit
@@ -224,15 +224,17 @@ class RewardModelScorer(Relayable[Sample]):
             raise self._model.error("outputs", f"{why}; give one weight for each, such as [-1, 1]")
         return weights
 
-    def _of_steps(self, steps: Steps, found: Sequence[Sequence[float]], sample: Sample) -> Score:
-        good = [one[-1] for one in found]
-        if len(good) != sample.steps:
-            raise ReplyError(f"got {len(good)} probabilities for {sample.steps} steps; is {steps.tag!r} the step tag?")
+    def _score_steps(self, steps: Steps, replies: Sequence[Sequence[float]], sample: Sample) -> Score:
+        probabilities = [one[-1] for one in replies]
+        if len(probabilities) != sample.steps:
+            raise ReplyError(
+                f"got {len(probabilities)} probabilities for {sample.steps} steps; is {steps.tag!r} the step tag?"
+            )
         aggregate = {"min": min, "mean": fmean, "product": math.prod, "last": lambda values: values[-1]}
-        value = float(aggregate[steps.aggregate](good))  # type: ignore[operator]
-        return Score(value, source=self.source, parts={f"step_{at}": one for at, one in enumerate(good, 1)})
+        value = float(aggregate[steps.aggregate](probabilities))  # type: ignore[operator]
+        return Score(value, source=self.source, parts={f"step_{at}": one for at, one in enumerate(probabilities, 1)})
 
-    async def _ask(
+    async def _request_numbers(
         self, sample: Sample, model: str, path: str, fields: Mapping[str, Any], deadline: SharedDeadline
     ) -> Any:
         """Send a request and return the numbers in the reply: logits, or the probabilities of each step.
@@ -242,13 +244,13 @@ class RewardModelScorer(Relayable[Sample]):
         """
         messages = [{"role": role, "content": text} for role, text in sample.messages]
         body = {"model": model, "messages": messages, **fields}
-        return await self._send(sample, path, body, partial(read_numbers, path=path), deadline)
+        return await self._send(sample, path, body, partial(parse_numbers, path=path), deadline)
 
-    async def _ask_text(self, api: TextApi, sample: Sample, deadline: SharedDeadline) -> list[float]:
-        """Return the raw outputs of a server that reads one text; raise as `_ask` does."""
+    async def _request_outputs(self, api: TextApi, sample: Sample, deadline: SharedDeadline) -> list[float]:
+        """Return the raw outputs of a server that reads one text; raise as `_request_numbers` does."""
         text = render(self._model.template, sample.prompt, sample.response)
-        found: list[float] = await self._send(sample, api.path, api.body(self._model.model, text), api.read, deadline)
-        return found
+        replies: list[float] = await self._send(sample, api.path, api.body(self._model.model, text), api.read, deadline)
+        return replies
 
     async def _send(
         self,
@@ -260,45 +262,47 @@ class RewardModelScorer(Relayable[Sample]):
     ) -> Any:
         meter = cast(Meter, sample.meter)
 
-        def metered(data: bytes) -> Any:
-            meter.read(data)
+        def read_and_count(data: bytes) -> Any:
+            meter.count_tokens(data)
             return read(data)
 
-        message = Message("POST", path, json.dumps(body).encode(), {}, meter.admit, metered, is_hedged=True)
-        return await self._find(*sample.destination).ask(message, deadline)
+        message = Message("POST", path, json.dumps(body).encode(), {}, meter.admit, read_and_count, is_hedged=True)
+        return await self._find_pool(*sample.destination).ask(message, deadline)
 
-    async def _check_raw(self, sample: Sample, model: str, deadline: SharedDeadline) -> None:
-        """Test once per server and model whether `use_activation` has an effect; some versions of vLLM ignore it.
+    async def _check_raw_logits(self, sample: Sample, model: str, deadline: SharedDeadline) -> None:
+        """Test once per server and model that `use_activation` has an effect; some versions of vLLM ignore it.
 
         Raises:
-            ConfigError: it has none, so the server returns probabilities, which are nearly equal for good responses.
+            ConfigError: the server returns probabilities, which are too close together for good responses.
         """
-        place = sample.destination, model
-        lock = self._raw.setdefault(place, asyncio.Lock())
+        key = sample.destination, model
+        lock = self._raw_checks.setdefault(key, asyncio.Lock())
         if lock is None:
             return
         async with lock:
-            if self._raw[place] is None:
+            if self._raw_checks[key] is None:
                 return
-            trial = sample._replace(messages=tuple((one["role"], one["content"]) for one in TRIAL))
-            raw = await self._ask(trial, model, "/classify", RAW, deadline)
-            squashed = await self._ask(trial, model, "/classify", dict.fromkeys(RAW, True), deadline)
-            if raw == squashed and all(0 <= one <= 1 for one in raw):
+            test_sample = sample._replace(messages=tuple((one["role"], one["content"]) for one in TEST_CONVERSATION))
+            raw = await self._request_numbers(test_sample, model, "/classify", RAW_LOGITS, deadline)
+            activated = await self._request_numbers(
+                test_sample, model, "/classify", dict.fromkeys(RAW_LOGITS, True), deadline
+            )
+            if raw == activated and all(0 <= one <= 1 for one in raw):
                 why = f"{', '.join(sample.destination.urls)} ignores `use_activation` and returns probabilities"
                 remedy = """use vLLM 0.13 or later, or start it with --pooler-config '{"use_activation": false}'"""
                 raise self._model.error("", f"{why}; {remedy}")
-            self._raw[place] = None
+            self._raw_checks[key] = None
 
-    def _without_score(self, error: ServiceError, sample: Sample) -> Score:
+    def _score_of_error(self, error: ServiceError, sample: Sample) -> Score:
         if isinstance(error, RejectedError):
-            error = self._servers.explained(error, sample.destination)
+            error = self._servers.with_key_hint(error, sample.destination)
             if any(words in str(error) for words in (*TOO_LONG, *reward_apis.TOO_LONG)):
                 why = "prompt and response together are longer than the reward model's context"
                 return Score(FLOORED, reason=why, source=self.source)
             if error.status == 404:
                 if self._api is not None:
                     return Score.failed(f"{error}; does api = {self._model.api} fit the server?", self.source)
-                served = ", ".join(self._models.served(sample.destination)) or "(the server reports none)"
+                served = ", ".join(self._models.served_models(sample.destination)) or "(the server reports none)"
                 kind = "a process reward model" if self._model.steps else "a classifier, with --runner pooling"
                 remedy = f"check that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
                 return Score.failed(f"{error}; {remedy}: {served}", self.source)
@@ -311,7 +315,7 @@ def urls_of_model(model: RewardModel, settings: Settings) -> tuple[str, ...]:
 
 
 def key_of_model(model: RewardModel, settings: Settings) -> str:
-    """Return the API key for a model's servers; raise SettingsError if the variable that it is in is not set."""
+    """Return the API key for a model's servers; raise SettingsError if the variable `api_key_env` is not set."""
     if not model.base_url:
         return settings.reward_model_api_key
     return read_api_key(model.api_key_env) if model.api_key_env else ""
@@ -326,25 +330,25 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     for name in CONVERSATION:
         messages = plain(extra.get(name))
         if is_conversation(messages):
-            found = [
+            replies = [
                 (str(one["role"]), message_text(one))
                 for one in ([messages] if isinstance(messages, dict) else messages)
             ]
-            return tuple((role, text if role in TRUSTED else neutral(text)) for role, text in found)
+            return tuple((role, text if role in TRUSTED_ROLES else neutralize(text)) for role, text in replies)
     problem, turns = read_task(extra)
     if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):
         return (("user", problem),)
     raise RequestError("extra_info.problem: missing; a reward model reads the conversation", "extra_info.problem")
 
 
-def split(response: str, steps: Steps) -> list[str]:
+def split_steps(response: str, steps: Steps) -> list[str]:
     """Return the steps of a response; step tags that the policy wrote are removed, so they cannot add steps."""
     while steps.tag in response:
         response = response.replace(steps.tag, "")
-    return [neutral(text.strip()) for text in response.split(steps.separator) if text.strip()]
+    return [neutralize(text.strip()) for text in response.split(steps.separator) if text.strip()]
 
 
-def read_numbers(data: bytes, path: str) -> Any:
+def parse_numbers(data: bytes, path: str) -> Any:
     """Parse the numbers in a reply of `/classify` (one for each output) or `/pooling` (a pair for each step).
 
     Raises:
@@ -352,8 +356,8 @@ def read_numbers(data: bytes, path: str) -> Any:
     """
     try:
         [one] = json.loads(data)["data"]
-        found = one["probs"] if path == "/classify" else one["data"]
-        rows = [found] if path == "/classify" else found
+        replies = one["probs"] if path == "/classify" else one["data"]
+        rows = [replies] if path == "/classify" else replies
         numbers = [[float(number) for number in row] for row in rows]
         if not all(row and all(map(math.isfinite, row)) for row in numbers):
             raise ValueError("not finite")
@@ -367,7 +371,7 @@ def _sigmoid(logit: float) -> float:
 
 
 @lru_cache
-def _sources() -> str:
+def _source_hash() -> str:
     """Return a hash of the source of the modules that build requests and parse replies."""
     files = [Path(__file__), Path(reward_apis.__file__)]
     return blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()

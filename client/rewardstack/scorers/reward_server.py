@@ -1,8 +1,8 @@
-"""Scorers that send batches of samples to a reward server (`POST /v1/score`).
+"""Score batches of samples on a reward server (`POST /v1/score`).
 
-`RemoteRule` scores with a reward function of the server. `Relay` scores with a judge, reward model or embedding server
-that the reward server can reach, but this process cannot. `GET /v1/reward_types` lists the server's functions, each
-with a fingerprint for cache keys and the fields of `extra_info` that it reads. No other fields leave the trainer.
+`RemoteRule` scores with a reward function of the server. `Relay` lets the server score with a judge, reward model or
+embedding server whose URL this process does not know. `GET /v1/reward_types` lists the server's functions, each with a
+fingerprint for cache keys and the fields of `extra_info` that it reads. Only these fields are sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rewardstack.errors import (
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, Score, Usage
-from rewardstack.scorers.destination import Destination, FindService, Servers
+from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint import Message
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 BATCH = 64
 """Maximum number of samples in one request."""
 PROBE = json.dumps({"items": []}).encode()
-"""Body of a cheap request, sent first to an endpoint that has not accepted requests recently."""
+"""Body of a cheap request that tests an endpoint before real requests are sent to it."""
 TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
-"""Fields that many functions read in place of one another; they are not compared with misspelled names."""
+"""Fields that many functions accept as alternatives; a sample without them does not cause a misspelling warning."""
 EXPLAIN = "/v1/explain"
 """API path that scores and explains one sample; older servers do not have it."""
 
 P = TypeVar("P")
 
-RUNS_NO_PROGRAMS = "CODE: programs are not run here"
-"""Phrase in the error for a sample with a program, from a server with the setting CODE=off."""
+PROGRAMS_OFF = "CODE: programs are not run here"
+"""Phrase in the error of a server with CODE=off for a sample that contains a program."""
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class RewardType(NamedTuple):
 
 
 UNKNOWN = RewardType("", (EVERY_FIELD,), ANY)
-"""Description of any function if the server does not list its functions: all fields are sent, no score is cached."""
+"""Description of a function of a server that does not list its functions: all fields are sent, no score is cached."""
 
 
 class RewardServers:
@@ -86,42 +86,44 @@ class RewardServers:
 
     Args:
         settings: the settings, with the environment's servers.
-        find_service: returns the pool of endpoints for URLs and a key.
-        types: cache of the functions of each server.
+        find_pool: returns the pool of endpoints for URLs and a key.
+        reward_types: the function descriptions by server, fetched on first use.
     """
 
-    def __init__(self, settings: Settings, find_service: FindService, types: Discovery[Hashable, Any]) -> None:
+    def __init__(self, settings: Settings, find_pool: FindPool, reward_types: Discovery[Hashable, Any]) -> None:
         self._servers = reward_servers(settings)
-        self.own = self._servers.own
+        self.default = self._servers.default
         self.destination = self._servers.destination
-        self.find = find_service
-        self._types = types
-        self._cached = settings.is_cache_enabled
+        self.find = find_pool
+        self._reward_types_cache = reward_types
+        self._is_cache_on = settings.is_cache_enabled
 
-    async def find_type(self, name: str, destination: Destination, context: Context) -> RewardType:
+    async def get_reward_type(self, name: str, destination: Destination, context: Context) -> RewardType:
         """Return a server's description of a function; `UNKNOWN` if the server does not list its functions.
 
         Raises:
             DeadlineError: the server did not answer in time.
             UnknownSourceError: the server does not have the function; the error lists the functions that it has.
         """
-        asked_at = time.monotonic()
+        started_at = time.monotonic()
 
         async def ask(deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
-            return await _reward_types(self.find(*destination), deadline)
+            return await _list_reward_types(self.find(*destination), deadline)
 
-        types = await self._types.find(destination, ask, context.deadline)
-        if types is not None and name not in types and not self._types.has_answered_since(destination, asked_at):
-            types = await self._types.refresh(destination, ask, context.deadline)
-        if types is None:
+        reward_types = await self._reward_types_cache.find(destination, ask, context.deadline)
+        is_unknown = reward_types is not None and name not in reward_types
+        if is_unknown and not self._reward_types_cache.has_answered_since(destination, started_at):
+            # The server may have restarted with this function since it last answered.
+            reward_types = await self._reward_types_cache.refresh(destination, ask, context.deadline)
+        if reward_types is None:
             return UNKNOWN
-        if name not in types:
+        if name not in reward_types:
             with import_lock:
-                from rewardstack.core.misspellings import did_you_mean
-            known = f"{did_you_mean(name, types)}it has: {', '.join(sorted(types))}"
+                from rewardstack.core.near_misses import suggestion
+            known = f"{suggestion(name, reward_types)}it has: {', '.join(sorted(reward_types))}"
             raise UnknownSourceError(f"the reward server has no {name!r}; {known}", "data_source")
-        found: RewardType = types[name]
-        return found
+        reward_type: RewardType = reward_types[name]
+        return reward_type
 
     async def score(
         self,
@@ -140,7 +142,7 @@ class RewardServers:
             destination: the server and the key.
             items: at most `BATCH` items, or a group.
             fields: fields of `extra_info` to send; `("*",)` for all.
-            context: context of the batch. If it has a trace, the server is asked to explain the score.
+            context: context of the batch; if it has a trace, the server also explains the score of the first item.
             is_group: whether the items are a group, which must be scored in one request.
 
         Raises:
@@ -148,40 +150,42 @@ class RewardServers:
             RejectedError: the server refuses the key or the items.
             UnknownSourceError: the server does not have the source.
             SettingsError: the items have programs, and the server does not run programs.
-            BudgetError: the budget of the server's run is spent.
+            BudgetError: the server has used up the budget of its run.
         """
-        records = [self._record(source, item, fields) for item in items]
-        sent = [one for one in records if isinstance(one, str)]
+        records = [self._encode_item(source, item, fields) for item in items]
+        sendable = [one for one in records if isinstance(one, str)]
         try:
-            scores = iter(await self._send(source, destination, sent, context, is_group) if sent else ())
+            scores = iter(
+                await self._score_records(source, destination, sendable, context, is_group) if sendable else ()
+            )
         except RejectedError as error:
-            raise self._servers.explained(error, destination) from error
+            raise self._servers.with_key_hint(error, destination) from error
         return [next(scores) if isinstance(one, str) else one for one in records]
 
-    async def _send(
+    async def _score_records(
         self, source: str, destination: Destination, records: Sequence[str], context: Context, is_group: bool
     ) -> Sequence[Score]:
-        service = self.find(*destination)
+        pool = self.find(*destination)
         if context.trace is not None:
-            explained = await _explained(service, source, records[0], context.trace, context.deadline)
-            if explained is not None:
-                return explained
-        return await _scores(service, source, records, context.deadline, is_group=is_group)
+            scores = await _explain(pool, source, records[0], context.trace, context.deadline)
+            if scores is not None:
+                return scores
+        return await _request_scores(pool, source, records, context.deadline, is_group=is_group)
 
-    def _record(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
+    def _encode_item(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
         """Return the JSON of an item; an unscored score if a field of `extra_info` cannot be sent."""
         extra = read_fields(item, fields)
-        if wrong := next(filter(is_server_field, extra), None):
-            return _unsent(field_error(wrong, SERVER_FIELD_ERROR))
-        if not self._cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
+        if forbidden_field := next(filter(is_server_field, extra), None):
+            return _unscored(field_error(forbidden_field, SERVER_FIELD_ERROR))
+        if not self._is_cache_on or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
             extra[CACHE_ENABLED] = False
         try:
             return json.dumps(sample_record(source, item, extra))
         except (TypeError, ValueError):
-            return _unsent(serialization_error(extra))
+            return _unscored(serialization_error(extra))
 
 
-def _unsent(error: RequestError) -> Score:
+def _unscored(error: RequestError) -> Score:
     return Score.unscored(str(error), field=error.field)
 
 
@@ -220,36 +224,36 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return the cache keys, which the server computes identically; raise as `RewardServers.find_type` does."""
+        """Return the cache keys, which are the same on the server; raise as `RewardServers.get_reward_type` does."""
         keys: list[Key | None] = [None] * len(samples)
-        groups: dict[Destination, list[int]] = {}
-        for at, (_, destination) in enumerate(samples):
-            groups.setdefault(destination, []).append(at)
-        for destination, members in groups.items():
-            about = await self._servers.find_type(self._name, destination, context)
-            if about is not UNKNOWN:
-                items = [samples[at][0] for at in members]
-                self._warn_of_slips(about.fields, items)
-                made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
-                for at, key in zip(members, made, strict=True):
-                    keys[at] = key
+        by_destination: dict[Destination, list[int]] = {}
+        for index, (_, destination) in enumerate(samples):
+            by_destination.setdefault(destination, []).append(index)
+        for destination, indices in by_destination.items():
+            reward_type = await self._servers.get_reward_type(self._name, destination, context)
+            if reward_type is not UNKNOWN:
+                items = [samples[index][0] for index in indices]
+                self._warn_of_misspelled_fields(reward_type.fields, items)
+                group_keys = rule_key(self._name, reward_type.fingerprint, reward_type.fields, items, reward_type.range)
+                for index, key in zip(indices, group_keys, strict=True):
+                    keys[index] = key
         return keys
 
-    def _warn_of_slips(self, fields: tuple[str, ...], items: Sequence[Item]) -> None:
-        """Warn about fields that are not sent because their names are most likely misspelled."""
+    def _warn_of_misspelled_fields(self, fields: tuple[str, ...], items: Sequence[Item]) -> None:
+        """Warn about fields that are not sent and whose names are probably misspelled."""
         named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
         if named and EVERY_FIELD not in fields:
             with import_lock:
-                from rewardstack.core.misspellings import misspelling_hint
-            for given in {tuple(item.extra) for item in items}:
-                misspelling_hint(self._name, named, given)
+                from rewardstack.core.near_misses import near_miss
+            for present in {tuple(item.extra) for item in items}:
+                near_miss(self._name, named, present)
 
     async def score(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Score]:
         """Return one score for each sample; raise as `RewardServers.score` does."""
         destination = samples[0][1]
-        about = await self._servers.find_type(self._name, destination, context)
+        reward_type = await self._servers.get_reward_type(self._name, destination, context)
         items = [item for item, _ in samples]
-        scores = await self._servers.score(RULE_PREFIX + self._name, destination, items, about.fields, context)
+        scores = await self._servers.score(RULE_PREFIX + self._name, destination, items, reward_type.fields, context)
         for score in scores:
             score.source = self.source
         return scores
@@ -264,7 +268,7 @@ class Relayable(Scorer[P]):
 
     @abstractmethod
     def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
-        """Prepare an item for `destination`; if that is None, for the item's server, else the environment's."""
+        """Prepare an item for `destination`; by default, the item's server, else the server in the environment."""
 
     @abstractmethod
     def batch(self, sample: P) -> BatchKey:
@@ -275,12 +279,12 @@ class Relayable(Scorer[P]):
         """Return the estimated usage of samples, without a request."""
 
     def portable(self, item: Item, sample: P) -> Item:
-        """Return the item in the form to send to a reward server, with everything that the scorer reads."""
+        """Return the item to send to a reward server, with all fields that the scorer reads."""
         return item
 
 
 @dataclass(slots=True, eq=False)
-class Relayed(Generic[P]):
+class RelayedSample(Generic[P]):
     """A prepared sample of a `Relay`.
 
     Args:
@@ -292,22 +296,28 @@ class Relayed(Generic[P]):
     item: Item | None
 
 
-class Relay(Scorer[Relayed[P]]):
-    """Delegates a scorer's samples to a reward server, for a service whose URL the environment does not set.
+class Relay(Scorer[RelayedSample[P]]):
+    """Sends a scorer's samples to a reward server, because the environment sets no URL of the scorer's service.
 
     Samples that name their own server are scored directly. All other samples have no cache key here, because the reward
     server caches their scores.
 
     Args:
         scorer: the scorer that uses the service directly.
-        source: `data_source` of the same scorer on the reward server.
+        source: the `data_source` that the reward server scores with the same kind of scorer.
         fields: fields of `extra_info` that the scorer reads, except server and timeout.
         servers: the reward servers.
-        movable: whether samples may name their own server.
+        allows_server_url: whether samples may name their own server in `extra_info.server_url`.
     """
 
     def __init__(
-        self, scorer: Relayable[P], source: str, fields: Sequence[str], servers: RewardServers, *, movable: bool
+        self,
+        scorer: Relayable[P],
+        source: str,
+        fields: Sequence[str],
+        servers: RewardServers,
+        *,
+        allows_server_url: bool,
     ) -> None:
         self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
         self.fallback, self.report = scorer.fallback, scorer.report
@@ -317,25 +327,25 @@ class Relay(Scorer[Relayed[P]]):
         self._data_source = source
         self._fields = fields
         self._servers = servers
-        self._movable = movable
+        self._allows_server_url = allows_server_url
 
-    def prepare(self, item: Item) -> Relayed[P] | Score:
+    def prepare(self, item: Item) -> RelayedSample[P] | Score:
         """Return the prepared sample, with the item for the reward server unless the sample names its own server."""
-        if self._movable and Fields(item.extra).get("server_url"):
+        if self._allows_server_url and Fields(item.extra).get("server_url"):
             prepared = self._scorer.prepare(item)
-            return prepared if isinstance(prepared, Score) else Relayed(prepared, None)
-        prepared = self._scorer.prepare(item, self._servers.own)
+            return prepared if isinstance(prepared, Score) else RelayedSample(prepared, None)
+        prepared = self._scorer.prepare(item, self._servers.default)
         if isinstance(prepared, Score):
             return prepared
-        sent = self._scorer.portable(item, prepared)
+        sendable = self._scorer.portable(item, prepared)
         if not may_be_cached(item.extra):
-            sent = replace(sent, extra={**sent.extra, CACHE_ENABLED: False})
-        return Relayed(prepared, sent)
+            sendable = replace(sendable, extra={**sendable.extra, CACHE_ENABLED: False})
+        return RelayedSample(prepared, sendable)
 
-    def batch(self, sample: Relayed[P]) -> BatchKey:
-        """Return the scorer's batch key; larger batches for the reward server, which limits concurrency itself.
+    def batch(self, sample: RelayedSample[P]) -> BatchKey:
+        """Return the scorer's batch key, with larger batches for the reward server, which limits concurrency itself.
 
-        A group, whose members a judge compares, is a request of its own.
+        A group, whose members a judge compares, is sent in a separate request.
         """
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
@@ -344,73 +354,73 @@ class Relay(Scorer[Relayed[P]]):
             return key._replace(name=("relayed", key.name))
         return key._replace(size=BATCH, name=("relayed", key.name), max_in_flight=key.max_in_flight * BATCH)
 
-    async def quote(self, samples: Sequence[Relayed[P]], context: Context) -> Usage:
+    async def quote(self, samples: Sequence[RelayedSample[P]], context: Context) -> Usage:
         """Return the estimated usage, because only the reward server can access the service and its cache."""
         return self._scorer.estimate([sample.prepared for sample in samples])
 
-    async def keys(self, samples: Sequence[Relayed[P]], context: Context) -> list[Key | None]:
+    async def keys(self, samples: Sequence[RelayedSample[P]], context: Context) -> list[Key | None]:
         """Return keys for samples that name their own server, None for all others; raise as the scorer does."""
-        own = [sample.prepared for sample in samples if sample.item is None]
-        keys = iter(await self._scorer.keys(own, context) if own else ())
+        direct = [sample.prepared for sample in samples if sample.item is None]
+        keys = iter(await self._scorer.keys(direct, context) if direct else ())
         return [next(keys) if sample.item is None else None for sample in samples]
 
-    async def score(self, samples: Sequence[Relayed[P]], context: Context) -> list[Score]:
+    async def score(self, samples: Sequence[RelayedSample[P]], context: Context) -> list[Score]:
         """Return one score for each sample; raise as the scorer and `RewardServers.score` do."""
         items = [sample.item for sample in samples if sample.item is not None]
         if not items:
             return await self._scorer.score([sample.prepared for sample in samples], context)
         is_group = self._scorer.batch(samples[0].prepared).is_group
-        own = self._servers.own
-        return await self._servers.score(self._data_source, own, items, self._fields, context, is_group=is_group)
+        servers = self._servers.default
+        return await self._servers.score(self._data_source, servers, items, self._fields, context, is_group=is_group)
 
-    def describe(self, item: Item, sample: Relayed[P]) -> Record:
+    def describe(self, item: Item, sample: RelayedSample[P]) -> Record:
         """Return what the scorer reports about the sample, and whether the reward server scores it."""
         facts = {} if sample.item is None else {"relayed": "the reward server scores this sample"}
         return {**facts, **self._scorer.describe(item, sample.prepared)}
 
 
-async def _reward_types(service: EndpointPool, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
-    message = Message("GET", "/v1/reward_types", read=_read_types, is_optional=True)
+async def _list_reward_types(pool: EndpointPool, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
+    message = Message("GET", "/v1/reward_types", read=_parse_reward_types, is_optional=True)
     try:
-        types: Mapping[str, RewardType] = await service.ask(message, deadline)
-        return types
+        reward_types: Mapping[str, RewardType] = await pool.ask(message, deadline)
+        return reward_types
     except (RejectedError, ReplyError) as error:
         log.warning("the reward server does not list its reward types, so its scores are not cached: %s", error)
         return None
 
 
-def _read_types(data: bytes) -> Mapping[str, RewardType]:
+def _parse_reward_types(data: bytes) -> Mapping[str, RewardType]:
     try:
         reply: Any = json.loads(data)
         return {
-            name: RewardType(about["fingerprint"], tuple(about["fields"]), _range(*about.get("range", ANY)))
+            name: RewardType(about["fingerprint"], tuple(about["fields"]), _parse_range(*about.get("range", ANY)))
             for name, about in reply["reward_types"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReplyError("not a list of reward types") from error
 
 
-def _range(low: float | None, high: float | None) -> Range:
-    """Return a range from the two ends in JSON, where None means unbounded."""
+def _parse_range(low: float | None, high: float | None) -> Range:
+    """Return the range between two bounds; None means unbounded."""
     return ANY[0] if low is None else float(low), ANY[1] if high is None else float(high)
 
 
-async def _scores(
-    service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline, *, is_group: bool = False
+async def _request_scores(
+    pool: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline, *, is_group: bool = False
 ) -> Sequence[Score]:
-    """Return one score for each record; if the request is too large for the server, send its halves, unless a group."""
+    """Return one score for each record; split a request that is too large for the server, unless it is a group."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
-    read = partial(_read_scores, source, len(records))
+    read = partial(_parse_scores, source, len(records))
     message = Message("POST", "/v1/score", body, read=read, probe=PROBE, is_hedged=True)
     try:
-        scores: Sequence[Score] = await service.ask(message, deadline)
+        scores: Sequence[Score] = await pool.ask(message, deadline)
         return scores
     except RejectedError as error:
         if error.status == 404:
             raise UnknownSourceError(str(error), "data_source") from error
         if error.status == 503:
             raise BudgetError(str(error)) from error
-        if error.status == 400 and RUNS_NO_PROGRAMS in str(error):
+        if error.status == 400 and PROGRAMS_OFF in str(error):
             raise SettingsError(str(error), "CODE") from error
         if error.status != TOO_LARGE:
             raise
@@ -421,11 +431,11 @@ async def _scores(
     sums = [*accumulate(map(len, records))]
     middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)
     halves = records[:middle], records[middle:]
-    parts = await asyncio.gather(*(_scores(service, source, half, deadline) for half in halves))
+    parts = await asyncio.gather(*(_request_scores(pool, source, half, deadline) for half in halves))
     return [*parts[0], *parts[1]]
 
 
-def _read_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
+def _parse_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
     try:
         scores = read_scores(json.loads(reply)["scores"])
     except (ValueError, KeyError, TypeError) as error:
@@ -435,15 +445,15 @@ def _read_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
     return scores
 
 
-async def _explained(
-    service: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
+async def _explain(
+    pool: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
-    """Return a sample's score with the server's explanation, whose steps are added to `trace`; None if unsupported."""
+    """Return a sample's score and add the steps of its explanation to `trace`; None if the server cannot explain."""
     with import_lock:
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "rescore": {json.dumps(trace.rescore)}}}'.encode()
     try:
-        reply = json.loads(await service.ask(Message("POST", EXPLAIN, body, is_optional=True), deadline))
+        reply = json.loads(await pool.ask(Message("POST", EXPLAIN, body, is_optional=True), deadline))
         steps, error = read_steps(reply["steps"]), str(reply["error"])
         scores = None if error else read_scores([reply["score"]])
     except RejectedError as refusal:

@@ -1,4 +1,4 @@
-"""Health check of the model services: for each URL, whether the server answers and which model it serves."""
+"""Check the health of the model services: for each URL, whether the server answers and which model it serves."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.errors import RejectedError, RewardstackError, SettingsError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.scorers.destination import KEY_REFUSED
-from rewardstack.scorers.embedding.protocol import INFO, read_info
-from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
-from rewardstack.scorers.judge.models import read_models
-from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.embedding.protocol import INFO, parse_info
+from rewardstack.scorers.judge.api import MODELS, api_path, deployment_name, query_string
+from rewardstack.scorers.judge.models import parse_models
+from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.reward_model import key_of_model, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, open_session, send
 from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply import get_body
 
-ANSWER_TIMEOUT = 2.0
+TIMEOUT = 2.0
 """Timeout of a check, in seconds."""
-SHOWN_MODELS = 5
-"""Maximum number of models to name for a server."""
+MAX_MODELS = 5
+"""Maximum number of a server's models that are listed."""
 
 
 class ServiceHealth(NamedTuple):
@@ -47,7 +47,9 @@ class ServiceHealth(NamedTuple):
     problem: str = ""
 
 
-class _Asked(NamedTuple):
+class _Check(NamedTuple):
+    """A request that checks one URL."""
+
     service: str
     url: str
     path: str
@@ -63,54 +65,58 @@ async def service_health(settings: Settings, routes: RouteTable) -> list[Service
         routes: the routes, which define judges and reward models.
     """
     async with open_session() as session:
-        found = await asyncio.gather(*(_ask(session, one) for one in _services(settings, routes)))
-    return list(found)
+        results = await asyncio.gather(*(_run_check(session, check) for check in _list_checks(settings, routes)))
+    return list(results)
 
 
-def _services(settings: Settings, routes: RouteTable) -> Sequence[_Asked]:
-    found = _judge("LLM judge", settings)
-    for named in map(Named, routes.judges.values()):
+def _list_checks(settings: Settings, routes: RouteTable) -> Sequence[_Check]:
+    checks = _judge_checks("LLM judge", settings)
+    for named in map(JudgeConfig, routes.judges.values()):
         try:
-            found += _judge(f"judge {named.name}", named.settings(settings))
+            checks += _judge_checks(f"judge {named.name}", named.settings(settings))
         except SettingsError:  # the judge's scorer reports the error
             continue
     for model in routes.reward_models.values():
         urls = urls_of_model(model, settings)
         try:
-            headers, path = authorization(key_of_model(model, settings)), below(urls, MODELS) if urls else ""
+            headers, path = authorization(key_of_model(model, settings)), api_path(urls, MODELS) if urls else ""
         except SettingsError:  # the model's scorer reports the error
             continue
-        found += [_Asked(f"reward model {model.name}", url, path, headers, model.model) for url in urls]
+        checks += [_Check(f"reward model {model.name}", url, path, headers, model.model) for url in urls]
     key = authorization(settings.embedding_api_key)
-    return found + [_Asked("embedding server", url, INFO, key, "") for url in settings.embedding_urls]
+    return checks + [_Check("embedding server", url, INFO, key, "") for url in settings.embedding_urls]
 
 
-def _judge(service: str, settings: Settings) -> list[_Asked]:
+def _judge_checks(service: str, settings: Settings) -> list[_Check]:
     headers = {**authorization(settings.judge_api_key), **dict(settings.judge_headers)}
-    path = below(settings.judge_urls, MODELS) + query_of(settings) if settings.judge_urls else ""
-    return [_Asked(service, url, path, headers, settings.judge_model or deployment(url)) for url in settings.judge_urls]
+    path = api_path(settings.judge_urls, MODELS) + query_string(settings) if settings.judge_urls else ""
+    return [
+        _Check(service, url, path, headers, settings.judge_model or deployment_name(url)) for url in settings.judge_urls
+    ]
 
 
-async def _ask(session: aiohttp.ClientSession, one: _Asked) -> ServiceHealth:
-    address = shown_url(one.url)
-    if is_actor(one.url):
-        return ServiceHealth(one.service, address, None, one.model)
+async def _run_check(session: aiohttp.ClientSession, check: _Check) -> ServiceHealth:
+    address = shown_url(check.url)
+    if is_actor(check.url):
+        return ServiceHealth(check.service, address, None, check.model)
     try:
-        reply = await run_with_timeout(ANSWER_TIMEOUT, send(session, "GET", one.url + one.path, None, one.headers))
+        reply = await run_with_timeout(TIMEOUT, send(session, "GET", check.url + check.path, None, check.headers))
         data = get_body(reply)
     except asyncio.TimeoutError:
-        return ServiceHealth(one.service, address, False, one.model, f"no answer within {ANSWER_TIMEOUT:g} s")
+        return ServiceHealth(check.service, address, False, check.model, f"no answer within {TIMEOUT:g} s")
     except RejectedError as error:
-        refused = error.status in KEY_REFUSED
-        return ServiceHealth(one.service, address, not refused, one.model, "it refuses the key" if refused else "")
+        is_key_refused = error.status in KEY_REFUSED
+        return ServiceHealth(
+            check.service, address, not is_key_refused, check.model, "it refuses the key" if is_key_refused else ""
+        )
     except RewardstackError as error:
-        return ServiceHealth(one.service, address, False, one.model, str(error).replace(one.url, address))
-    return ServiceHealth(one.service, address, True, one.model or _model(one, data))
+        return ServiceHealth(check.service, address, False, check.model, str(error).replace(check.url, address))
+    return ServiceHealth(check.service, address, True, check.model or _model_names(check, data))
 
 
-def _model(one: _Asked, data: bytes) -> str:
-    if one.path == INFO:
-        about = read_info(data)
-        return about.model if about else ""
-    names = list(read_models(data) or ())
-    return ", ".join(names[:SHOWN_MODELS]) + (f" and {len(names) - SHOWN_MODELS} more" if names[SHOWN_MODELS:] else "")
+def _model_names(check: _Check, data: bytes) -> str:
+    if check.path == INFO:
+        info = parse_info(data)
+        return info.model if info else ""
+    names = list(parse_models(data) or ())
+    return ", ".join(names[:MAX_MODELS]) + (f" and {len(names) - MAX_MODELS} more" if names[MAX_MODELS:] else "")

@@ -11,7 +11,7 @@ import pytest
 
 from rewardstack import Request, Score, acompute_score, ascore, errors, score
 from rewardstack.score import Usage
-from rewardstack.scorers.embedding.protocol import TEXT_MOST
+from rewardstack.scorers.embedding.protocol import MAX_TEXT
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
 from tests.support.waiters import impatient_and_patient
@@ -230,7 +230,7 @@ def test_larger_than_a_body(server: FaultServer, kind: str) -> None:
     """A text beyond what the server takes of a body is cut here where it may be, and costs no other its score."""
     requests = [Request(SOURCE, f"a {LARGE[kind]}", "a reference"), *group(4)]
     assert {"ok"} == statuses(score(requests, on_error="none"))
-    assert max(map(max, server.stats()["batches"])) == TEXT_MOST
+    assert max(map(max, server.stats()["batches"])) == MAX_TEXT
 
 
 @LARGE_BODIES

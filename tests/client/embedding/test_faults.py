@@ -19,7 +19,7 @@ from rewardstack.errors import ScoringError
 from rewardstack.pipeline import stages
 from rewardstack.pipeline.stages import fall_back
 from rewardstack.score import OnError, Usage
-from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
+from rewardstack.scorers.embedding.lexical import MAX_CHARACTERS, lexical_similarity
 from tests.rules.conftest import running
 from tests.support.servers import FaultServer
 
@@ -176,7 +176,7 @@ LEXICAL = [
     ("abc", ""),
     ("kitten " * 60, "sitting " * 70),
     ("naïve İstanbul ß", "naive istanbul ss"),
-    ("x" * LEXICAL_CHARACTERS, "x" * (LEXICAL_CHARACTERS - 1)),
+    ("x" * MAX_CHARACTERS, "x" * (MAX_CHARACTERS - 1)),
 ]
 
 
@@ -188,8 +188,8 @@ def test_ratio(first: str, second: str) -> None:
 
 def test_long_texts_are_cut() -> None:
     """What is beyond the bound is not compared."""
-    long = "word " * LEXICAL_CHARACTERS
-    assert lexical_similarity(long, "word") == lexical_similarity(long[:LEXICAL_CHARACTERS], "word")
+    long = "word " * MAX_CHARACTERS
+    assert lexical_similarity(long, "word") == lexical_similarity(long[:MAX_CHARACTERS], "word")
 
 
 class Slow:

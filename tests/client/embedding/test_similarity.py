@@ -13,15 +13,15 @@ import pytest
 
 from rewardstack.scorers.embedding.options import read_options
 from rewardstack.scorers.embedding.penalties import PENALTIES, length_penalty
-from rewardstack.scorers.embedding.sample import NOWHERE, Sample, vector_scores
-from rewardstack.scorers.embedding.similarity import SLICE, Vector, rounded, similarities
+from rewardstack.scorers.embedding.sample import NO_SERVER, Sample, vector_scores
+from rewardstack.scorers.embedding.similarity import SLICE, Vector, normalize, similarities
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "embedding_penalties.json").read_text())
 
 
 def vectors(count: int, dimensions: int = 384) -> list[Vector]:
     """Different vectors, as they are kept."""
-    return list(rounded(np.random.default_rng(7).normal(size=(count, dimensions))))
+    return list(normalize(np.random.default_rng(7).normal(size=(count, dimensions))))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["why"] for case in CASES])
@@ -45,7 +45,7 @@ def test_penalties(case: dict[str, Any]) -> None:
 )
 def test_cosine_from_0_to_1(first: list[float], second: list[float], expected: float) -> None:
     """The cosine of [-1, 1] is mapped to [0, 1] whatever the vectors' lengths, and zero vectors score 0."""
-    one, other = rounded(np.array([first, second]))
+    one, other = normalize(np.array([first, second]))
     assert similarities([(one, other)]) == pytest.approx([expected], abs=1e-3)
 
 
@@ -72,7 +72,7 @@ def test_different_dimensions_side_by_side() -> None:
 
 def test_length_one_in_float16() -> None:
     """What is kept of a vector is its direction, in two bytes a number."""
-    kept = rounded(np.array([[3e9, 4e9], [0.0, 0.0]]))
+    kept = normalize(np.array([[3e9, 4e9], [0.0, 0.0]]))
     assert np.float16 == kept.dtype
     assert [1.0, 0.0] == pytest.approx([math.hypot(*map(float, one)) for one in kept], abs=1e-3)
 
@@ -88,7 +88,7 @@ async def test_large_batches_yield() -> None:
             await asyncio.sleep(0)
 
     [vector] = vectors(1)
-    samples = [Sample("a", ("b",), read_options({}), NOWHERE)] * (10 * SLICE)
+    samples = [Sample("a", ("b",), read_options({}), NO_SERVER)] * (10 * SLICE)
     found = {text: vector for one in samples[:1] for text in (one.candidate, *one.targets)}
     others = asyncio.create_task(work())
     scores = await vector_scores(samples, found)

@@ -235,13 +235,13 @@ if __name__ == "__main__":
         [
             *(
                 handler
-                for below in ("", "/judges/{name}")
+                for api_path in ("", "/judges/{name}")
                 for handler in (
-                    web.post(f"{below}/v1/chat/completions", chat),
-                    web.post(f"{below}/tokenize", tokenize),
-                    web.get(f"{below}/v1/models", models),
-                    web.get(f"{below}/health", health),
-                    web.get(f"{below}/version", version),
+                    web.post(f"{api_path}/v1/chat/completions", chat),
+                    web.post(f"{api_path}/tokenize", tokenize),
+                    web.get(f"{api_path}/v1/models", models),
+                    web.get(f"{api_path}/health", health),
+                    web.get(f"{api_path}/version", version),
                 )
             ),
             web.post("/_set", change),

@@ -183,13 +183,13 @@ def test_cases_are_valid_json() -> None:
 @pytest.mark.parametrize("case", json.loads((CASES / "judge_keys.json").read_text()))
 def test_keys_stay(monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> None:
     """What is asked of a vLLM has the same key from one version to the next, but for its source; others have others."""
-    monkeypatch.setattr(plan, "_sources", lambda: "sources")
-    plan._state.cache_clear()
+    monkeypatch.setattr(plan, "_source_hash", lambda: "sources")
+    plan._key_prefix.cache_clear()
     item = Item("It is 42.", ("42",), {"problem": "What is 6 times 7?", **case["extra_info"]})
     asked_of = plan.make_plan(item, Destination(("http://j:8000",), ""))
     known, unknown = Model("small", "/models/small"), Model("small", "/models/small", UNKNOWN)
-    keys = [plan.key_of(asked_of, model, "r1", "run") for model in (known, unknown)]
-    plan._state.cache_clear()
+    keys = [plan.cache_key(asked_of, model, "r1", "run") for model in (known, unknown)]
+    plan._key_prefix.cache_clear()
     assert all(keys) and [case["key"]] == [key.text for key in keys[:1] if key]
     free = case["extra_info"].get("prompt_template") == "detailed" or case["extra_info"].get("verdict") == "logprob"
     assert free or keys[0] != keys[1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.scorers.judge.fences import BREAK
+from rewardstack.scorers.judge.fences import SPLITTER
 from tests.client.check_command import check
 from tests.support.servers import FaultServer
 
@@ -26,7 +26,7 @@ TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "two models": ({"models": [{"id": "a"}, {"id": "b"}]}, "set LLM_JUDGE_MODEL to one that it serves: a, b"),
     "overload": ({"status": 503}, "it is not ready"),
     "token of an unknown form": ({"specials": ["<%end%>"]}, "candidates can write its control tokens: <%end%>"),
-    "tokenizer that drops the break": ({"specials": ["<think>"], "drops": BREAK}, "judge by another model"),
+    "tokenizer that drops the break": ({"specials": ["<think>"], "drops": SPLITTER}, "judge by another model"),
     "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's --api-key"),
 }
 

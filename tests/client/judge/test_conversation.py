@@ -14,7 +14,7 @@ from rewardstack.pipeline.items import read_request
 from rewardstack.routing.judges import parse_judge
 from rewardstack.score import Item
 from rewardstack.scorers.judge import check_named
-from rewardstack.scorers.judge.conversation import Shown, View, read_shown
+from rewardstack.scorers.judge.conversation import ShownParts, View, read_shown_parts
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
@@ -46,10 +46,12 @@ HARMONY = (
 )
 
 
-def shown(response: Any, view: View = "last_reply", *, hide: bool = True, urls: bool = False, **extra: Any) -> Shown:
+def shown(
+    response: Any, view: View = "last_reply", *, hide: bool = True, urls: bool = False, **extra: Any
+) -> ShownParts:
     """What the judge is shown of a response and its `extra_info`."""
     item, _ = read_request(Request(JUDGE, response, None, extra))
-    return read_shown(item, view, hide=hide, allow_urls=urls)
+    return read_shown_parts(item, view, hide=hide, allow_urls=urls)
 
 
 def plain(text: str) -> str:
@@ -238,7 +240,7 @@ def test_what_leaves_this_machine(table: Table) -> None:
     for response, view, extra in cases:
         with table.case(f"{view} {response} {list(extra)}"):
             found = shown(response, view, **extra)
-            again = read_shown(Item("Take none.", (), found.portable), view, hide=True, allow_urls=False)
+            again = read_shown_parts(Item("Take none.", (), found.portable), view, hide=True, allow_urls=False)
             assert (again.problem, again.images) == (found.problem, found.images)
             assert view == "last_reply" or again.candidate == found.candidate
 

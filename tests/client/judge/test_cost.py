@@ -197,7 +197,7 @@ async def test_failed_cache_writes_do_not_stop_the_count(redis: Redis) -> None:
     assert await link.execute("written", refused) is None
     first, second = Budget(link, "shared", 60), Budget(link, "shared", 60)
     for one in (first, second):
-        one.cap(1, 0)
+        one.set_limits(1, 0)
     await first.admit()
     with pytest.raises(errors.BudgetError):
         await second.admit()
@@ -210,8 +210,8 @@ def test_what_is_told_again_counts_once(redis: Redis, monkeypatch: pytest.Monkey
     async def score_through_a_lost_reply() -> None:
         link = ResultCache(Settings.from_env()).link
         budget, other = Budget(link, "lost reply", 60), Budget(link, "lost reply", 60)
-        budget.cap(0, 50)
-        other.cap(0, 50)
+        budget.set_limits(0, 50)
+        other.set_limits(0, 50)
         with monkeypatch.context() as patched:
             told = link.execute
 

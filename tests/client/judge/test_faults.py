@@ -388,7 +388,7 @@ def test_identical_samples(judge: FaultServer) -> None:
 
 def trials(judge: FaultServer) -> list[dict[str, Any]]:
     """The requests by which was found out what the judge takes."""
-    return [body for body in asked(judge) if body["messages"][-1]["content"] == calls.TRIAL]
+    return [body for body in asked(judge) if body["messages"][-1]["content"] == calls.TRIAL_MESSAGE]
 
 
 @pytest.mark.timeout(60)

@@ -18,8 +18,8 @@ from rewardstack.client import route_table
 from rewardstack.errors import ConfigError, RequestError, RouteError
 from rewardstack.routing.judges import Comparison
 from rewardstack.scorers.judge import groups
-from rewardstack.scorers.judge.comparison import of_lists, of_pairs, orders_of
-from rewardstack.scorers.judge.rubric import read_grades
+from rewardstack.scorers.judge.comparison import combine_lists, combine_pairs, request_orders
+from rewardstack.scorers.judge.rubric import parse_grades
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import asked
@@ -105,7 +105,7 @@ def test_calls(comparing: FaultServer, table: dict[str, Any], eight: int, sixtee
     assert ["ok"] * 8 == [one.status for one in scores], scores[0].reason
     assert eight == len(asked(comparing)) == sum(one.usage.requests for one in scores if one.usage)
     how = Comparison(table["compare"], table.get("pairs", "all"), table.get("orders", 2))
-    assert sixteen == len(orders_of(16, how))
+    assert sixteen == len(request_orders(16, how))
 
 
 def test_pairwise(comparing: FaultServer) -> None:
@@ -181,29 +181,29 @@ def test_grades(table: Table) -> None:
     for name, (text, expected) in GRADES.items():
         with table.case(name):
             if isinstance(expected, list):
-                assert read_grades(text, 3) == expected
+                assert parse_grades(text, 3) == expected
                 continue
             with pytest.raises(UnreadableError) as caught:
-                read_grades(text, 3)
+                parse_grades(text, 3)
             assert expected in str(caught.value)
 
 
 def test_outcomes(table: Table) -> None:
     """Ties count half a win; about a pair both orders agree if they prefer the same one, or none."""
     with table.case("lists"):
-        outcome = of_lists(3, [(0, 1, 2), (2, 1, 0)], [[0.5, 0.5, 0.1], [0.3, 0.5, 0.5]])
+        outcome = combine_lists(3, [(0, 1, 2), (2, 1, 0)], [[0.5, 0.5, 0.1], [0.3, 0.5, 0.5]])
         assert ([0.5, 0.5, 0.2], [1.5, 1.5, 0.0], 1.0) == outcome
     with table.case("lists that disagree"):
-        assert pytest.approx(1 / 3) == of_lists(3, [(0, 1, 2), (2, 1, 0)], [[1, 0.5, 0], [1, 0, 0.5]]).agreement
+        assert pytest.approx(1 / 3) == combine_lists(3, [(0, 1, 2), (2, 1, 0)], [[1, 0.5, 0], [1, 0, 0.5]]).agreement
     with table.case("pairs"):
-        outcome = of_pairs(2, [(0, 1), (1, 0)], [0.8, 0.4])
+        outcome = combine_pairs(2, [(0, 1), (1, 0)], [0.8, 0.4])
         assert ([0.7, 0.3], [1.0, 0.0], 1.0) == outcome
     with table.case("pairs, each with the next"):
-        assert [(0, 1), (1, 2), (2, 0)] == orders_of(3, Comparison("pairwise", "circular", 1))
-        assert [(0, 1)] == orders_of(2, Comparison("pairwise", "circular", 1))
-        assert [0.75, 0.25, 0.5] == of_pairs(3, [(0, 1), (1, 2), (2, 0)], [0.75, 0.25, 0.25]).values
+        assert [(0, 1), (1, 2), (2, 0)] == request_orders(3, Comparison("pairwise", "circular", 1))
+        assert [(0, 1)] == request_orders(2, Comparison("pairwise", "circular", 1))
+        assert [0.75, 0.25, 0.5] == combine_pairs(3, [(0, 1), (1, 2), (2, 0)], [0.75, 0.25, 0.25]).values
     with table.case("one"):
-        assert ([(0,)], []) == (orders_of(1, Comparison("listwise")), orders_of(1, Comparison("pairwise")))
+        assert ([(0,)], []) == (request_orders(1, Comparison("listwise")), request_orders(1, Comparison("pairwise")))
 
 
 def test_groups_of_a_call(comparing: FaultServer) -> None:

@@ -13,12 +13,12 @@ from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge import plan
 from rewardstack.scorers.judge.api import Api
-from rewardstack.scorers.judge.conversation import Shown
+from rewardstack.scorers.judge.conversation import ShownParts
 from rewardstack.scorers.judge.dialect import LLAMA_CPP, OLD_VLLM, OLLAMA, SGLANG, TGI, UNKNOWN, VLLM, Dialect
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
-from rewardstack.scorers.judge.request import frame
+from rewardstack.scorers.judge.request import make_frame
 from rewardstack.transport.discovery import MAX_SERVERS
 from rewardstack.transport.endpoint import Message
 from tests.client.judge.conftest import JUDGE, asked, sample
@@ -59,7 +59,7 @@ def test_begun_reply(dialect: Dialect) -> None:
 
 def messages_of(options: Options, dialect: Dialect) -> list[dict[str, str]]:
     """Those of a request, which continues the last of them if and only if that is the assistant's."""
-    body = json.loads(frame(options, "small", dialect=dialect).body("Is it?"))
+    body = json.loads(make_frame(options, "small", dialect=dialect).body("Is it?"))
     continues = body.get("continue_final_message", False), not body.get("add_generation_prompt", True)
     assert {body["messages"][-1]["role"] == "assistant"} == set(continues)
     messages: list[dict[str, str]] = body["messages"]
@@ -69,9 +69,9 @@ def messages_of(options: Options, dialect: Dialect) -> list[dict[str, str]]:
 def test_begun_reply_is_in_the_key() -> None:
     """A verdict on a begun reply has another key than one without."""
     destination = Destination(("http://judge:8000",), "")
-    asked_of = plan.Plan(destination, read_options({"verdict": "logprob"}), Shown("2+2?", "4"), ("4",))
-    models = [Model("small", "small", dialect) for dialect in (VLLM, VLLM.refused("continue_final_message"))]
-    with_begun, without = (plan.key_of(asked_of, model, "", "") for model in models)
+    asked_of = plan.Plan(destination, read_options({"verdict": "logprob"}), ShownParts("2+2?", "4"), ("4",))
+    models = [Model("small", "small", dialect) for dialect in (VLLM, VLLM.omit("continue_final_message"))]
+    with_begun, without = (plan.cache_key(asked_of, model, "", "") for model in models)
     assert with_begun is not None and without is not None and with_begun.text != without.text
 
 

@@ -15,16 +15,16 @@ import pytest
 from rewardstack import score
 from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
-from rewardstack.scorers.judge.fences import BREAK, fence, neutral
-from rewardstack.scorers.judge.scale import UNIT, Scale, scale_of
+from rewardstack.scorers.judge.fences import SPLITTER, fence, neutralize
+from rewardstack.scorers.judge.scale import UNIT, Scale, find_scale
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, Kind, find_template
-from rewardstack_cli.evaluation.scoring import injections
+from rewardstack_cli.evaluation.scoring import load_injections
 from tests.client.judge.conftest import asked, forget, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
 
 CASES = Path(__file__).parents[2] / "cases"
-CANDIDATES = injections()
+CANDIDATES = load_injections()
 CONTROL = sorted(
     {token for tokens in json.loads((CASES / "judge_control_tokens.json").read_text()).values() for token in tokens}
 )
@@ -64,8 +64,8 @@ def test_control_tokens_are_broken(table: Table) -> None:
     """A control token of any known family does not survive, in a text or between two of its like."""
     for token in CONTROL:
         with table.case(token):
-            assert token not in neutral(token)
-            assert token not in neutral(f"a{token}b{token}{token[:3]}{token}")
+            assert token not in neutralize(token)
+            assert token not in neutralize(f"a{token}b{token}{token[:3]}{token}")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_control_tokens_are_broken(table: Table) -> None:
 def test_tokenizers_that_drop_characters(hidden: str) -> None:
     """Nothing that nobody sees makes a token whole again where a tokenizer drops it, be it ours or the candidate's."""
     for token in CONTROL:
-        kept = [one for one in neutral(hidden.join(token)) if unicodedata.category(one) not in ("Cc", "Cf")]
+        kept = [one for one in neutralize(hidden.join(token)) if unicodedata.category(one) not in ("Cc", "Cf")]
         assert token not in "".join(kept)
 
 
@@ -106,12 +106,12 @@ def test_ordinary_texts_stay_as_they_are(table: Table) -> None:
     """What is no control token is not touched."""
     for text in ORDINARY:
         with table.case(text):
-            assert text == neutral(text)
+            assert text == neutralize(text)
 
 
 def test_broken_texts_read_the_same() -> None:
     """A broken token differs by a character of no width, nothing else."""
-    assert "<|im_end|>" == neutral("<|im_end|>").replace(BREAK, "")
+    assert "<|im_end|>" == neutralize("<|im_end|>").replace(SPLITTER, "")
 
 
 def tag_of(text: str) -> str:
@@ -200,18 +200,18 @@ def test_scales(table: Table) -> None:
         with table.case(f"{template} {declared}"):
             scale = None if declared is None else Scale(*declared)
             if isinstance(expected, list):
-                found = find_template(template, declared=scale)
+                found = find_template(template, declared_scale=scale)
                 assert expected == list(found.scale) and "score_range" not in found.parts[0]
             else:
                 with pytest.raises(RequestError, match=re.escape(expected)):
-                    find_template(template, declared=scale)
+                    find_template(template, declared_scale=scale)
 
 
 def test_builtin_templates_have_no_other_scale(table: Table) -> None:
     """Every built-in template says what its verdicts are read on."""
     for name in BUILTIN:
         with table.case(name):
-            assert UNIT == scale_of(" ".join(find_template(name).parts[::2]), None)
+            assert UNIT == find_scale(" ".join(find_template(name).parts[::2]), None)
 
 
 def test_scale_of_a_sample(judge: FaultServer) -> None:

@@ -47,7 +47,7 @@ def starts(clock: Clock, limit: RateLimit, costs: list[tuple[int, int]]) -> list
     async def run() -> list[float]:
         since = clock.now
         deadline = SharedDeadline(Deadline(10.0))
-        return [(await limit.turn(*cost, deadline)).at - since for cost in costs]
+        return [(await limit.admit(*cost, deadline)).at - since for cost in costs]
 
     return asyncio.run(run())
 
@@ -70,17 +70,17 @@ def test_corrected(clock: Clock) -> None:
 
     async def run() -> None:
         limit, deadline = RateLimit(0, 100), SharedDeadline(Deadline(10.0))
-        first = await limit.turn(1, 100, deadline)
+        first = await limit.admit(1, 100, deadline)
         limit.correct(first, 1, 40)
         since = clock.now
-        assert (await limit.turn(1, 60, deadline)).at == since
-        second = await limit.turn(1, 100, deadline)
+        assert (await limit.admit(1, 60, deadline)).at == since
+        second = await limit.admit(1, 100, deadline)
         assert second.at == pytest.approx(since + 60)
         clock.now += 60
-        await limit.turn(1, 1, deadline)
+        await limit.admit(1, 1, deadline)
         limit.correct(second, 1, 7)
         since = clock.now
-        assert (await limit.turn(1, 99, deadline)).at == since
+        assert (await limit.admit(1, 99, deadline)).at == since
 
     asyncio.run(run())
 

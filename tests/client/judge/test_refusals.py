@@ -12,10 +12,19 @@ import pytest
 
 from rewardstack import score
 from rewardstack.errors import RejectedError
-from rewardstack.scorers.judge.dialect import OLD_VLLM, OWNERS, TGI, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
+from rewardstack.scorers.judge.dialect import (
+    OLD_VLLM,
+    OWNERS,
+    TGI,
+    UNKNOWN,
+    VLLM,
+    Dialect,
+    detect_dialect,
+    parse_vllm_version,
+)
 from rewardstack.scorers.judge.options import read_options
-from rewardstack.scorers.judge.refusals import WORDINGS, corrected, refused_fields
-from rewardstack.scorers.judge.request import frame
+from rewardstack.scorers.judge.refusals import WORDINGS, omit_fields, refused_fields
+from rewardstack.scorers.judge.request import make_frame
 from rewardstack.transport.reply import Reply, get_body
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
@@ -87,7 +96,7 @@ def test_about_a_value(judge: FaultServer) -> None:
 )
 def test_dialect_of(reply: Any, dialect: Dialect) -> None:
     """A server's dialect is known by the owner of its models; one that tells none is unknown."""
-    assert dialect == dialect_of(json.dumps(reply).encode())
+    assert dialect == detect_dialect(json.dumps(reply).encode())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +105,7 @@ def test_dialect_of(reply: Any, dialect: Dialect) -> None:
 )
 def test_vllm_of(version: str | None, dialect: Dialect) -> None:
     """A vLLM older than `structured_outputs` has a dialect of its own; one that tells no version is new."""
-    assert dialect == vllm_of(json.dumps({"version": version}).encode())
+    assert dialect == parse_vllm_version(json.dumps({"version": version}).encode())
 
 
 DIALECTS = {**OWNERS, "tgi": TGI, "unknown": UNKNOWN, "old vllm": OLD_VLLM}
@@ -116,8 +125,8 @@ def assert_corrections_end(dialect: Dialect, extra: dict[str, Any]) -> None:
     """Refuse every field that a dialect sends until nothing changes."""
     options, steps = read_options(extra), 0
     while steps < 20:
-        fields = frame(options, "m", label_ids=(1, 2), dialect=dialect).fields
-        better = corrected(dialect, fields)
+        fields = make_frame(options, "m", label_ids=(1, 2), dialect=dialect).fields
+        better = omit_fields(dialect, fields)
         if better == dialect:
             break
         dialect, steps = better, steps + 1

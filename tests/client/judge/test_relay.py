@@ -107,7 +107,7 @@ def test_cap_that_bounds_nothing(
 ) -> None:
     """A cap of a process whose judge the reward server asks is no cap of that server's, which is said."""
     monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
-    monkeypatch.setattr(factory, "_warn_of_caps", factory._warn_of_caps.__wrapped__)
+    monkeypatch.setattr(factory, "_warn_of_limits", factory._warn_of_limits.__wrapped__)
     assert ["ok", "ok"] == [one.status for one in score([sample("capped"), sample("also capped")])]
     assert "not those of the reward server; set them there" in caplog.text
 

@@ -11,7 +11,7 @@ from rewardstack import Request, compute_score, register_judge, register_route, 
 from rewardstack.client import route_table
 from rewardstack.errors import RequestError, RouteError, ScoringError
 from rewardstack.scorers.judge.options import read_options
-from rewardstack.scorers.judge.rubric import answers_of, read_answers, read_rubric, verdict_of
+from rewardstack.scorers.judge.rubric import parse_answers, read_rubric, rubric_verdict, valid_answers
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import asked, forget, sample
@@ -73,7 +73,7 @@ def test_formats(table: Table) -> None:
         with table.case(name):
             found = read_rubric(extra)
             assert [tuple(one)[: len(wanted)] for one, wanted in zip(found, expected, strict=True)] == expected
-            assert read_rubric({"rubrics": [one.record() for one in found]}) == found
+            assert read_rubric({"rubrics": [one.to_record() for one in found]}) == found
 
 
 def test_wrong_rubrics(table: Table) -> None:
@@ -101,14 +101,14 @@ ANSWERS: dict[str, tuple[str, dict[int, float]]] = {
 
 def test_answers(table: Table) -> None:
     """The last block of numbered answers counts; a criterion without one clear answer has none, never `no`."""
-    answers = answers_of(read_rubric({"rubrics": HEALTH_BENCH}))
+    answers = valid_answers(read_rubric({"rubrics": HEALTH_BENCH}))
     for name, (text, expected) in ANSWERS.items():
         with table.case(name):
-            assert read_answers(text, answers) == expected
-    assert read_answers("1: yes\n2: n", answers, cut=True) == {0: 1}
+            assert parse_answers(text, answers) == expected
+    assert parse_answers("1: yes\n2: n", answers, truncated=True) == {0: 1}
     for text in ("0: yes\n1: no\n2: no", "1: no\n4: yes"):
         with table.case(text), pytest.raises(UnreadableError, match="the criteria are 1 to 3"):
-            read_answers(text, answers)
+            parse_answers(text, answers)
 
 
 def test_values(table: Table) -> None:
@@ -125,8 +125,8 @@ def test_values(table: Table) -> None:
         (choices, [0.5, 1], True, 0.625),
     ):
         with table.case(f"{shares} {clipped}"):
-            assert verdict_of(criteria, shares, clip=clipped).value == value
-    parts = verdict_of(rubric, [1, 1, 0], clip=True).parts
+            assert rubric_verdict(criteria, shares, clip_negative=clipped).value == value
+    parts = rubric_verdict(rubric, [1, 1, 0], clip_negative=True).parts
     assert parts == {"1": 1, "2": 1, "3": 0, "positive": 0.8, "negative": 1.0}
 
 
@@ -231,7 +231,7 @@ def test_a_rubric_that_has_no_effect(judge: FaultServer, caplog: pytest.LogCaptu
     """Criteria that nobody asks for are warned of."""
     from rewardstack.scorers.judge import plan
 
-    plan._warn_of_rubric.cache_clear()
+    plan._warn_of_unused_rubric.cache_clear()
     assert score([sample(rubrics=HEALTH_BENCH)])[0].status == "ok"
     assert "extra_info.rubrics has no effect without verdict = 'rubric'" in caplog.text
 

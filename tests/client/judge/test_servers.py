@@ -15,7 +15,7 @@ import pytest
 
 from rewardstack import score
 from rewardstack.errors import ConfigError, SettingsError
-from rewardstack.scorers.judge.api import below
+from rewardstack.scorers.judge.api import api_path
 from tests.client.check_command import run_check
 from tests.client.judge.conftest import JUDGE, sample
 from tests.client.judge.strict_judges import SERVERS, slug
@@ -288,7 +288,7 @@ def test_address(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_paths(urls: list[str], path: str) -> None:
     """A base URL with a version at its end, or Azure's, has the interface right below it."""
-    assert path == below(tuple(urls), "/chat/completions")
+    assert path == api_path(tuple(urls), "/chat/completions")
 
 
 def test_mixed_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

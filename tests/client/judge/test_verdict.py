@@ -11,9 +11,9 @@ from unicodedata import category, normalize
 
 import pytest
 
-from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.fences import neutralize
 from rewardstack.scorers.judge.scale import UNIT, Scale
-from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, read_verdict
+from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, parse_verdict
 from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "judge_replies.json").read_text())
@@ -23,14 +23,16 @@ def test_readable(table: Table) -> None:
     """The verdict is the number, as a share of the template's scale."""
     for case in (case for case in CASES if "value" in case):
         with table.case(case["name"]):
-            assert case["value"] == pytest.approx(read_verdict(case["text"], Scale(*case["range"]), cut=case["cut"]))
+            assert case["value"] == pytest.approx(
+                parse_verdict(case["text"], Scale(*case["range"]), truncated=case["cut"])
+            )
 
 
 def test_unreadable(table: Table) -> None:
     """What is not exactly one number within the scale is no verdict, and the error says why."""
     for case in (case for case in CASES if "why" in case):
         with table.case(case["name"]), pytest.raises(UnreadableError, match=f"^{UNREADABLE}: .*{case['why']}"):
-            read_verdict(case["text"], Scale(*case["range"]), cut=case["cut"])
+            parse_verdict(case["text"], Scale(*case["range"]), truncated=case["cut"])
 
 
 def planted(seed: int) -> str:
@@ -50,7 +52,7 @@ def planted(seed: int) -> str:
 def is_verdict(text: str) -> bool:
     """Whether the reader takes a text for a verdict."""
     try:
-        read_verdict(text, UNIT)
+        parse_verdict(text, UNIT)
     except UnreadableError:
         return False
     return True
@@ -60,7 +62,7 @@ def test_the_reader_takes_nothing_that_was_broken() -> None:
     """A judge that quotes a planted verdict as its last line, invisible characters left out or not, gives none."""
     texts = [planted(seed) for seed in range(5000)]
     assert sum(map(is_verdict, texts)) > 1000, "the texts are verdicts before they are broken"
-    for text in map(neutral, texts):
+    for text in map(neutralize, texts):
         quoted = "".join(char for char in text if category(char) not in ("Cf", "Mn"))
         assert not is_verdict(text) and not is_verdict(quoted), text
 
@@ -77,7 +79,7 @@ def test_a_judge_that_writes_plainly(table: Table) -> None:
     """A look-alike of a verdict is no verdict when a judge quotes it in plain, visible characters."""
     for inside, word, colon in product(INSIDE, WORDS, COLONS):
         with table.case(ascii(f"{inside.join(word)}{colon}")):
-            text = neutral(f"So it is right.\n{inside.join(word)}{colon} 1.000").replace("\u2236", ":")
+            text = neutralize(f"So it is right.\n{inside.join(word)}{colon} 1.000").replace("\u2236", ":")
             quoted = "".join(char for char in normalize("NFKC", text) if category(char) not in ("Cf", "Mn"))
             assert "REWARD" not in quoted and not is_verdict(quoted)
 
@@ -90,5 +92,5 @@ def test_long_replies(text: str) -> None:
     """A reply of any shape is read in time that grows no faster than its length."""
     started = time.process_time()
     with pytest.raises(UnreadableError):
-        read_verdict(text, UNIT)
+        parse_verdict(text, UNIT)
     assert time.process_time() - started < 2

@@ -1,5 +1,5 @@
 """Compare an answer with a reference: `compare.compare`.
 
-Each text is parsed in every possible way (`reading`), and two readings are compared by the table row for their types.
-At the end, `values` compares expressions by value (`numbers`), and decimals by the digits that they show.
+Each text is parsed in all possible ways (`reading`), and two readings are compared by the row of a table for their
+types. In the last step, `values` compares expressions by value (`numbers`), and decimals by their digits.
 """

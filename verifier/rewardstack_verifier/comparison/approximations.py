@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.equations import equation, is_name
-from rewardstack_verifier.comparison.values import equal_values, in_degrees
-from rewardstack_verifier.numbers.equality import distance_below
+from rewardstack_verifier.comparison.equations import as_equation, is_name
+from rewardstack_verifier.comparison.values import equal_values, has_degree_signs
+from rewardstack_verifier.numbers.equality import is_closer_than
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, integer, symbols
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
@@ -18,13 +18,13 @@ CUT_OFF, ROUNDED = Fraction(1), Fraction(51, 100)
 
 
 class Approximation(NamedTuple):
-    """A decimal, perhaps in degrees, and the value that it approximates; None if that value is not given."""
+    """A decimal, possibly in degrees, and the value that it approximates; None if there is no value."""
 
     value: Expression | None
     decimal: Expression
 
 
-def approximation(node: Node) -> Approximation | None:
+def as_approximation(node: Node) -> Approximation | None:
     """Return the parts of `a ≈ 0.33`; None for any other answer."""
     if not isinstance(node, Relation) or not node.operators or node.operators[-1] != "~":
         return None
@@ -35,16 +35,15 @@ def approximation(node: Node) -> Approximation | None:
 
 
 def equal_approximations(answer: Node, reference: Node) -> bool | None:
-    """Compare two answers, at least one of which is an `approximation`.
+    """Compare two answers, at least one of which is an approximation.
 
-    An approximate reference accepts its value and any value that rounds to its decimal, however few digits the decimal
-    has. An approximate answer must be consistent: its value must round to its decimal, or be truncated to it; then
-    either may match.
+    An approximate reference accepts its value, and all values that round to its decimal, even if it has few digits. In
+    an approximate answer, the value must round or be truncated to the decimal; then the value or the decimal may match.
 
     Returns:
         None if the answer states no value, or the reference is neither an approximation nor an expression.
     """
-    found, expected = approximation(answer), approximation(reference)
+    found, expected = as_approximation(answer), as_approximation(reference)
     if found and found.value and not _is_near(found.value, found.decimal, CUT_OFF):
         return False
     stated = list(_stated_values(answer, found))
@@ -57,7 +56,7 @@ def equal_approximations(answer: Node, reference: Node) -> bool | None:
 
 
 def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expression]:
-    """Yield the values that an answer states; the decimal of an approximation only if it is rounded correctly."""
+    """Yield the values of an answer; of an approximation, the decimal only if it is rounded correctly."""
     if found:
         if found.value:
             yield found.value
@@ -65,7 +64,7 @@ def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expres
             yield found.decimal
     elif is_expression(answer):
         yield answer
-    elif (sides := equation(answer)) and is_name(sides[0]):
+    elif (sides := as_equation(answer)) and is_name(sides[0]):
         yield sides[-1]
 
 
@@ -75,10 +74,10 @@ def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:
     if number is None or symbols(value):
         return False
     limit = units / 10 ** (number.places or 0)
-    if not in_degrees(decimal):
-        return distance_below(value, decimal, limit)
+    if not has_degree_signs(decimal):
+        return is_closer_than(value, decimal, limit)
     plain = isinstance(value, Number)
-    return distance_below(value if plain else Apply("quotient", (value, _DEGREE)), number, limit)
+    return is_closer_than(value if plain else Apply("quotient", (value, _DEGREE)), number, limit)
 
 
 def _number(expression: Expression) -> Number | None:

@@ -11,25 +11,44 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any, get_args
 
-from rewardstack_verifier.comparison.approximations import approximation, equal_approximations
-from rewardstack_verifier.comparison.equations import concluded, equal_equations, equal_to_value, equation, is_curve
-from rewardstack_verifier.comparison.families import equal_progressions, progressions
+from rewardstack_verifier.comparison.approximations import as_approximation, equal_approximations
+from rewardstack_verifier.comparison.equations import (
+    as_equation,
+    equal_equations,
+    equal_to_value,
+    is_curve,
+    last_equation,
+)
+from rewardstack_verifier.comparison.families import as_progressions, equal_progressions
 from rewardstack_verifier.comparison.integers import (
-    congruence,
+    as_based_number,
+    as_congruence,
     equal_bases,
     equal_congruences,
     equal_to_residue,
-    in_base,
 )
-from rewardstack_verifier.comparison.intervals import Reals, equal_inequalities, equal_reals, inequality, members, reals
-from rewardstack_verifier.comparison.lists import equal_lists, equal_to_one, several
-from rewardstack_verifier.comparison.quantities import equal_by_noun, equal_quantities, names_differ, value_stated
-from rewardstack_verifier.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
+from rewardstack_verifier.comparison.intervals import (
+    Reals,
+    as_inequality,
+    as_members,
+    as_reals,
+    equal_inequalities,
+    equal_reals,
+)
+from rewardstack_verifier.comparison.lists import as_list, equal_lists, equal_to_one
+from rewardstack_verifier.comparison.quantities import (
+    equal_by_noun,
+    equal_quantities,
+    have_different_names,
+    stated_value,
+)
+from rewardstack_verifier.comparison.ratios import as_ratio, equal_ratio_and_value, equal_ratios
 from rewardstack_verifier.comparison.values import all_of
-from rewardstack_verifier.comparison.vectors import components, point, without_name
+from rewardstack_verifier.comparison.vectors import as_components, as_point, strip_name
 from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_in_words
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
-from rewardstack_verifier.reading.readings import readings, readings_by_comma
+from rewardstack_verifier.reading.operators import unevaluated_operators
+from rewardstack_verifier.reading.readings import parse_readings, parse_with_decimal_comma
 from rewardstack_verifier.reading.syntax import (
     Choice,
     Combination,
@@ -47,24 +66,23 @@ from rewardstack_verifier.reading.syntax import (
     Words,
     is_expression,
 )
-from rewardstack_verifier.reading.undone import undone
-from rewardstack_verifier.stack import on_any_stack
-from rewardstack_verifier.trail import trace
+from rewardstack_verifier.stack import with_fresh_stack
+from rewardstack_verifier.tracing import trace
 
 DECIDING = (Choice, Time, Date)
-"""If the first readings of both texts have the same one of these types, no other readings are compared."""
-Form = Callable[[Node], Any]
-"""Converts an answer to one type; returns None or something empty if the answer has another type."""
+"""If the first readings of both texts have one of these types, and the same, only these readings are compared."""
+Convert = Callable[[Node], Any]
+"""Converts an answer to one type; returns None or an empty value if the answer has another type."""
 Row = Callable[[Node, Node], "list[bool | None]"]
-"""Compares an answer with its reference: a list of one verdict, or an empty list if the row does not apply."""
-_IN_WORDS = (Words, Remark, Time, Date)
+"""Compares an answer with its reference; returns a list of one verdict, or an empty list if it does not apply."""
+_WORDED = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
-_PARTED = (Relation, Sequence, Matrix, NamedSet, Combination)
-_KNOWN = {Number, *_PARTED}
-"""Types that no row needs to compare: two answers of different types of these are never equal."""
+_COMPOUND = (Relation, Sequence, Matrix, NamedSet, Combination)
+_KNOWN = {Number, *_COMPOUND}
+"""Types of which two different ones are never equal, so that no row is needed for them."""
 
 
-@on_any_stack
+@with_fresh_stack
 def compare(answer: str, reference: str) -> bool | None:
     """Return whether an answer equals its reference by value.
 
@@ -76,15 +94,15 @@ def compare(answer: str, reference: str) -> bool | None:
         Whether any reading of the answer equals any reading of the reference; None if no two readings can be compared.
         An answer with unfinished arithmetic that the reference does not have is wrong.
     """
-    if undone(answer) - undone(reference):
+    if unevaluated_operators(answer) - unevaluated_operators(reference):
         trace("values")
         return False
-    found = readings(answer) + readings_by_comma(answer)
-    expected = readings(reference) + readings_by_comma(reference, certain=True)
-    if found and expected and type(found[0]) is type(expected[0]) in DECIDING:
-        found, expected = found[:1], expected[:1]
+    answer_readings = parse_readings(answer) + parse_with_decimal_comma(answer)
+    reference_readings = parse_readings(reference) + parse_with_decimal_comma(reference, must_be_certain=True)
+    if answer_readings and reference_readings and type(answer_readings[0]) is type(reference_readings[0]) in DECIDING:
+        answer_readings, reference_readings = answer_readings[:1], reference_readings[:1]
     is_compared = is_equal = False
-    for one, other in product(found, expected):
+    for one, other in product(answer_readings, reference_readings):
         verdict = equal_nodes(one, other)
         is_compared |= verdict is not None
         if verdict:
@@ -103,65 +121,65 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         reference: a reading of the reference.
 
     Returns:
-        None if their values do not decide whether they are equal, or no row compares their types.
+        None if their values do not decide, or no row compares their types.
     """
     if answer == reference and not _is_clock(answer):
         return True
     if _has_remainder(answer) or _has_remainder(reference):
         return False
-    answer, reference = (without_name(_without_steps(concluded(one))) for one in (answer, reference))
+    answer, reference = (strip_name(_drop_steps(last_equation(one))) for one in (answer, reference))
     if _is_bracketed(answer) or _is_bracketed(reference):
-        answer, reference = point(answer) or answer, point(reference) or reference
+        answer, reference = as_point(answer) or answer, as_point(reference) or reference
     if isinstance(answer, Choice) and not isinstance(reference, Choice):
         return equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
         return equal_choice_and_value(reference, answer, equal_nodes)
-    if isinstance(answer, _IN_WORDS) or isinstance(reference, _IN_WORDS):
+    if isinstance(answer, _WORDED) or isinstance(reference, _WORDED):
         return equal_in_words(answer, reference)
-    if names_differ(answer, reference):
+    if have_different_names(answer, reference):
         return False
-    one, other = value_stated(answer, reference), value_stated(reference, answer)
+    one, other = stated_value(answer, reference), stated_value(reference, answer)
     if one is None or other is None:
-        return False  # the statement contradicts itself
-    return _by_table(_without_letter(one, other), _without_letter(other, one))
+        return False  # the statement is inconsistent
+    return _compare_by_table(_drop_name(one, other), _drop_name(other, one))
 
 
-def _without_steps(node: Node) -> Node:
-    """Reduce a chain `a = ... = z` to `a = z` if z is a point, set or matrix and equals all steps of its type."""
+def _drop_steps(node: Node) -> Node:
+    """Reduce a chain `a = ... = z` to `a = z` if z is a point, set or matrix that equals all steps of its type."""
     if not isinstance(node, Relation) or len(node.sides) < 3 or set(node.operators) != {"="} or node.modulus:
         return node
     first, *steps, last = node.sides
-    if not isinstance(last, _PARTED) or not all(equal_nodes(one, last) for one in steps if type(one) is type(last)):
+    if not isinstance(last, _COMPOUND) or not all(equal_nodes(one, last) for one in steps if type(one) is type(last)):
         return node
     return Relation(("=",), (first, last))
 
 
-def _by_table(answer: Node, reference: Node) -> bool | None:
+def _compare_by_table(answer: Node, reference: Node) -> bool | None:
     for row in COMPARISONS:
-        for found in row(answer, reference):
-            return found
-    kinds = {_kind(answer), _kind(reference)}
-    return False if kinds <= _KNOWN and len(kinds) == 2 else None
+        for verdict in row(answer, reference):
+            return verdict
+    types = {_comparable_type(answer), _comparable_type(reference)}
+    return False if types <= _KNOWN and len(types) == 2 else None
 
 
-def both(form: Form, equal: Callable[[Any, Any], bool | None]) -> Row:
+def same_type_row(convert: Convert, equal: Callable[[Any, Any], bool | None]) -> Row:
     """Return a row for two answers of the same type."""
 
     def row(answer: Node, reference: Node) -> list[bool | None]:
-        one = form(answer)
-        other = form(reference) if one else None
+        one = convert(answer)
+        other = convert(reference) if one else None
         return [equal(one, other)] if one and other else []
 
     return row
 
 
-def pair(form: Form, other_form: Form, equal: Callable[[Any, Any], bool | None]) -> Row:
-    """Return a row for answers of two types in either order; `equal` gets them in the order of the forms."""
+def two_types_row(convert: Convert, convert_other: Convert, equal: Callable[[Any, Any], bool | None]) -> Row:
+    """Return a row for answers of two types, in either order; `equal` gets them in the order of the types."""
 
     def row(answer: Node, reference: Node) -> list[bool | None]:
         for first, second in ((answer, reference), (reference, answer)):
-            one = form(first)
-            other = other_form(second) if one else None
+            one = convert(first)
+            other = convert_other(second) if one else None
             if one and other:
                 return [equal(one, other)]
         return []
@@ -169,53 +187,59 @@ def pair(form: Form, other_form: Form, equal: Callable[[Any, Any], bool | None])
     return row
 
 
-def either(form: Form, equal: Callable[[Node, Node], bool | None]) -> Row:
-    """Return a row for two answers, at least one of which has the type of `form`; `equal` gets the answer first."""
-    return lambda answer, reference: [equal(answer, reference)] if form(answer) or form(reference) else []
+def any_type_row(convert: Convert, equal: Callable[[Node, Node], bool | None]) -> Row:
+    """Return a row for two answers, at least one of which `convert` accepts; `equal` gets the answer first."""
+    return lambda answer, reference: [equal(answer, reference)] if convert(answer) or convert(reference) else []
 
 
-def surely(row: Row) -> Row:
-    """Return a row that decides only if `row` finds its answers equal."""
-    return lambda answer, reference: [found for found in row(answer, reference) if found]
+def if_equal_row(row: Row) -> Row:
+    """Return a row that applies only if `row` finds the answers equal."""
+    return lambda answer, reference: [verdict for verdict in row(answer, reference) if verdict]
 
 
-def of_type(*types: type[Node]) -> Form:
-    """Return the form that accepts nodes of these types unchanged."""
+def accept_types(*types: type[Node]) -> Convert:
+    """Return a conversion that accepts nodes of these types."""
     return lambda node: node if isinstance(node, types) else None
 
 
-def _or_value(form: Form, equal: Callable[[Any, Any], bool | None], to_value: Callable[[Any, Any], bool | None]) -> Row:
-    """Return a row for two answers of one type, or one of that type and a value; any other pair is undecided."""
-    rows = (both(form, equal), pair(form, _value, to_value), either(form, _open))
-    return lambda answer, reference: next((found for row in rows if (found := row(answer, reference))), [])
+def _or_value_row(
+    convert: Convert, equal: Callable[[Any, Any], bool | None], to_value: Callable[[Any, Any], bool | None]
+) -> Row:
+    """Return a row for two answers of one type, or for one of that type and a value; other pairs are undecided."""
+    rows = (
+        same_type_row(convert, equal),
+        two_types_row(convert, _as_value, to_value),
+        any_type_row(convert, _no_verdict),
+    )
+    return lambda answer, reference: next((verdicts for row in rows if (verdicts := row(answer, reference))), [])
 
 
-def _open(answer: Node, reference: Node) -> None:
+def _no_verdict(answer: Node, reference: Node) -> None:
     """Return no verdict."""
 
 
-def _value(node: Node) -> Node | None:
+def _as_value(node: Node) -> Node | None:
     return node if is_expression(node) else None
 
 
-def _single(node: Node) -> Node | None:
+def _as_single_value(node: Node) -> Node | None:
     """Return a node if it is a single value; None otherwise."""
-    return node if is_expression(node) or isinstance(node, Quantity) or equation(node) else None
+    return node if is_expression(node) or isinstance(node, Quantity) or as_equation(node) else None
 
 
-def _listed_reals(node: Node) -> Reals | None:
+def _list_as_reals(node: Node) -> Reals | None:
     """Return a list as a set of real numbers; None if it does not describe a set of real numbers."""
-    return reals(node) if several(node) else None
+    return as_reals(node) if as_list(node) else None
 
 
-def _list_of_values(node: Node) -> Sequence | None:
+def _as_list_of_values(node: Node) -> Sequence | None:
     """Return a list that does not describe a set of real numbers; None otherwise."""
-    found = several(node)
-    return found if found and not reals(found) else None
+    items = as_list(node)
+    return items if items and not as_reals(items) else None
 
 
-def _without_letter(node: Node, other: Node) -> Node:
-    """Return the value of `\\angle A = 30^\\circ`, if the other answer is a value without a name."""
+def _drop_name(node: Node, other: Node) -> Node:
+    """Return the value of `\\angle A = 30^\\circ` if the other answer is a value without a name."""
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
         return node
     name, value = node.sides
@@ -239,21 +263,21 @@ def _equal_families(answer: Node, reference: Node) -> bool | None:
 
 def _equal_equations(answer: Node, reference: Node) -> bool | None:
     """Compare two equations, or an equation and a value; an equation never equals a list, matrix or set."""
-    one, other = equation(answer), equation(reference)
+    one, other = as_equation(answer), as_equation(reference)
     if one and other:
         return equal_equations(one, other)
     if one and is_expression(reference):
         return equal_to_value(one, reference)
     if other and is_expression(answer):
         return not is_curve(other) and equal_to_value(other, answer)
-    return False if isinstance(answer, _PARTED) and isinstance(reference, _PARTED) else None
+    return False if isinstance(answer, _COMPOUND) and isinstance(reference, _COMPOUND) else None
 
 
-def _counted(answer: Node, reference: Node) -> list[bool | None]:
+def _compare_counted_nouns(answer: Node, reference: Node) -> list[bool | None]:
     """Compare two lists that count nouns: `5 boys and 6 girls`."""
     if not (isinstance(answer, Sequence) and isinstance(reference, Sequence)):
         return []
-    one, other = several(answer), several(reference)
+    one, other = as_list(answer), as_list(reference)
     return equal_by_noun(one.items, other.items) if one and other else []
 
 
@@ -278,7 +302,7 @@ def _equal_inequalities(answer: Relation, reference: Relation) -> bool | None:
 
 def _equal_sets(answer: Node, reference: Node) -> bool | None:
     """Compare two sets of real numbers, one of which may be a list of its members."""
-    one, other = reals(answer) or members(answer), reals(reference) or members(reference)
+    one, other = as_reals(answer) or as_members(answer), as_reals(reference) or as_members(reference)
     plain = is_expression(answer) or is_expression(reference)
     return equal_reals(one, other) if one and other and not plain else False
 
@@ -297,30 +321,30 @@ def _has_remainder(node: Node) -> bool:
     return isinstance(node, Sequence) and node.joined == ("remainder",)
 
 
-def _kind(node: Node) -> type[Node] | None:
+def _comparable_type(node: Node) -> type[Node] | None:
     return Number if isinstance(node, _MEASURED) else type(node)
 
 
 COMPARISONS: tuple[Row, ...] = (
-    both(progressions, equal_progressions),
-    either(of_type(Family), _equal_families),
-    _or_value(ratio, equal_ratios, equal_ratio_and_value),
-    both(_listed_reals, equal_reals),
-    _counted,
-    both(several, lambda one, other: equal_lists(one, other, equal_nodes)),
-    pair(several, _single, lambda one, other: equal_to_one(one, other, equal_nodes)),
-    either(approximation, equal_approximations),
-    either(in_base, equal_bases),
-    _or_value(congruence, equal_congruences, equal_to_residue),
-    either(equation, _equal_equations),
-    both(of_type(*_MEASURED), equal_quantities),
-    both(of_type(Choice), equal_choices),
-    both(of_type(Matrix), _equal_matrices),
-    both(components, _equal_items),
-    pair(_list_of_values, components, _equal_row),
-    surely(both(inequality, _equal_inequalities)),
-    either(reals, _equal_sets),
-    both(inequality, _equal_inequalities),
-    both(of_type(NamedSet), operator.eq),
+    same_type_row(as_progressions, equal_progressions),
+    any_type_row(accept_types(Family), _equal_families),
+    _or_value_row(as_ratio, equal_ratios, equal_ratio_and_value),
+    same_type_row(_list_as_reals, equal_reals),
+    _compare_counted_nouns,
+    same_type_row(as_list, lambda one, other: equal_lists(one, other, equal_nodes)),
+    two_types_row(as_list, _as_single_value, lambda one, other: equal_to_one(one, other, equal_nodes)),
+    any_type_row(as_approximation, equal_approximations),
+    any_type_row(as_based_number, equal_bases),
+    _or_value_row(as_congruence, equal_congruences, equal_to_residue),
+    any_type_row(as_equation, _equal_equations),
+    same_type_row(accept_types(*_MEASURED), equal_quantities),
+    same_type_row(accept_types(Choice), equal_choices),
+    same_type_row(accept_types(Matrix), _equal_matrices),
+    same_type_row(as_components, _equal_items),
+    two_types_row(_as_list_of_values, as_components, _equal_row),
+    if_equal_row(same_type_row(as_inequality, _equal_inequalities)),
+    any_type_row(as_reals, _equal_sets),
+    same_type_row(as_inequality, _equal_inequalities),
+    same_type_row(accept_types(NamedSet), operator.eq),
 )
-"""The first row that applies to two answers decides. Two different types of `_KNOWN` without a row are not equal."""
+"""The rows in order; the first one that applies decides. Without a row, different types of `_KNOWN` are not equal."""

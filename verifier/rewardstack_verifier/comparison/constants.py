@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rewardstack_verifier.numbers.equality import ZERO, at_point, same
-from rewardstack_verifier.numbers.spans import in_span, same_span
+from rewardstack_verifier.numbers.equality import ZERO, same, substitute_all
+from rewardstack_verifier.numbers.spans import have_same_span, is_in_span
 from rewardstack_verifier.numbers.tree import (
     ONE,
     Apply,
@@ -14,23 +14,23 @@ from rewardstack_verifier.numbers.tree import (
     Symbol,
     difference,
     negative,
-    renamed,
-    substituted,
+    rename_symbols,
+    substitute,
     symbols,
 )
 
 _NUMBERED = re.compile(r"[cCkK]_\d")
 _ADDED = frozenset("cCK")
-"""Letters that are constants if they are added to a function of `_VARIABLES` without a factor."""
+"""Letters that are constants if they are added, without a factor, to a function of `_VARIABLES`."""
 _MULTIPLIED = frozenset("CK")
 """Letters that are also constants as factors, next to a function of one of `_VARIABLES`."""
-_CHOSEN = re.compile(r"[A-FK]|[cCkK]_\d")
+_CAPITAL = re.compile(r"[A-FK]|[cCkK]_\d")
 """Letters that can name the constants of a general solution."""
 _VARIABLES = frozenset(("x", "y", "t", "s", "r", "u", "v", "z", "theta", "phi"))
 
 
 class Affine(NamedTuple):
-    """An expression as a fixed part plus other parts multiplied by arbitrary constants."""
+    """A fixed part, and the parts that are multiplied by arbitrary constants and added to it."""
 
     fixed: Expression
     multiplied: tuple[Expression, ...]
@@ -45,7 +45,7 @@ def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
     if numbered:
         return tuple(numbered)
-    added = _addends(expression) & _ADDED
+    added = _added_symbols(expression) & _ADDED
     if len(added) == 1 and names & _VARIABLES:
         return tuple(added)
     multiplied = names & _MULTIPLIED
@@ -61,70 +61,80 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
         reference: the same for the reference.
 
     Returns:
-        None if unknown. If an expression is not linear in its constants, the constants may only have different names,
-        and the first constant the opposite sign.
+        None if unknown. In expressions that are not linear in their constants, only the names of the constants and the
+        sign of the first one may differ.
     """
-    own, asked = _constants_beside(answer, reference), _constants_beside(reference, answer)
-    if len(own) != len(asked) or symbols(answer) - {*own} != symbols(reference) - {*asked}:
+    own_constants, reference_constants = _find_constants(answer, reference), _find_constants(reference, answer)
+    if len(own_constants) != len(reference_constants) or symbols(answer) - {*own_constants} != symbols(reference) - {
+        *reference_constants
+    }:
         return False
-    one, other = _affine(answer, own), _affine(reference, asked)
+    one, other = _split_affine(answer, own_constants), _split_affine(reference, reference_constants)
     if one is None or other is None:
-        renamed_answer = renamed(answer, dict(zip(own, asked, strict=True)))
-        turned = substituted(renamed_answer, asked[0], negative(Symbol(asked[0])))
-        return same(renamed_answer, reference) or same(turned, reference)
-    spans = same_span(one.multiplied, other.multiplied)
-    return in_span(difference(one.fixed, other.fixed), other.multiplied) if spans else spans
+        renamed_answer = rename_symbols(answer, dict(zip(own_constants, reference_constants, strict=True)))
+        with_opposite_sign = substitute(
+            renamed_answer, reference_constants[0], negative(Symbol(reference_constants[0]))
+        )
+        return same(renamed_answer, reference) or same(with_opposite_sign, reference)
+    spans = have_same_span(one.multiplied, other.multiplied)
+    return is_in_span(difference(one.fixed, other.fixed), other.multiplied) if spans else spans
 
 
 def have_other_constants(answer: Expression, reference: Expression) -> bool:
     """Return whether two functions of one variable differ in at least two capital letters: `A + B/x`, `C + D/x`.
 
-    A letter that is in both expressions is no constant, because the problem may define it.
+    A letter in both expressions is not a constant, because the problem may define it.
     """
-    own, asked = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
-    if not 2 <= len(own) == len(asked) or not all(map(_CHOSEN.fullmatch, own | asked)):
+    own_constants, reference_constants = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
+    if not 2 <= len(own_constants) == len(reference_constants) or not all(
+        map(_CAPITAL.fullmatch, own_constants | reference_constants)
+    ):
         return False
     return len(symbols(answer) & symbols(reference) & _VARIABLES) == 1
 
 
-def _constants_beside(one: Expression, other: Expression) -> tuple[str, ...]:
+def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
     """Return the constants of `one`: its arbitrary constants, and its capital letters that `other` does not have."""
-    sure, own = arbitrary_constants(one), symbols(one) - symbols(other)
-    if not sure or (own and all(map(_CHOSEN.fullmatch, own))):
-        return tuple(sorted({*sure, *own}))
-    return sure
+    certain_constants, own_constants = arbitrary_constants(one), symbols(one) - symbols(other)
+    if not certain_constants or (own_constants and all(map(_CAPITAL.fullmatch, own_constants))):
+        return tuple(sorted({*certain_constants, *own_constants}))
+    return certain_constants
 
 
-def equal_pencils(answer: Expression, reference: Expression) -> bool | None:
+def have_same_curves(answer: Expression, reference: Expression) -> bool | None:
     """Return whether `answer = 0` and `reference = 0` are the same family of curves, one for each constant.
 
     Returns:
         None if unknown, or if an expression does not have exactly one constant or is not linear in it.
     """
-    own, asked = arbitrary_constants(answer), arbitrary_constants(reference)
-    if len(own) != 1 or len(asked) != 1 or symbols(answer) - {*own} != symbols(reference) - {*asked}:
+    own_constants, reference_constants = arbitrary_constants(answer), arbitrary_constants(reference)
+    if (
+        len(own_constants) != 1
+        or len(reference_constants) != 1
+        or symbols(answer) - {*own_constants} != symbols(reference) - {*reference_constants}
+    ):
         return None
-    one, other = _affine(answer, own), _affine(reference, asked)
+    one, other = _split_affine(answer, own_constants), _split_affine(reference, reference_constants)
     if one is None or other is None:
         return None
-    return same_span((one.fixed, *one.multiplied), (other.fixed, *other.multiplied))
+    return have_same_span((one.fixed, *one.multiplied), (other.fixed, *other.multiplied))
 
 
-def _affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
+def _split_affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
     """Split an expression that is linear in its constants; None if it is not, or if that is unknown."""
-    nothing = dict.fromkeys(names, ZERO)
-    fixed = _without_zeros(at_point(expression, nothing))
-    alone = [_without_zeros(at_point(expression, {**nothing, name: ONE})) for name in names]
-    multiplied = [one if fixed == ZERO else difference(one, fixed) for one in alone]
+    all_zero = dict.fromkeys(names, ZERO)
+    fixed = _drop_zeros(substitute_all(expression, all_zero))
+    at_units = [_drop_zeros(substitute_all(expression, {**all_zero, name: ONE})) for name in names]
+    multiplied = [one if fixed == ZERO else difference(one, fixed) for one in at_units]
     rebuilt = (fixed, *(Apply("product", (Symbol(name), one)) for name, one in zip(names, multiplied, strict=True)))
     return Affine(fixed, tuple(multiplied)) if same(Apply("sum", rebuilt), expression) else None
 
 
-def _without_zeros(expression: Expression) -> Expression:
+def _drop_zeros(expression: Expression) -> Expression:
     """Return the expression without zero addends, including products with zero, which would be slow to compute."""
     if not isinstance(expression, Apply):
         return expression
-    arguments = tuple(map(_without_zeros, expression.arguments))
+    arguments = tuple(map(_drop_zeros, expression.arguments))
     if expression.operation == "product" and ZERO in arguments:
         return ZERO
     if expression.operation != "sum":
@@ -133,10 +143,10 @@ def _without_zeros(expression: Expression) -> Expression:
     return Apply("sum", addends) if len(addends) > 1 else addends[0] if addends else ZERO
 
 
-def _addends(expression: Expression) -> frozenset[str]:
+def _added_symbols(expression: Expression) -> frozenset[str]:
     """Return the symbols that are added or subtracted without a factor."""
     if isinstance(expression, Symbol):
         return frozenset((expression.name,))
     if isinstance(expression, Apply) and expression.operation in ("sum", "negative"):
-        return frozenset[str]().union(*map(_addends, expression.arguments))
+        return frozenset[str]().union(*map(_added_symbols, expression.arguments))
     return frozenset()

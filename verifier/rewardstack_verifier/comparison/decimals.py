@@ -1,4 +1,4 @@
-"""Decide how far an answer may be from a decimal: the digits that a decimal shows give its precision."""
+"""Compute how far an answer may be from a reference, from the digits of their decimals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextvars import ContextVar
 from fractions import Fraction
 
 ANSWER_DIGITS = 6
-"""Significant digits that an answer's decimal must show to match an exact reference."""
+"""Minimum number of significant digits of an answer's decimal that can match an exact reference."""
 REFERENCE_DIGITS = 3
-"""Significant digits that a reference's decimal must show so that values that round to it are right."""
+"""Minimum number of significant digits of a reference's decimal that accepts values that round to it."""
 
 PRINTED_DIGITS = range(15, 18)
-"""Significant digits of decimals that a program prints from 64-bit floating-point numbers."""
+"""Numbers of significant digits of a printed 64-bit floating-point number."""
 ROUNDING_ERROR = Fraction(1, 2**51)
 """Relative error of a decimal with `PRINTED_DIGITS`: a few units in the last place of a 64-bit float."""
 
@@ -24,8 +24,8 @@ _tolerance: ContextVar[Fraction | None] = ContextVar("tolerance", default=None)
 
 
 @contextmanager
-def tolerating(tolerance: float | None) -> Iterator[None]:
-    """Set the relative tolerance for comparisons within the context; it replaces the precision of decimals.
+def use_tolerance(tolerance: float | None) -> Iterator[None]:
+    """Set the relative tolerance for comparisons in the context, in place of the precision of decimals.
 
     Args:
         tolerance: a fraction of the reference; None to use the precision of the decimals.
@@ -37,13 +37,13 @@ def tolerating(tolerance: float | None) -> Iterator[None]:
         _tolerance.reset(token)
 
 
-def tolerance() -> Fraction | None:
+def current_tolerance() -> Fraction | None:
     """Return the relative tolerance of the current context; None if the digits of the decimals decide."""
     return _tolerance.get()
 
 
-def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
-    """Return the distance between an answer and its reference from which the answer is wrong.
+def max_distance(answer: Decimal | None, reference: Decimal | None) -> Fraction:
+    """Return the distance from the reference at which an answer becomes wrong.
 
     A reference with at least `REFERENCE_DIGITS` digits matches values less than half a unit of its last digit away. An
     answer with at least `ANSWER_DIGITS` digits, rounded or truncated, matches values less than one unit of its last

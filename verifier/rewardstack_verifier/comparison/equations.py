@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rewardstack_verifier.comparison.constants import equal_pencils
-from rewardstack_verifier.comparison.values import all_of, calls, equal_values, has_value
-from rewardstack_verifier.numbers.equality import ZERO, proportional, same
+from rewardstack_verifier.comparison.constants import have_same_curves
+from rewardstack_verifier.comparison.values import all_of, equal_values, has_calls, has_value
+from rewardstack_verifier.numbers.equality import ZERO, are_proportional, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
 from rewardstack_verifier.numbers.tree import (
     ONE,
@@ -16,7 +16,7 @@ from rewardstack_verifier.numbers.tree import (
     difference,
     integer,
     parts,
-    substituted,
+    substitute,
     symbols,
 )
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
@@ -24,13 +24,13 @@ from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 Equation = tuple[Expression, ...]
 """Sides of a chain of equations, at least two."""
 _TWO = integer(2)
-_NAMING = frozenset(("sum", "product"))
-"""Operations in expressions that name what a problem asks for: `m + n`, `ab`."""
-_RELATING = _NAMING | {"negative", "quotient", "power", "root"}
+_NAME_OPERATIONS = frozenset(("sum", "product"))
+"""Operations in expressions that can be a name: `m + n`, `ab`."""
+_LETTER_NAME_OPERATIONS = _NAME_OPERATIONS | {"negative", "quotient", "power", "root"}
 """Operations in such names if they have at least two letters: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`."""
 
 
-def equation(node: Node) -> Equation | None:
+def as_equation(node: Node) -> Equation | None:
     """Return the sides of an equation between expressions, `x` first for `5 = x`; None for other nodes.
 
     `f \\equiv 0` is an equation, and so is `\\Delta p \\approx \\frac{h}{c}`, an approximate formula for a name.
@@ -40,8 +40,8 @@ def equation(node: Node) -> Equation | None:
     sides = tuple(side for side in node.sides if is_expression(side))
     if len(sides) != len(node.sides) or ("~" in node.operators and not _is_about_formula(node.operators, sides)):
         return None
-    turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
-    return sides[::-1] if turned else sides
+    is_turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
+    return sides[::-1] if is_turned else sides
 
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
@@ -50,8 +50,8 @@ def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
     return named and not symbols(sides[0]) & symbols(sides[1])
 
 
-def concluded(node: Node) -> Node:
-    """Return the equation after the last arrow in `2x = 14 -> x = 7`; any other node unchanged."""
+def last_equation(node: Node) -> Node:
+    """Return the equation after the last arrow in `2x = 14 -> x = 7`; return other nodes unchanged."""
     if not isinstance(node, Relation) or set(node.operators) != {"=", "->"}:
         return node
     last = len(node.operators) - node.operators[::-1].index("->")
@@ -63,7 +63,7 @@ def concluded(node: Node) -> Node:
 def is_curve(sides: Equation) -> bool:
     """Return whether an equation describes a curve or surface, `x^2 + y^2 = 4`, rather than a value.
 
-    A sum of multiples of x, y and z describes a line or a plane.
+    A sum of multiples of x, y and z is a line or a plane.
     """
     side, letters = sides[0], symbols(sides[0])
     if not isinstance(side, Apply) or len(letters) < 2 or not letters <= {"x", "y", "z"}:
@@ -75,9 +75,9 @@ def is_curve(sides: Equation) -> bool:
 
 def _is_multiple(expression: Expression) -> bool:
     """Return whether an expression is a letter, or a number times a letter, with either sign."""
-    found = [part for part in parts(expression) if isinstance(part, Symbol)]
+    letters_found = [part for part in parts(expression) if isinstance(part, Symbol)]
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
-    return len(found) == 1 and operations <= {"negative", "product", "quotient"}
+    return len(letters_found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
@@ -92,7 +92,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     """
     first, *rest = sides
     if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
-        return _follows(sides) and equal_values(sides[-1], value)
+        return _is_consistent(sides) and equal_values(sides[-1], value)
     if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
     elif not symbols(*sides):
@@ -103,10 +103,10 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     return equal_values(steps[-1], value) if computed else computed
 
 
-def _follows(sides: Equation) -> bool | None:
+def _is_consistent(sides: Equation) -> bool | None:
     """Return whether the last side of a chain can follow from the earlier ones: `AD^2 = x^2 + 9 = 45`.
 
-    A side must equal the last side if it is a number, or follows the first side and has only letters of the last side.
+    Sides that are numbers, and sides after the first one with only letters of the last side, must equal the last side.
     """
     first, *steps, last = sides
     known = symbols(last)
@@ -114,28 +114,28 @@ def _follows(sides: Equation) -> bool | None:
         checked = [step for step in steps if symbols(step) <= known]
     else:
         checked = [first, *(step for step in steps if symbols(step) <= known)]
-    return all_of(equal_values(step, last) for step in checked if not calls(step))
+    return all_of(equal_values(step, last) for step in checked if not has_calls(step))
 
 
 def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     """Return whether two equations give the same value to the same name, or are equal up to a factor.
 
     Returns:
-        None if unknown, if a chain is inconsistent or has a letter between its ends, or if a side has no value.
+        None if unknown, if a chain is inconsistent or has a letter in the middle, or if a side has no value.
     """
-    one, other = _without_steps(answer), _without_steps(reference)
+    one, other = _first_and_last(answer), _first_and_last(reference)
     if one is None or other is None:
         return None
-    (name, value), (asked, expected) = one, other
-    own = not (symbols(name) | symbols(asked)) & symbols(value, expected)
-    if _same_name(name, asked) and (own or _is_call(name) or _is_call(asked)):
-        return equal_values(value, expected)
-    if _is_solved(name, value) and _is_solved(asked, expected):
+    (name, value), (reference_name, reference_value) = one, other
+    has_separate_names = not (symbols(name) | symbols(reference_name)) & symbols(value, reference_value)
+    if _same_name(name, reference_name) and (has_separate_names or _is_call(name) or _is_call(reference_name)):
+        return equal_values(value, reference_value)
+    if _is_solved(name, value) and _is_solved(reference_name, reference_value):
         return False
-    if not all(map(has_value, (name, value, asked, expected))):
+    if not all(map(has_value, (name, value, reference_name, reference_value))):
         return None
-    solved = _is_solved(name, value) or _is_solved(asked, expected)
-    if solved and ZERO not in (value, expected):
+    solved = _is_solved(name, value) or _is_solved(reference_name, reference_value)
+    if solved and ZERO not in (value, reference_value):
         return False  # for `x = 5`, `2x = 10` is not accepted, but `x - 5 = 0` is
     return _equal_curves(one, other)
 
@@ -143,8 +143,8 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
 def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
     """Return whether two equations hold at the same points: equal up to a factor, or one solved for a letter."""
     one, other = difference(*answer), difference(*reference)
-    same_curve = equal_pencils(one, other) or proportional(one, other)
-    if same_curve is not False or not any(map(_divides, (*answer, *reference))):
+    same_curve = have_same_curves(one, other) or are_proportional(one, other)
+    if same_curve is not False or not any(map(_has_symbolic_divisor, (*answer, *reference))):
         return same_curve
     return _is_solution(answer, other) or _is_solution(reference, one)
 
@@ -154,16 +154,16 @@ def _is_solution(solved: Equation, equation: Expression) -> bool:
     name, value = solved
     if not isinstance(name, Symbol) or name.name in symbols(value):
         return False
-    at_zero = substituted(equation, name.name, ZERO)
-    slope = difference(substituted(equation, name.name, ONE), at_zero)
+    at_zero = substitute(equation, name.name, ZERO)
+    slope = difference(substitute(equation, name.name, ONE), at_zero)
     line = Apply("sum", (at_zero, Apply("product", (slope, name))))
     linear = same(line, equation) and same(slope, ZERO) is False
-    return bool(linear and same(substituted(equation, name.name, value), ZERO))
+    return bool(linear and same(substitute(equation, name.name, value), ZERO))
 
 
-def _without_steps(sides: Equation) -> Equation | None:
-    """Return the first and last side of a chain; None if it is inconsistent, or a side between is a single letter."""
-    follows = len(sides) == 2 or (_follows(sides) and not any(isinstance(side, Symbol) for side in sides[1:-1]))
+def _first_and_last(sides: Equation) -> Equation | None:
+    """Return the first and last side of a chain; None if it is inconsistent, or a middle side is a letter."""
+    follows = len(sides) == 2 or (_is_consistent(sides) and not any(isinstance(side, Symbol) for side in sides[1:-1]))
     return (sides[0], sides[-1]) if follows else None
 
 
@@ -195,7 +195,7 @@ def _same_name(one: Expression, other: Expression) -> bool:
     return Symbol("y") in names and any(_is_call(name) and name != Symbol("y") for name in names)
 
 
-def _divides(expression: Expression) -> bool:
+def _has_symbolic_divisor(expression: Expression) -> bool:
     """Return whether an expression has a symbol in a divisor or in an exponent."""
     return any(
         isinstance(part, Apply) and part.operation in ("quotient", "power") and bool(symbols(*part.arguments[1:]))
@@ -204,7 +204,7 @@ def _divides(expression: Expression) -> bool:
 
 
 def is_name(expression: Expression) -> bool:
-    """Return whether an expression can name what a problem asks for: `x`, `m + n`, `ab`, `f(x)`, `|A|`."""
+    """Return whether an expression can be a name: `x`, `m + n`, `ab`, `f(x)`, `|A|`."""
     if _is_call(expression):
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
@@ -219,11 +219,11 @@ def is_name(expression: Expression) -> bool:
             return True  # the size of a set, or the modulus of a complex number
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
-    if len(symbols(expression)) > 1 and operations <= _RELATING:
+    if len(symbols(expression)) > 1 and operations <= _LETTER_NAME_OPERATIONS:
         return all(isinstance(leaf, Symbol) or leaf == _TWO for leaf in leaves)
-    return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)
+    return operations <= _NAME_OPERATIONS and all(isinstance(leaf, Symbol) for leaf in leaves)
 
 
 def _is_solved(name: Expression, value: Expression) -> bool:
-    """Return whether an equation gives a number to a letter; with letters on both sides it is a curve or a law."""
+    """Return whether an equation gives a number to a letter, and is not a curve or a law."""
     return isinstance(name, Symbol) and not symbols(value)

@@ -9,10 +9,10 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.lists import several, written_out
+from rewardstack_verifier.comparison.lists import as_list, expand_signs
 from rewardstack_verifier.comparison.values import has_value
 from rewardstack_verifier.numbers.equality import ZERO, nearest_fraction, same
-from rewardstack_verifier.numbers.points import INTEGERS
+from rewardstack_verifier.numbers.points import INTEGER_LETTERS
 from rewardstack_verifier.numbers.tree import (
     ONE,
     Apply,
@@ -23,15 +23,15 @@ from rewardstack_verifier.numbers.tree import (
     difference,
     integer,
     parts,
-    substituted,
+    substitute,
     symbols,
 )
 from rewardstack_verifier.reading.syntax import Family, Node, Relation, Sequence, is_expression
 
-MOST_MEMBERS = 60
+MAX_MEMBERS = 60
 """Maximum number of values of a family within the common period of two families."""
-MOST_STEPS = 60
-"""Maximum denominator of the ratio of two steps, when a common period is searched."""
+MAX_DENOMINATOR = 60
+"""Maximum denominator of the ratio of two steps in the search for a common period."""
 
 
 class Progression(NamedTuple):
@@ -41,31 +41,33 @@ class Progression(NamedTuple):
     step: Expression
 
 
-def progressions(node: Node) -> tuple[Progression, ...] | None:
+def as_progressions(node: Node) -> tuple[Progression, ...] | None:
     """Return the progressions of a family of values; None if a node is not such a family.
 
-    An undeclared letter is an integer parameter if it is the only letter, is usual for integers, and a value has pi.
+    An undeclared letter is an integer parameter if it is the only letter and usual for integers, and a value has pi.
     """
     if isinstance(node, Family):
         found = _progressions(node.of, node.parameter)
         return found if node.domain == "Z" else None
     values = _values(node) or ()
     parameters = symbols(*values)
-    beside_pi = any(Constant("pi") in parts(value) for value in values)
-    return _progressions(node, *parameters) if beside_pi and len(parameters) == 1 and parameters <= INTEGERS else None
+    has_pi = any(Constant("pi") in parts(value) for value in values)
+    return (
+        _progressions(node, *parameters) if has_pi and len(parameters) == 1 and parameters <= INTEGER_LETTERS else None
+    )
 
 
 def equal_progressions(answer: tuple[Progression, ...], reference: tuple[Progression, ...]) -> bool | None:
     """Return whether two families have the same values.
 
     Returns:
-        None if they have no common period, or more than `MOST_MEMBERS` values in it.
+        None if they have no common period, or more than `MAX_MEMBERS` values in it.
     """
     period = _common_period([one.step for one in (*answer, *reference)])
     found, expected = (_members(family, period) for family in (answer, reference))
     if period is None or not found or not expected:
         return None
-    return _each_in(found, expected, period) and _each_in(expected, found, period)
+    return _are_all_in(found, expected, period) and _are_all_in(expected, found, period)
 
 
 def _progressions(node: Node, parameter: str) -> tuple[Progression, ...] | None:
@@ -74,18 +76,22 @@ def _progressions(node: Node, parameter: str) -> tuple[Progression, ...] | None:
         return None
     found: list[Progression] = []
     for value in values:
-        alone = _progression(value, parameter)
-        halves = (alone,) if alone else [_progression(half, parameter) for half in _by_parity(value, parameter)]
-        found += (one for one in halves if one is not None)
-        if None in halves:
+        progression = _progression(value, parameter)
+        progressions_of_value = (
+            (progression,)
+            if progression
+            else [_progression(half, parameter) for half in _split_by_parity(value, parameter)]
+        )
+        found += (one for one in progressions_of_value if one is not None)
+        if None in progressions_of_value:
             return None
     return tuple(found)
 
 
 def _values(node: Node) -> tuple[Expression, ...] | None:
     """Return the values in a list, without the names of unknowns."""
-    listed = several(node)
-    items = written_out(listed).items if listed else (node,)
+    listed = as_list(node)
+    items = expand_signs(listed).items if listed else (node,)
     values = [
         item.sides[1] if isinstance(item, Relation) and item.operators == ("=",) else item
         for item in items
@@ -98,27 +104,27 @@ def _values(node: Node) -> tuple[Expression, ...] | None:
 def _progression(value: Expression, parameter: str) -> Progression | None:
     if symbols(value) != {parameter}:
         return None
-    start, *rest = (substituted(value, parameter, integer(at)) for at in range(4))
+    start, *rest = (substitute(value, parameter, integer(at)) for at in range(4))
     step = difference(rest[0], start)
     if same(step, ZERO) is not False:
         return None
-    steady = all(
+    is_steady = all(
         same(one, Apply("sum", (start, Apply("product", (integer(at), step))))) for at, one in enumerate(rest, 1)
     )
-    return Progression(start, step) if steady else None
+    return Progression(start, step) if is_steady else None
 
 
-def _by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
-    """Return a value for even parameters and for odd parameters: `(-1)^n` is constant in each."""
+def _split_by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
+    """Return a value for even and for odd parameters, for which `(-1)^n` is constant."""
     even = Apply("product", (integer(2), Symbol(parameter)))
     odd = Apply("sum", (even, ONE))
-    return substituted(value, parameter, even), substituted(value, parameter, odd)
+    return substitute(value, parameter, even), substitute(value, parameter, odd)
 
 
 def _common_period(steps: list[Expression]) -> Expression | None:
     """Return the least common multiple of steps; None if there is none."""
     ratios = [_ratio(step, steps[0]) for step in steps]
-    known = [ratio for ratio in ratios if ratio]
+    known = [as_ratio for as_ratio in ratios if as_ratio]
     if len(known) < len(steps):
         return None
     multiple = Fraction(lcm(*(one.numerator for one in known)), gcd(*(one.denominator for one in known)))
@@ -130,20 +136,20 @@ def _members(family: tuple[Progression, ...], period: Expression | None) -> list
     members: list[Expression] = []
     for start, step in family:
         steps = None if period is None else _ratio(period, step)
-        if steps is None or len(members) + abs(steps) > MOST_MEMBERS:
+        if steps is None or len(members) + abs(steps) > MAX_MEMBERS:
             return []
         members += (Apply("sum", (start, Apply("product", (integer(at), step)))) for at in range(int(abs(steps))))
     return members
 
 
-def _each_in(ones: list[Expression], others: list[Expression], period: Expression) -> bool:
+def _are_all_in(ones: list[Expression], others: list[Expression], period: Expression) -> bool:
     """Return whether each value of `ones` differs from one of `others` by a whole number of periods."""
     return all(any(_ratio(difference(one, other), period, 1) is not None for other in others) for one in ones)
 
 
-def _ratio(one: Expression, other: Expression, most: int = MOST_STEPS) -> Fraction | None:
-    """Return the quotient of two numbers if it is a fraction with a denominator up to `most`; None otherwise."""
-    nearest = nearest_fraction(Apply("quotient", (one, other)), most)
+def _ratio(one: Expression, other: Expression, max_denominator: int = MAX_DENOMINATOR) -> Fraction | None:
+    """Return the quotient of two numbers if its denominator is at most `max_denominator`; None otherwise."""
+    nearest = nearest_fraction(Apply("quotient", (one, other)), max_denominator)
     if nearest is None or not same(one, Apply("product", (Number(nearest), other))):
         return None
     return nearest

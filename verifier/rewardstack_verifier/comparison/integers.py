@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from rewardstack_verifier.comparison.values import equal_values
 from rewardstack_verifier.numbers.equality import same
-from rewardstack_verifier.numbers.rational import integral
+from rewardstack_verifier.numbers.rational import to_integer
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
-LARGEST = 36
+MAX_BASE = 36
 """Largest base: 10 digits and 26 letters."""
 
 
@@ -29,43 +29,48 @@ class Congruence(NamedTuple):
     modulus: Expression
 
 
-def in_base(node: Node) -> InBase | None:
+def as_based_number(node: Node) -> InBase | None:
     """Return an answer as a number in a base; None if it is not one."""
     if not isinstance(node, Apply) or node.operation != "subscript":
         return None
-    digits, base = _digits(node.arguments[0]), integral(node.arguments[1])
-    if not digits or base is None or not 2 <= base <= LARGEST:
+    digits, base = _written_digits(node.arguments[0]), to_integer(node.arguments[1])
+    if not digits or base is None or not 2 <= base <= MAX_BASE:
         return None
-    return InBase(digits, base) if all(int(digit, LARGEST) < base for digit in digits.lstrip("-")) else None
+    return InBase(digits, base) if all(int(digit, MAX_BASE) < base for digit in digits.lstrip("-")) else None
 
 
-def _digits(written: Expression) -> str:
+def _written_digits(written: Expression) -> str:
     if isinstance(written, Symbol):
         return written.name if written.name.isalnum() and not written.name.isalpha() else ""
-    value = integral(written)
+    value = to_integer(written)
     return "" if value is None else str(value)
 
 
 def equal_bases(answer: Node, reference: Node) -> bool | None:
-    """Return whether two numbers, at least one of them `in_base`, have the same digits in the same base.
+    """Return whether two numbers, at least one of them `as_based_number`, have the same digits in the same base.
 
-    The answer may omit the base if the reference gives it. A reference without a base is decimal.
+    The answer may omit the base of the reference. A reference without a base is decimal.
 
     Returns:
-        None if the answer or the reference without a base is not an expression.
+        None if the number without a base is not an expression.
     """
-    found, expected = in_base(answer), in_base(reference)
+    found, expected = as_based_number(answer), as_based_number(reference)
     if found and expected:
         return found == expected
-    bare = reference if found else answer
-    if not is_expression(bare):
+    without_base = reference if found else answer
+    if not is_expression(without_base):
         return None
-    based = found or expected
-    digits = isinstance(bare, Number) and bare.places is None and based is not None and str(bare.value) == based.digits
-    return digits and (expected is not None or (based is not None and based.base == 10))
+    with_base = found or expected
+    digits = (
+        isinstance(without_base, Number)
+        and without_base.places is None
+        and with_base is not None
+        and str(without_base.value) == with_base.digits
+    )
+    return digits and (expected is not None or (with_base is not None and with_base.base == 10))
 
 
-def congruence(node: Node) -> Congruence | None:
+def as_congruence(node: Node) -> Congruence | None:
     """Return an answer as a congruence; None if it is not one."""
     if not isinstance(node, Relation) or node.modulus is None:
         return None
@@ -79,8 +84,8 @@ def equal_congruences(answer: Congruence, reference: Congruence) -> bool | None:
     """Return whether two congruences have the same residue class and no different names."""
     if answer.name and reference.name and answer.name != reference.name:
         return False
-    one, other = integral(answer.residue), integral(reference.residue)
-    moduli = integral(answer.modulus), integral(reference.modulus)
+    one, other = to_integer(answer.residue), to_integer(reference.residue)
+    moduli = to_integer(answer.modulus), to_integer(reference.modulus)
     if one is None or other is None or None in moduli:
         return same(answer.modulus, reference.modulus) and same(answer.residue, reference.residue)
     return abs(moduli[0] or 0) == abs(moduli[1] or 0) > 0 and (one - other) % abs(moduli[0] or 1) == 0

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import cmp_to_key
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.lists import several
+from rewardstack_verifier.comparison.lists import as_list
 from rewardstack_verifier.comparison.values import all_of, equal_values
-from rewardstack_verifier.numbers.equality import is_less, proportional, same
+from rewardstack_verifier.numbers.equality import are_proportional, is_less, same
 from rewardstack_verifier.numbers.tree import (
     Apply,
     Constant,
@@ -23,7 +23,7 @@ from rewardstack_verifier.numbers.tree import (
     difference,
     integer,
     negative,
-    substituted,
+    substitute,
     symbols,
 )
 from rewardstack_verifier.reading.syntax import (
@@ -38,11 +38,11 @@ from rewardstack_verifier.reading.syntax import (
 
 INFINITY = Constant("infinity")
 MINUS_INFINITY = negative(INFINITY)
-MOST_BOUNDS = 40
+MAX_BOUNDS = 40
 """Maximum number of bounds of two sets together."""
 Cells = tuple[bool, ...]
-"""Whether a set contains each cell: the gap below the first bound, this bound, the gap above it, and so on."""
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Whether a set contains each cell: the gap below the first bound, the first bound, the gap above it, ..."""
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPLEMENT = {">": "<=", ">=": "<"}
 
 
@@ -63,7 +63,7 @@ class Combined(NamedTuple):
 
 
 class _UnorderedError(Exception):
-    """The order of two bounds is unknown, or one is not a real number."""
+    """The order of two bounds is unknown, or a bound is not a real number."""
 
 
 class Reals(NamedTuple):
@@ -85,20 +85,20 @@ _NAMED: dict[str, Region] = {
 }
 
 
-def reals(node: Node) -> Reals | None:
+def as_reals(node: Node) -> Reals | None:
     """Return the set of real numbers that an answer describes; None for other answers and for listed members.
 
-    `(1, 2)` is returned as an interval, although it may also be a point.
+    `(1, 2)` is an interval here, although it may also be a point.
     """
     if isinstance(node, SetBuilder):
-        return _built(node)
+        return _from_set_builder(node)
     if isinstance(node, NamedSet):
         return Reals(_NAMED[node.name]) if node.name in _NAMED else None
     if isinstance(node, Combination):
-        return _combined(node.operator, (node.left, node.right))
+        return _combine(node.operator, (node.left, node.right))
     if isinstance(node, Sequence):
-        return _bracketed(node) if node.opening else _joined(node)
-    return _conditional(node) if isinstance(node, Relation) else None
+        return _from_brackets(node) if node.opening else _from_list(node)
+    return _from_relation(node) if isinstance(node, Relation) else None
 
 
 def equal_reals(answer: Reals, reference: Reals) -> bool | None:
@@ -110,13 +110,13 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
         return False
     one, other = answer.region, reference.region
     if isinstance(one, Interval) and isinstance(other, Interval):
-        return _equal(one, other)
+        return _equal_intervals(one, other)
     return _equal_regions(one, other)
 
 
-def members(node: Node) -> Reals | None:
+def as_members(node: Node) -> Reals | None:
     """Return listed members, `{1, 2}` or `\\pm 1`, or a single value as a set of real numbers; None for other nodes."""
-    listed = several(node)
+    listed = as_list(node)
     if node == NamedSet("empty"):
         return Reals(Interval(integer(0), False, integer(0), False))
     if listed is None:
@@ -129,60 +129,60 @@ def _point(value: Expression) -> Interval:
     return Interval(value, True, value, True)
 
 
-def _equal(one: Interval, other: Interval) -> bool | None:
+def _equal_intervals(one: Interval, other: Interval) -> bool | None:
     if (one.low_in, one.high_in) != (other.low_in, other.high_in):
         return _equal_regions(one, other)
     return all_of((equal_values(one.low, other.low), equal_values(one.high, other.high)))
 
 
-def _built(node: SetBuilder) -> Reals | None:
-    """Return the set that `{x in R | x > 2}` describes; None if its conditions are about something other than x."""
+def _from_set_builder(node: SetBuilder) -> Reals | None:
+    """Return the set of `{x in R | x > 2}`; None if its conditions are not about x."""
     member, conditions = node.member, node.conditions
     if isinstance(member, Relation) and member.operators == ("in",):
         conditions, member = (member, *conditions), member.sides[0]
     if not isinstance(member, Symbol):
         return None
-    found = _combined("cap", conditions)
+    found = _combine("cap", conditions)
     return found._replace(variable="") if found and found.variable == member.name else None
 
 
-def _combined(operator: str, nodes: tuple[Node, ...]) -> Reals | None:
+def _combine(operator: str, nodes: tuple[Node, ...]) -> Reals | None:
     """Combine several sets that describe the same letter; None if they do not."""
-    as_set = members if operator == "setminus" else _listed
-    sets = [found for node in nodes if (found := reals(node) or as_set(node)) is not None]
+    as_set = as_members if operator == "setminus" else _braced_members
+    sets = [found for node in nodes if (found := as_reals(node) or as_set(node)) is not None]
     variables = {one.variable for one in sets}
     if len(sets) != len(nodes) or len(variables) > 1:
         return None
     return Reals(Combined(operator, tuple(one.region for one in sets)), *variables)
 
 
-def _listed(node: Node) -> Reals | None:
-    return members(node) if isinstance(node, Sequence) and node.opening == "{" else None
+def _braced_members(node: Node) -> Reals | None:
+    return as_members(node) if isinstance(node, Sequence) and node.opening == "{" else None
 
 
-def _joined(node: Sequence) -> Reals | None:
-    """Return the set that conditions or intervals describe together: joined by "and", "or", commas or semicolons."""
+def _from_list(node: Sequence) -> Reals | None:
+    """Return the set of conditions or intervals that are joined by "and", "or", commas or semicolons."""
     first, *rest = node.items
     if isinstance(first, Relation) and first.operators == ("!=",) and all(map(is_expression, rest)):
-        return _combined("cap", (first, *(replace(first, sides=(first.sides[0], one)) for one in rest)))
+        return _combine("cap", (first, *(replace(first, sides=(first.sides[0], one)) for one in rest)))
     conditional = [isinstance(item, Relation) for item in node.items]
     if set(node.joined) <= {","} and not any(conditional):
-        return _combined("cup", node.items) if all(map(_is_half_line, node.items)) else None
+        return _combine("cup", node.items) if all(map(_is_half_line, node.items)) else None
     if set(node.joined) == {"or"}:
-        return _combined("cup", node.items)
+        return _combine("cup", node.items)
     if not all(conditional) or not set(node.joined) <= {",", "and", ";"}:
         return None
-    return _combined("cap" if "and" in node.joined else ",", node.items)
+    return _combine("cap" if "and" in node.joined else ",", node.items)
 
 
 def _is_half_line(node: Node) -> bool:
     """Return whether a node is an interval with an infinite bound, which cannot be a point."""
-    found = reals(node)
+    found = as_reals(node)
     region = found.region if found else None
     return isinstance(region, Interval) and (region.low == MINUS_INFINITY or region.high == INFINITY)
 
 
-def _bracketed(node: Sequence) -> Reals | None:
+def _from_brackets(node: Sequence) -> Reals | None:
     if node.opening not in ("(", "[") or len(node.items) != 2 or node.joined not in ((",",), (";",)):
         return None
     low, high = node.items
@@ -191,26 +191,26 @@ def _bracketed(node: Sequence) -> Reals | None:
     return Reals(Interval(low, node.opening == "[", high, node.closing == "]"))
 
 
-def _conditional(node: Relation) -> Reals | None:
+def _from_relation(node: Relation) -> Reals | None:
     """Return the set described by `x < 3`, `1 <= x < 3`, `|x - 2| < 1` or `x in [1, 3]`."""
     first, last = node.sides[0], node.sides[-1]
     if node.operators in (("in",), ("notin",)) and isinstance(first, Symbol):
-        inside = reals(last) or _listed(last)
-        return inside and Reals(inside.region if node.operators == ("in",) else _without(inside.region), first.name)
+        inside = as_reals(last) or _braced_members(last)
+        return inside and Reals(inside.region if node.operators == ("in",) else _complement(inside.region), first.name)
     if node.operators == ("!=",) and isinstance(last, Symbol) and not _names(first):
         first, last = last, first
     if node.operators == ("!=",) and isinstance(first, Symbol) and first.name not in _names(last):
-        excluded = members(last)
-        return excluded and Reals(_without(excluded.region), first.name)
+        excluded = as_members(last)
+        return excluded and Reals(_complement(excluded.region), first.name)
     sides = [side for side in node.sides if is_expression(side)]
-    if len(sides) != len(node.sides) or not set(node.operators) <= {*_TURNED}:
+    if len(sides) != len(node.sides) or not set(node.operators) <= {*_MIRRORED}:
         return None
     if len(sides) == 2:
         return _half_line(sides[0], node.operators[0], sides[1])
     return _segment(sides, node.operators) if len(sides) == 3 else None
 
 
-def _without(region: Region) -> Region:
+def _complement(region: Region) -> Region:
     return Combined("setminus", (_LINE, region))
 
 
@@ -220,12 +220,12 @@ def _names(node: Node) -> frozenset[str]:
 
 def _half_line(left: Expression, operator: str, right: Expression) -> Reals | None:
     if symbols(right) and not symbols(left):
-        left, operator, right = right, _TURNED[operator], left
+        left, operator, right = right, _MIRRORED[operator], left
     if isinstance(left, Apply) and left.operation == "negative":
-        left, operator, right = left.arguments[0], _TURNED[operator], negative(right)
+        left, operator, right = left.arguments[0], _MIRRORED[operator], negative(right)
     if isinstance(left, Apply) and left.operation == "abs":
-        return _around(left.arguments[0], operator, right)
-    name = _bounded(left, right)
+        return _from_absolute_value(left.arguments[0], operator, right)
+    name = _bounded_name(left, right)
     if not name:
         return None
     included = operator in ("<=", ">=")
@@ -234,7 +234,7 @@ def _half_line(left: Expression, operator: str, right: Expression) -> Reals | No
     return Reals(_between(right, None, included), name)
 
 
-def _bounded(of: Expression, *bounds: Expression) -> str:
+def _bounded_name(of: Expression, *bounds: Expression) -> str:
     """Return the name of the bounded letter or function `f(x)`; empty if `of` is neither, or is in a bound."""
     is_call = isinstance(of, Apply) and of.operation.startswith("call ")
     letters = of.arguments if isinstance(of, Apply) and is_call else (of,)
@@ -243,12 +243,12 @@ def _bounded(of: Expression, *bounds: Expression) -> str:
     return of.operation if isinstance(of, Apply) else "".join(symbols(of))
 
 
-def _around(middle: Expression, operator: str, radius: Expression) -> Reals | None:
+def _from_absolute_value(middle: Expression, operator: str, radius: Expression) -> Reals | None:
     """Return the set that `|x - a| < r` describes, or for `>` its complement."""
     names = symbols(middle)
     if operator in _COMPLEMENT:
-        inside = _around(middle, _COMPLEMENT[operator], radius)
-        return inside and Reals(_without(inside.region), inside.variable)
+        inside = _from_absolute_value(middle, _COMPLEMENT[operator], radius)
+        return inside and Reals(_complement(inside.region), inside.variable)
     if len(names) != 1 or symbols(radius):
         return None
     (name,) = names
@@ -261,7 +261,7 @@ def _around(middle: Expression, operator: str, radius: Expression) -> Reals | No
 
 def _constant(expression: Expression, name: str) -> Expression | None:
     """Return the value of an expression if it does not depend on a letter; None if it does, or if unknown."""
-    at_zero = substituted(expression, name, integer(0))
+    at_zero = substitute(expression, name, integer(0))
     return at_zero if same(expression, at_zero) else None
 
 
@@ -269,8 +269,8 @@ def _segment(sides: list[Expression], operators: tuple[str, ...]) -> Reals | Non
     low, middle, high = sides
     first, second = operators
     if first.startswith(">") and second.startswith(">"):
-        low, high, first, second = high, low, _TURNED[second], _TURNED[first]
-    name = _bounded(middle, low, high)
+        low, high, first, second = high, low, _MIRRORED[second], _MIRRORED[first]
+    name = _bounded_name(middle, low, high)
     if not (first.startswith("<") and second.startswith("<") and name):
         return None
     return Reals(Interval(low, first == "<=", high, second == "<="), name)
@@ -289,13 +289,13 @@ def _between(low: Expression | None, high: Expression | None, included: bool = F
 def _equal_regions(answer: Region, reference: Region) -> bool | None:
     """Return whether two sets of real numbers are equal; None if the order of their bounds is unknown."""
     found, expected = _bounds(answer), _bounds(reference)
-    if len(found) + len(expected) > MOST_BOUNDS or symbols(*found, *expected):
+    if len(found) + len(expected) > MAX_BOUNDS or symbols(*found, *expected):
         return None
     try:
-        own = _places(expected, [])
-        every = _places(found, own)
-        places = {bound: at for at, group in enumerate(every) for bound in group}
-        return _cells(answer, places, len(every)) == _cells(reference, places, len(every))
+        reference_groups = _group_bounds(expected, [])
+        groups = _group_bounds(found, reference_groups)
+        place_of_bound = {bound: at for at, group in enumerate(groups) for bound in group}
+        return _cells(answer, place_of_bound, len(groups)) == _cells(reference, place_of_bound, len(groups))
     except _UnorderedError:
         return None
 
@@ -306,7 +306,7 @@ def _bounds(region: Region) -> list[Expression]:
     return [bound for bound in (region.low, region.high) if bound not in (INFINITY, MINUS_INFINITY)]
 
 
-def _places(bounds: list[Expression], groups: list[list[Expression]]) -> list[list[Expression]]:
+def _group_bounds(bounds: list[Expression], groups: list[list[Expression]]) -> list[list[Expression]]:
     """Group equal bounds, add them to the existing groups, and sort the groups."""
     groups = [list(group) for group in groups]
     for bound in bounds:
@@ -332,19 +332,19 @@ def _order(one: list[Expression], other: list[Expression]) -> int:
     return -1 if less else 1
 
 
-def _cells(region: Region, places: dict[Expression, int], count: int) -> Cells:
+def _cells(region: Region, place_of_bound: dict[Expression, int], count: int) -> Cells:
     """Return the cells of a set; the bound at place n is cell 2n + 1."""
     if isinstance(region, Combined):
-        first, *others = (_cells(part, places, count) for part in region.parts)
+        first, *others = (_cells(part, place_of_bound, count) for part in region.parts)
         for other in others:
-            first = _combined_cells(region.operator, first, other)
+            first = _combine_cells(region.operator, first, other)
         return first
-    start = -1 if region.low == MINUS_INFINITY else 2 * places[region.low] + 2 - region.low_in
-    stop = 2 * count + 1 if region.high == INFINITY else 2 * places[region.high] + 1 + region.high_in
+    start = -1 if region.low == MINUS_INFINITY else 2 * place_of_bound[region.low] + 2 - region.low_in
+    stop = 2 * count + 1 if region.high == INFINITY else 2 * place_of_bound[region.high] + 1 + region.high_in
     return tuple(start <= cell < stop for cell in range(2 * count + 1))
 
 
-def _combined_cells(operator: str, one: Cells, other: Cells) -> Cells:
+def _combine_cells(operator: str, one: Cells, other: Cells) -> Cells:
     pairs = list(zip(one, other, strict=True))
     both = tuple(left and right for left, right in pairs)
     if operator == "cap" or (operator == "," and any(both)):
@@ -354,14 +354,14 @@ def _combined_cells(operator: str, one: Cells, other: Cells) -> Cells:
     return tuple(left or right for left, right in pairs)
 
 
-def inequality(node: Node) -> Relation | None:
+def as_inequality(node: Node) -> Relation | None:
     """Return an inequality with its larger side on the right, or a `!=` relation; None for other nodes."""
     if isinstance(node, Relation) and node.operators == ("!=",):
         return node
-    if not isinstance(node, Relation) or not {*node.operators} <= {*_TURNED}:
+    if not isinstance(node, Relation) or not {*node.operators} <= {*_MIRRORED}:
         return None
     if {*node.operators} & {*_COMPLEMENT}:
-        return Relation(tuple(_TURNED[one] for one in node.operators[::-1]), node.sides[::-1])
+        return Relation(tuple(_MIRRORED[one] for one in node.operators[::-1]), node.sides[::-1])
     return node
 
 
@@ -371,11 +371,11 @@ def equal_inequalities(
     """Return whether two inequalities are equivalent.
 
     Args:
-        answer, reference: as `inequality` returns them.
+        answer, reference: results of `as_inequality`.
         equal: compares two sides.
 
     Returns:
-        None if they have fewer than two letters and so must be solved first, or are chains.
+        None if they are chains, or have fewer than two letters and so would have to be solved.
     """
     if answer.operators != reference.operators:
         return False
@@ -384,7 +384,7 @@ def equal_inequalities(
     one, other = _excess(answer), _excess(reference)
     if one is None or other is None or len(symbols(one, other)) < 2:
         return None
-    return proportional(one, other, positively=answer.operators != ("!=",))
+    return are_proportional(one, other, positively=answer.operators != ("!=",))
 
 
 def _excess(relation: Relation) -> Expression | None:

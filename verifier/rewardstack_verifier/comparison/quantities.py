@@ -10,23 +10,23 @@ from itertools import product
 from rewardstack_verifier.comparison.values import (
     all_of,
     any_of,
-    calls,
+    as_percentage,
     equal_in_radians,
     equal_values,
-    in_degrees,
-    percentage,
-    scaled,
-    simple,
+    has_calls,
+    has_degree_signs,
+    scale,
+    simplify,
 )
 from rewardstack_verifier.lexicon import phrases
-from rewardstack_verifier.numbers.rational import rational
+from rewardstack_verifier.numbers.rational import to_fraction
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, symbols
 from rewardstack_verifier.reading.names import GREEK
 from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Unit, Words, is_expression
-from rewardstack_verifier.reading.wording import in_common_form
+from rewardstack_verifier.reading.wording import normalize_phrase
 
 Measured = tuple[Expression, tuple[Unit, ...]]
-"""A value and the units that its unit may mean; no units if it has no unit, or an unknown one."""
+"""A value and the possible meanings of its unit; no meanings without a unit, or for an unknown unit."""
 
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _UNSPECIFIC = frozenset(phrases.UNSPECIFIC.split())
@@ -46,9 +46,9 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
         and len(answer.quantities) == len(reference.quantities)
     ):
         parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
-        if parts or not (_measured(answer) and _measured(reference)):
+        if parts or not (_as_measured(answer) and _as_measured(reference)):
             return parts
-    one, other = _measured(answer), _measured(reference)
+    one, other = _as_measured(answer), _as_measured(reference)
     if one is None or other is None:
         return False
     (value, meanings), (asked, expected) = one, other
@@ -61,7 +61,7 @@ def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[boo
     """Compare lists of counted nouns; return one verdict, or an empty list if the nouns do not decide.
 
     A list with one noun (`5 cats and 3 cats`) does not equal a list with several nouns (`5 cats and 3 dogs`), unless
-    those nouns end with the one noun (`5 red cats and 3 black cats`).
+    all of these end with the one noun (`5 red cats and 3 black cats`).
     """
     one, other = _with_nouns(answer), _with_nouns(reference)
     if not one or len(one) != len(other):
@@ -80,11 +80,13 @@ def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[boo
 def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
     """Return pairs of noun and quantity; empty if an item is not a quantity with a noun."""
     items = [*quantities]
-    found = [(in_common_form(one.unit.lower()), one) for one in items if isinstance(one, Quantity) and not one.meanings]
+    found = [
+        (normalize_phrase(one.unit.lower()), one) for one in items if isinstance(one, Quantity) and not one.meanings
+    ]
     return [*found] if len(found) == len(items) else []
 
 
-def names_differ(answer: Node, reference: Node) -> bool:
+def have_different_names(answer: Node, reference: Node) -> bool:
     """Return whether two statements (`x = 5 cm`), at least one with a unit or words, give values to different names."""
     if not (
         isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
@@ -93,17 +95,17 @@ def names_differ(answer: Node, reference: Node) -> bool:
     name, asked = answer.sides[0], reference.sides[0]
     if isinstance(name, Symbol) and isinstance(asked, Symbol):
         return name != asked
-    words, asked_words = _words_of_name(name), _words_of_name(asked)
+    words, asked_words = _name_words(name), _name_words(asked)
     return not (words <= asked_words or asked_words <= words)
 
 
-def _words_of_name(name: Node) -> frozenset[str]:
+def _name_words(name: Node) -> frozenset[str]:
     """Return the words of a name without articles; empty for a letter, or for general words such as "total"."""
     if isinstance(name, Symbol):
         text = name.name if name.name.isalpha() and len(name.name) > 1 and name.name not in GREEK else ""
     else:
         text = name.text if isinstance(name, Words) else ""
-    words = (in_common_form(word) for word in _WORD.findall(text.lower()) if word not in _ARTICLES)
+    words = (normalize_phrase(word) for word in _WORD.findall(text.lower()) if word not in _ARTICLES)
     found = frozenset(words)
     return frozenset() if found <= _UNSPECIFIC else found
 
@@ -112,7 +114,7 @@ def _has_unit(node: Node) -> bool:
     return isinstance(node, Relation) and any(isinstance(side, (Quantity, Total, Words)) for side in node.sides)
 
 
-def value_stated(node: Node, other: Node) -> Node | None:
+def stated_value(node: Node, other: Node) -> Node | None:
     """Return the value that a statement such as `21 - 14 = 7 eggs` or `Total = 5` gives.
 
     Args:
@@ -120,7 +122,7 @@ def value_stated(node: Node, other: Node) -> Node | None:
         other: the node that `node` is compared with.
 
     Returns:
-        The stated value; None if an earlier side differs from it; `node` unchanged if it is not a statement.
+        The stated value; None if an earlier side differs from it; `node` if it is not a statement.
     """
     if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
         return node
@@ -132,8 +134,8 @@ def value_stated(node: Node, other: Node) -> Node | None:
 
 
 def _equal_steps(step: Node, value: Node) -> bool | None:
-    """Return whether a step equals the stated value; a step with a function such as `f(3)` always passes."""
-    return (is_expression(step) and calls(step)) or equal_quantities(step, value)
+    """Return whether a step equals the stated value; True for a step with a function such as `f(3)`."""
+    return (is_expression(step) and has_calls(step)) or equal_quantities(step, value)
 
 
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
@@ -144,21 +146,21 @@ def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
     """
     (value, meanings), (asked, expected) = one, other
     units = (*meanings, *expected)
-    if units and (in_degrees(value) or in_degrees(asked)):
+    if units and (has_degree_signs(value) or has_degree_signs(asked)):
         if any(unit.dimensions == _ANGLE for unit in units):
             return equal_in_radians(value, asked)
         return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_values(value, asked)
-    if units and (percentage(value) is not None or percentage(asked) is not None):
+    if units and (as_percentage(value) is not None or as_percentage(asked) is not None):
         return False
     same = equal_values(value, asked)
     if same:
         return True
     for unit in meanings or expected:
-        bare = rational(asked if meanings else value)
+        bare = to_fraction(asked if meanings else value)
         counted = not unit.dimensions
         hundredth = unit.size == Fraction(1, 100) and unit.dimensions[0][0].isupper() if unit.dimensions else False
         if counted or (hundredth and bare is not None and bare.q != 1):
-            converted = scaled(value if meanings else asked, unit.size)
+            converted = scale(value if meanings else asked, unit.size)
             return equal_values(converted, asked) if meanings else equal_values(value, converted)
     return same
 
@@ -166,9 +168,9 @@ def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
 def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected: Unit) -> bool | None:
     if unit.dimensions != expected.dimensions:
         return _is_rate_left_out(unit, expected) and equal_values(value, asked)
-    converted = scaled(value, unit.size / expected.size)
+    converted = scale(value, unit.size / expected.size)
     if unit.zero != expected.zero:
-        converted = simple(Apply("sum", (converted, Number((unit.zero - expected.zero) / expected.size))))
+        converted = simplify(Apply("sum", (converted, Number((unit.zero - expected.zero) / expected.size))))
     return equal_values(converted, asked)
 
 
@@ -179,16 +181,16 @@ def _is_rate_left_out(one: Unit, other: Unit) -> bool:
     return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
 
 
-def _measured(node: Node) -> Measured | None:
+def _as_measured(node: Node) -> Measured | None:
     """Return the value and the unit of a node (of a `Total`, its first unit); None for a node without a value."""
     if isinstance(node, Total):
-        return _added(node.quantities)
+        return _add_quantities(node.quantities)
     if isinstance(node, Quantity):
         return node.value, node.meanings
     return (node, ()) if is_expression(node) else None
 
 
-def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
+def _add_quantities(quantities: tuple[Quantity, ...]) -> Measured | None:
     """Return the sum of quantities; None unless they have one dimension and each unit is smaller than the last."""
     for first in quantities[0].meanings:
         sizes = [
@@ -197,6 +199,6 @@ def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
         ]
         found = [size for size in sizes if size is not None]
         if len(found) == len(quantities) and found == sorted({*found}, reverse=True):
-            addends = (scaled(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
-            return simple(Apply("sum", tuple(addends))), (first,)
+            addends = (scale(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
+            return simplify(Apply("sum", tuple(addends))), (first,)
     return None

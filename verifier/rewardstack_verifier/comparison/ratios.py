@@ -18,15 +18,15 @@ class Ratio(NamedTuple):
     names: tuple[Expression, ...] = ()
 
 
-def ratio(node: Node) -> Ratio | None:
+def as_ratio(node: Node) -> Ratio | None:
     """Return the ratio of an answer, `2:3` or `V_1:V_2 = 2:3`; None for any other answer."""
     if not isinstance(node, Sequence) or node.opening or set(node.joined) != {":"}:
         return None
     terms = tuple(item for item in node.items if is_expression(item))
-    return Ratio(terms) if len(terms) == len(node.items) else _named(node.items)
+    return Ratio(terms) if len(terms) == len(node.items) else _read_names(node.items)
 
 
-def _named(items: tuple[Node, ...]) -> Ratio | None:
+def _read_names(items: tuple[Node, ...]) -> Ratio | None:
     """Return the ratio in `V_1 : V_2 = 2 : 3` or `\\frac{V_1}{V_2} = 2 : 3`; None if there is none.
 
     The parser reads `V_1 : (V_2 = 2) : 3`, so the items are regrouped around the equals sign.
@@ -42,8 +42,8 @@ def _named(items: tuple[Node, ...]) -> Ratio | None:
         names = names[0].arguments
     if len(terms) == 1:
         terms = (*terms, ONE)
-    whole = len(shown) == len(sides) and len(names) == len(terms) == len({*names})
-    return Ratio(terms, names) if whole and all(map(symbols, names)) else None
+    is_complete = len(shown) == len(sides) and len(names) == len(terms) == len({*names})
+    return Ratio(terms, names) if is_complete and all(map(symbols, names)) else None
 
 
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
@@ -53,17 +53,17 @@ def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     """
     if len(answer.terms) != len(reference.terms):
         return False
-    found = answer.terms
+    terms_found = answer.terms
     if answer.names and reference.names:
         if {*answer.names} != {*reference.names}:
             return False
-        found = tuple(found[answer.names.index(name)] for name in reference.names)
-    zeros, asked_zeros = (tuple(same(term, ZERO) for term in terms) for terms in (found, reference.terms))
+        terms_found = tuple(terms_found[answer.names.index(name)] for name in reference.names)
+    zeros, asked_zeros = (tuple(same(term, ZERO) for term in terms) for terms in (terms_found, reference.terms))
     if None in zeros or None in asked_zeros:
         return None
     if zeros != asked_zeros or all(zeros):
         return False
-    pairs = [pair for pair, zero in zip(zip(found, reference.terms, strict=True), zeros, strict=True) if not zero]
+    pairs = [pair for pair, zero in zip(zip(terms_found, reference.terms, strict=True), zeros, strict=True) if not zero]
     (first, asked_first), *others = pairs
     if not others:
         return equal_values(first, asked_first)  # `3:0` is a score rather than a ratio

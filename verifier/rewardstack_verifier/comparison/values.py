@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import TypeGuard
 
 from rewardstack_verifier.comparison.constants import arbitrary_constants, equal_families, have_other_constants
-from rewardstack_verifier.comparison.decimals import Decimal, reach, tolerance
-from rewardstack_verifier.numbers.equality import distance_below, is_within, same
+from rewardstack_verifier.comparison.decimals import Decimal, current_tolerance, max_distance
+from rewardstack_verifier.numbers.equality import is_closer_than, is_within, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
-from rewardstack_verifier.numbers.rational import integral, rational
+from rewardstack_verifier.numbers.rational import to_fraction, to_integer
 from rewardstack_verifier.numbers.tree import (
     OVER_INDEX,
     Apply,
@@ -25,22 +25,22 @@ from rewardstack_verifier.numbers.tree import (
     integer,
     negative,
     parts,
-    substituted,
+    substitute,
     symbols,
 )
-from rewardstack_verifier.trail import UNDECIDED, trace
+from rewardstack_verifier.tracing import UNDECIDED, trace
 
-_NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
+_WITHOUT_VALUE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 _HALF_TURN = integer(180)
 _INDEX = Symbol("n")
-"""Symbol that counts the terms of two series from 0 on; `n` is compared at integers only."""
+"""Symbol for the number of a term, from 0; functions of `n` are compared at integers only."""
 
 
 def equal_values(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions have the same value.
 
-    Either may be infinite, a series, a percentage, an angle in degrees, or a decimal. If a comparison reaches its
+    The expressions may be infinite, series, percentages, angles in degrees, or decimals. If a comparison reaches its
     limits without a decision, the result is False, and `UNDECIDED` is traced.
 
     Returns:
@@ -48,11 +48,11 @@ def equal_values(answer: Expression, reference: Expression) -> bool | None:
     """
     if answer in _INFINITIES or reference in _INFINITIES:
         return answer == reference
-    if _is_endless(answer) and _is_endless(reference):
+    if _is_infinite_series(answer) and _is_infinite_series(reference):
         return _equal_series(answer, reference)
-    if percentage(answer) or percentage(reference):
+    if as_percentage(answer) or as_percentage(reference):
         return _equal_percentages(answer, reference)
-    if in_degrees(answer) or in_degrees(reference):
+    if has_degree_signs(answer) or has_degree_signs(reference):
         return _equal_angles(answer, reference)
     return _equal_expressions(answer, reference) if has_value(answer) and has_value(reference) else None
 
@@ -66,18 +66,18 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
     """
     if answer == reference:
         return True
-    sure = arbitrary_constants(answer) or arbitrary_constants(reference)
-    if sure or have_other_constants(answer, reference):
+    has_constants = arbitrary_constants(answer) or arbitrary_constants(reference)
+    if has_constants or have_other_constants(answer, reference):
         decided = equal_families(answer, reference)
     else:
         decided = same(answer, reference)
     if decided is None:
         trace(UNDECIDED)
-    relative = tolerance()
-    if relative is not None:
-        return bool(decided) or is_within(answer, reference, relative)
-    limit = reach(_decimal(answer), _decimal(reference))
-    return True if not decided and limit and distance_below(answer, reference, limit) else bool(decided)
+    tolerance = current_tolerance()
+    if tolerance is not None:
+        return bool(decided) or is_within(answer, reference, tolerance)
+    distance = max_distance(_decimal(answer), _decimal(reference))
+    return True if not decided and distance and is_closer_than(answer, reference, distance) else bool(decided)
 
 
 def has_value(expression: Expression) -> bool:
@@ -85,12 +85,12 @@ def has_value(expression: Expression) -> bool:
     for part in parts(expression):
         if part == Constant("infinity"):
             return False
-        if isinstance(part, Apply) and part.operation in _NOT_HERE:
+        if isinstance(part, Apply) and part.operation in _WITHOUT_VALUE:
             return False
-    return not calls(expression) and not in_degrees(expression)
+    return not has_calls(expression) and not has_degree_signs(expression)
 
 
-def calls(expression: Expression) -> bool:
+def has_calls(expression: Expression) -> bool:
     """Return whether an expression contains a function named by a letter: `f(7) - 1`."""
     return any(isinstance(part, Apply) and part.operation.startswith("call ") for part in parts(expression))
 
@@ -114,52 +114,52 @@ def _decimal(expression: Expression) -> Decimal | None:
 
 def _exponent_of_ten(expression: Expression) -> int | None:
     if isinstance(expression, Apply) and expression.operation == "power" and expression.arguments[0] == integer(10):
-        return integral(expression.arguments[1])
+        return to_integer(expression.arguments[1])
     return 1 if expression == integer(10) else None
 
 
-def in_degrees(expression: Expression) -> bool:
+def has_degree_signs(expression: Expression) -> bool:
     """Return whether an expression has degree signs outside of trigonometric functions."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return False
-    return expression.operation == "degree" or any(map(in_degrees, expression.arguments))
+    return expression.operation == "degree" or any(map(has_degree_signs, expression.arguments))
 
 
 def _equal_angles(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two angles are equal, at least one of which is in degrees."""
-    if in_degrees(answer) and in_degrees(reference):
-        return equal_values(_without(answer), _without(reference))
-    bare = reference if in_degrees(answer) else answer
+    if has_degree_signs(answer) and has_degree_signs(reference):
+        return equal_values(_strip_degree_signs(answer), _strip_degree_signs(reference))
+    bare = reference if has_degree_signs(answer) else answer
     if Constant("pi") in parts(bare):
         return equal_in_radians(answer, reference)
-    return equal_values(_without(answer), _without(reference))
+    return equal_values(_strip_degree_signs(answer), _strip_degree_signs(reference))
 
 
 def equal_in_radians(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two angles are equal, each in degrees if it has degree signs, else in radians."""
-    return equal_values(_radians(answer), _radians(reference))
+    return equal_values(_to_radians(answer), _to_radians(reference))
 
 
-def _without(expression: Expression) -> Expression:
+def _strip_degree_signs(expression: Expression) -> Expression:
     """Return the expression without degree signs."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return expression
     if expression.operation == "degree":
         return expression.arguments[0]
-    return Apply(expression.operation, tuple(map(_without, expression.arguments)))
+    return Apply(expression.operation, tuple(map(_strip_degree_signs, expression.arguments)))
 
 
-def _radians(expression: Expression) -> Expression:
+def _to_radians(expression: Expression) -> Expression:
     """Return the expression with degrees converted to radians."""
     if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return expression
-    arguments = tuple(map(_radians, expression.arguments))
+    arguments = tuple(map(_to_radians, expression.arguments))
     if expression.operation == "degree":
         return Apply("product", (*arguments, Apply("quotient", (Constant("pi"), _HALF_TURN))))
     return Apply(expression.operation, arguments)
 
 
-def percentage(node: object) -> Expression | None:
+def as_percentage(node: object) -> Expression | None:
     """Return the expression before a percent sign; None if the node does not end with a percent sign."""
     if not isinstance(node, Apply):
         return None
@@ -176,40 +176,40 @@ def _equal_percentages(answer: Expression, reference: Expression) -> bool | None
     reference above 100 % also accepts the fraction: 1.5 for 150 %. For letters and irrational numbers, `x\\%` is
     `x/100`.
     """
-    of_answer, of_reference = percentage(answer), percentage(reference)
-    if of_answer is not None and of_reference is not None:
-        return equal_values(of_answer, of_reference)
-    percent, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
-    size, hundred = rational(bare), rational(percent) if percent is not None else None
+    answer_percent, reference_percent = as_percentage(answer), as_percentage(reference)
+    if answer_percent is not None and reference_percent is not None:
+        return equal_values(answer_percent, reference_percent)
+    percent, bare = (answer_percent, reference) if answer_percent is not None else (reference_percent, answer)
+    fraction, percent_value = to_fraction(bare), to_fraction(percent) if percent is not None else None
     if percent is None:
         return False
-    if size is None or hundred is None:
+    if fraction is None or percent_value is None:
         percent = Apply("quotient", (percent, Number(Fraction(100))))
-        return equal_values(percent, reference) if of_answer is not None else equal_values(bare, percent)
-    if abs(size) <= 1:
-        percent = scaled(percent, Fraction(1, 100))
-    elif of_reference is not None and hundred > 100 and size * 100 == hundred:
+        return equal_values(percent, reference) if answer_percent is not None else equal_values(bare, percent)
+    if abs(fraction) <= 1:
+        percent = scale(percent, Fraction(1, 100))
+    elif reference_percent is not None and percent_value > 100 and fraction * 100 == percent_value:
         return True
-    return equal_values(percent, reference) if of_answer is not None else equal_values(bare, percent)
+    return equal_values(percent, reference) if answer_percent is not None else equal_values(bare, percent)
 
 
-def scaled(value: Expression, ratio: Fraction) -> Expression:
+def scale(value: Expression, as_ratio: Fraction) -> Expression:
     """Return a value times a ratio; if the ratio is a power of ten, a decimal keeps its significant digits."""
-    if ratio == 1:
+    if as_ratio == 1:
         return value
     if not isinstance(value, Number) or value.places is None:
-        return simple(Apply("product", (Number(ratio), value)))
-    shift = next((shift for shift in range(-30, 31) if ratio == Fraction(10) ** shift), None)
-    return Number(value.value * ratio, None if shift is None else value.places - shift)
+        return simplify(Apply("product", (Number(as_ratio), value)))
+    shift = next((shift for shift in range(-30, 31) if as_ratio == Fraction(10) ** shift), None)
+    return Number(value.value * as_ratio, None if shift is None else value.places - shift)
 
 
-def simple(expression: Expression) -> Expression:
+def simplify(expression: Expression) -> Expression:
     """Return an expression as a number if it is rational; otherwise unchanged."""
-    value = rational(expression)
+    value = to_fraction(expression)
     return expression if value is None else Number(Fraction(int(value.p), int(value.q)))
 
 
-def _is_endless(expression: Expression) -> TypeGuard[Apply]:
+def _is_infinite_series(expression: Expression) -> TypeGuard[Apply]:
     """Return whether an expression is an infinite sum or product."""
     return (
         isinstance(expression, Apply)
@@ -231,7 +231,7 @@ def _equal_series(answer: Apply, reference: Apply) -> bool | None:
 def _term(series: Apply) -> Expression:
     body, index, first, _ = series.arguments
     [name] = symbols(index)
-    return substituted(body, name, Apply("sum", (_INDEX, first)))
+    return substitute(body, name, Apply("sum", (_INDEX, first)))
 
 
 def all_of(verdicts: Iterable[bool | None]) -> bool | None:

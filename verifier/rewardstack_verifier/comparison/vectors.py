@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewardstack_verifier.comparison.equations import equation
-from rewardstack_verifier.numbers.equality import at_point, same
+from rewardstack_verifier.comparison.equations import as_equation
+from rewardstack_verifier.numbers.equality import same, substitute_all
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
 from rewardstack_verifier.reading.syntax import Combination, Matrix, NamedSet, Node, Relation, Sequence, is_expression
 
 _UNITS = ("hat i", "hat j", "hat k")
 
 
-def components(node: Node) -> tuple[Node, ...] | None:
+def as_components(node: Node) -> tuple[Node, ...] | None:
     """Return the components of a vector; None if it is not a vector.
 
     Two items in square brackets or in different brackets are an interval, not a vector.
@@ -22,28 +22,28 @@ def components(node: Node) -> tuple[Node, ...] | None:
             return node.rows[0]
         return tuple(row[0] for row in node.rows) if all(len(row) == 1 for row in node.rows) else None
     if isinstance(node, Sequence):
-        kinds = (node.opening, node.closing)
-        is_tuple = kinds in (("(", ")"), ("<", ">")) or (kinds == ("[", "]") and len(node.items) > 2)
+        brackets = (node.opening, node.closing)
+        is_tuple = brackets in (("(", ")"), ("<", ">")) or (brackets == ("[", "]") and len(node.items) > 2)
         return node.items if is_tuple and set(node.joined) <= {",", ";"} else None
-    return _of_units(node) if is_expression(node) else None
+    return _unit_vector_components(node) if is_expression(node) else None
 
 
-def _of_units(expression: Expression) -> tuple[Node, ...] | None:
-    """Return the components of `2i + 3j - k`; None for an expression that is not a sum of multiples of unit vectors."""
-    sum_ = _with_units(expression)
+def _unit_vector_components(expression: Expression) -> tuple[Node, ...] | None:
+    """Return the components of `2i + 3j - k`; None for other expressions."""
+    sum_ = _rename_unit_vectors(expression)
     named = symbols(sum_)
     if "hat j" not in named or not named & {"hat i", "hat k"}:
         return None
     units = _UNITS if "hat k" in named else _UNITS[:2]
-    found = tuple(at_point(sum_, {unit: integer(int(unit == one)) for unit in units}) for one in units)
-    together = Apply("sum", tuple(Apply("product", (of, Symbol(unit))) for of, unit in zip(found, units, strict=True)))
-    return found if same(sum_, together) else None
+    found = tuple(substitute_all(sum_, {unit: integer(int(unit == one)) for unit in units}) for one in units)
+    rebuilt = Apply("sum", tuple(Apply("product", (of, Symbol(unit))) for of, unit in zip(found, units, strict=True)))
+    return found if same(sum_, rebuilt) else None
 
 
-def _with_units(expression: Expression) -> Expression:
+def _rename_unit_vectors(expression: Expression) -> Expression:
     """Return the expression with the unit vectors `i`, `j` and `k` renamed to `hat i`, `hat j` and `hat k`."""
     if isinstance(expression, Apply):
-        return Apply(expression.operation, tuple(map(_with_units, expression.arguments)))
+        return Apply(expression.operation, tuple(map(_rename_unit_vectors, expression.arguments)))
     if expression == Constant("i"):
         return Symbol("hat i")
     if isinstance(expression, Symbol) and expression.name in ("i", "j", "k"):
@@ -51,17 +51,17 @@ def _with_units(expression: Expression) -> Expression:
     return expression
 
 
-def without_name(node: Node) -> Node:
+def strip_name(node: Node) -> Node:
     """Return a point, vector or set without its name; other nodes unchanged."""
     if isinstance(node, Sequence) and not node.opening and node.items:
-        first = without_name(node.items[0])
+        first = strip_name(node.items[0])
         return Sequence("", (first, *node.items[1:]), "", node.joined) if first is not node.items[0] else node
     if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
         return node
     name, value = node.sides
     if isinstance(name, Sequence) and _is_point(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
-        return _in_order(name, value)
-    is_vector = _is_point_or_list(value) or (is_expression(value) and components(value) is not None)
+        return _sort_coordinates(name, value)
+    is_vector = _is_point_or_list(value) or (is_expression(value) and as_components(value) is not None)
     if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
         return value
     if isinstance(name, Combination) or (isinstance(name, Symbol) and isinstance(value, NamedSet)):
@@ -72,36 +72,38 @@ def without_name(node: Node) -> Node:
     return node
 
 
-def point(node: Node) -> Sequence | None:
+def as_point(node: Node) -> Sequence | None:
     """Return the values of `x = 1, y = 2` as a vector, sorted by name; None if the node is not such a list."""
     if isinstance(node, Sequence) and not node.opening and set(node.joined) <= {",", ";", "and"}:
-        named = [equation(item) for item in node.items]
+        named = [as_equation(item) for item in node.items]
         pairs = [sides for sides in named if sides and len(sides) == 2 and isinstance(sides[0], Symbol)]
         names = [sides[0].name for sides in pairs if isinstance(sides[0], Symbol)]
         if len(pairs) < len(node.items) or len(set(names)) < len(names):
             return None
-        ordered = [value for _, value in sorted(zip(names, (sides[1] for sides in pairs), strict=True), key=_by_name)]
+        ordered = [value for _, value in sorted(zip(names, (sides[1] for sides in pairs), strict=True), key=_get_name)]
         return Sequence("<", tuple(ordered), ">", (",",) * (len(ordered) - 1))
-    sides = equation(node)
+    sides = as_equation(node)
     if sides and len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
         return Sequence("<", (sides[-1],) * (len(sides) - 1), ">", (",",) * (len(sides) - 2))
     return None
 
 
-def _in_order(names: Sequence, value: Node) -> Node:
+def _sort_coordinates(names: Sequence, value: Node) -> Node:
     """Return a point with its coordinates sorted by their names."""
     if not isinstance(value, Sequence) or value.opening != "(" or len(value.items) != len(names.items):
         return value
     letters = [name.name for name in names.items if isinstance(name, Symbol)]
-    return replace(value, items=tuple(item for _, item in sorted(zip(letters, value.items, strict=True), key=_by_name)))
+    return replace(
+        value, items=tuple(item for _, item in sorted(zip(letters, value.items, strict=True), key=_get_name))
+    )
 
 
-def _by_name(named: tuple[str, object]) -> str:
+def _get_name(named: tuple[str, object]) -> str:
     return named[0]
 
 
 def _is_point(node: Node) -> bool:
-    """Return whether a node is letters in parentheses, `(x, y)`, which name a point."""
+    """Return whether a node is the name of a point, `(x, y)`: letters in parentheses."""
     return isinstance(node, Sequence) and node.opening == "(" and all(isinstance(item, Symbol) for item in node.items)
 
 

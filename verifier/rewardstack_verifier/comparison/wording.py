@@ -19,7 +19,7 @@ from rewardstack_verifier.reading.syntax import (
 )
 
 _VALUES = (*get_args(Expression), Quantity, Total, Words, Choice, Time, Date)
-_NOTHING = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
+_NO_SOLUTION = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
 
 
 def equal_choices(answer: Choice, reference: Choice) -> bool:
@@ -35,12 +35,12 @@ def equal_choice_and_value(choice: Choice, value: Node, equal: Callable[[Node, N
 def equal_times(answer: Time, reference: Time) -> bool:
     """Return whether two times are equal; either may omit a.m. or p.m."""
     if bool(answer.half) != bool(reference.half):
-        answer, reference = _of_half_day(answer), _of_half_day(reference)
+        answer, reference = _to_half_day(answer), _to_half_day(reference)
     same = (answer.hour, answer.minute) == (reference.hour, reference.minute)
     return same and (answer.half == reference.half or not (answer.half and reference.half))
 
 
-def _of_half_day(time: Time) -> Time:
+def _to_half_day(time: Time) -> Time:
     """Return 15:30 as 3:30 p.m.; other times unchanged."""
     return Time(time.hour - 12, time.minute, "p") if 12 < time.hour < 24 and not time.half else time
 
@@ -67,4 +67,4 @@ def equal_in_words(answer: Node, reference: Node) -> bool | None:
     if isinstance(answer, Remark) or isinstance(reference, Remark):
         other = reference if isinstance(answer, Remark) else answer
         return False if isinstance(other, _VALUES) else None
-    return answer in _NOTHING and reference in _NOTHING
+    return answer in _NO_SOLUTION and reference in _NO_SOLUTION

@@ -1,4 +1,4 @@
-"""Read the contents of the last boxes of a text, `\\boxed{…}`."""
+"""Read the contents of the last boxes of a text: `\\boxed{…}`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
-from rewardstack_verifier.extraction.expressions import UNIT_BEHIND, last_line, plain_unit
+from rewardstack_verifier.extraction.expressions import UNIT_AFTER, clean_unit, last_aligned_line
 
-LONGEST = 20 * MAX_ANSWER
-"""Maximum characters of a box that are kept. Beyond `MAX_ANSWER`, an answer is compared only as text."""
+MAX_CONTENT = 20 * MAX_ANSWER
+"""Maximum characters to read of a box; an answer longer than `MAX_ANSWER` is compared only as text."""
 
 MAX_BOXES = 8
-"""Maximum number of boxes that are examined from the end; unclosed, empty and placeholder boxes are skipped."""
+"""Maximum number of boxes to examine, from the end; unclosed, empty and placeholder boxes are skipped."""
 
 MAX_BETWEEN = 80
 """Maximum characters between two boxes that are joined into one list."""
@@ -29,12 +29,12 @@ _SEVERAL_BEFORE = re.compile(
     r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
     r"[\s$({\\\[]{0,6}\Z"
 )
-"""Text before a box which says that its values may be in any order: "the solutions are", "x ="."""
+"""Text before a box whose values may be in any order: "the solutions are", "x ="."""
 _IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
 _COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
-_BEHIND = re.compile(
+_SUFFIX = re.compile(
     rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}}|\\(?:times|cdot)\s?10\^\{{?-?\d{{1,3}}\}}?|\^\{{?\d{{1,3}}\}}?"
-    rf"|\b(?:thousand|million|billion)\b)|{UNIT_BEHIND}"
+    rf"|\b(?:thousand|million|billion)\b)|{UNIT_AFTER}"
 )
 _DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
@@ -44,66 +44,66 @@ _WITHOUT_BRACES = re.compile(r"\s*([-+]?\d(?:[\d.,/]*\d)?)")
 
 
 class Box(NamedTuple):
-    """A box: where its command starts, where its braces end, and its content."""
+    """A box: the start of its command, the end of its braces, and its content."""
 
     start: int
     end: int
     content: str
 
 
-def boxed(text: str) -> str | None:
+def extract_boxed(text: str) -> str | None:
     """Return the content of the last closed `\\boxed{…}` or `\\fbox{…}`, with boxes joined to it; None without one."""
-    box = last_box(text, len(text))
-    return None if box is None else content_of(text, box)
+    box = find_last_box(text, len(text))
+    return None if box is None else read_box_content(text, box)
 
 
-def content_of(text: str, box: Box) -> str | None:
+def read_box_content(text: str, box: Box) -> str | None:
     """Return the content of the last box of a text, or of the boxes that are joined to it as a list.
 
     Boxes are joined if a comma, "and" or "or" is between them, or if they are side by side with different contents.
     A denied box ("not \\boxed{5}") is skipped.
 
     Returns:
-        None if the last box is denied and is the only box.
+        None if the only box is denied.
     """
-    last, before = _outermost(text, box)
+    last, before = _find_outermost(text, box)
     if _DENIED.search(text, max(0, last.start - 16), last.start):
         if before is None:
             return None
-        last, before = _outermost(text, before)
+        last, before = _find_outermost(text, before)
     box = last
     contents: list[str] = []
     separator = ", "
     for _ in range(MAX_ITEMS + 1):
         contents.append(box.content)
-        joint = None if before is None else _joint(text, before, box)
-        if before is None or joint is None:
+        separator_match = None if before is None else _match_joint(text, before, box)
+        if before is None or separator_match is None:
             break
-        if not joint.group().strip() and before.content == box.content:
+        if not separator_match.group().strip() and before.content == box.content:
             contents.pop()
-        if joint["words"]:
+        if separator_match["words"]:
             separator = " and "
-        if joint["sign"] or "or" in (joint["words"] or "").split():
+        if separator_match["sign"] or "or" in (separator_match["words"] or "").split():
             separator = " or "
-        box, before = before, last_box(text, before.start)
+        box, before = before, find_last_box(text, before.start)
     return _with_surroundings(text, last) if len(contents) == 1 else separator.join(reversed(contents))
 
 
 def _with_surroundings(text: str, box: Box) -> str:
     """Return the content of a box with the minus sign before it and the percent sign, factor or unit after it."""
     sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
-    behind = _BEHIND.match(text, box.end)
+    suffix = _SUFFIX.match(text, box.end)
     content = box.content
     if sign is not None and not content.startswith(("-", "\u2212")):
         content = f"-{content}" if content[:1].isdigit() else f"-({content})"
     if _is_continued(content):
-        content = last_line(content) or content
-    listed = "," in content and not _IN_BRACKETS.search(content)
-    if listed and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
+        content = last_aligned_line(content) or content
+    is_list = "," in content and not _IN_BRACKETS.search(content)
+    if is_list and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
         content = _COMMA.sub(" \\\\text{ and } ", content)
-    if behind is None:
+    if suffix is None:
         return content
-    return f"{content} {behind['factor']}" if behind["factor"] else f"{content} \\text{{ {plain_unit(behind)}}}"
+    return f"{content} {suffix['factor']}" if suffix["factor"] else f"{content} \\text{{ {clean_unit(suffix)}}}"
 
 
 def _is_continued(content: str) -> bool:
@@ -112,33 +112,33 @@ def _is_continued(content: str) -> bool:
     return content.startswith("\\begin{") and bool(rows) and all(row.lstrip(" &\n").startswith("=") for row in rows)
 
 
-def last_box(text: str, end: int) -> Box | None:
+def find_last_box(text: str, end: int) -> Box | None:
     """Return the last closed box that starts before `end`; empty boxes and placeholders ("answer here") are skipped."""
     for _ in range(MAX_BOXES):
         plain, framed = text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end)
         start = max(plain, framed)
         if start < 0:
             return None
-        inside = _inside(text, start + len("\\boxed" if plain > framed else "\\fbox"))
-        if inside is not None and inside[1].strip() and not _PLACEHOLDER.fullmatch(inside[1]):
-            return Box(start, inside[0], inside[1].strip())
+        content_after = _read_content(text, start + len("\\boxed" if plain > framed else "\\fbox"))
+        if content_after is not None and content_after[1].strip() and not _PLACEHOLDER.fullmatch(content_after[1]):
+            return Box(start, content_after[0], content_after[1].strip())
         end = start
     return None
 
 
-def _outermost(text: str, box: Box) -> tuple[Box, Box | None]:
+def _find_outermost(text: str, box: Box) -> tuple[Box, Box | None]:
     """Return the outermost box around a box, or the box itself, and the last box before it.
 
-    An inner `\\boxed` is removed: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`.
+    An inner `\\boxed` is removed: the content of `\\boxed{\\boxed{6} + 1}` is `6 + 1`.
     """
-    before = last_box(text, box.start)
+    before = find_last_box(text, box.start)
     if before is None or before.end < box.end:
         return box, before
     inner = text[box.start : box.end]
-    return before._replace(content=before.content.replace(inner, box.content)), last_box(text, before.start)
+    return before._replace(content=before.content.replace(inner, box.content)), find_last_box(text, before.start)
 
 
-def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
+def _match_joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
     """Return a match of the text that joins two boxes; None if they are not joined, or one is inside the other."""
     between = text[before.end : box.start]
     if before.end > box.start or len(between) > MAX_BETWEEN or "\n\n" in between:
@@ -146,26 +146,26 @@ def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
     return _JOINT.fullmatch(_DELIMITERS.sub(" ", between))
 
 
-def _inside(text: str, start: int) -> tuple[int, str] | None:
+def _read_content(text: str, start: int) -> tuple[int, str] | None:
     """Return the end and the content of the braces, or of the number without braces, at `start`.
 
-    Content beyond `LONGEST` is cut off. The result is None if neither is there, or the braces are not closed.
+    Content is cut off after `MAX_CONTENT`. The result is None if there is neither, or the braces are not closed.
     """
-    bare = _WITHOUT_BRACES.match(text, start)
-    if bare is not None:
-        return bare.end(), bare[1]
+    number = _WITHOUT_BRACES.match(text, start)
+    if number is not None:
+        return number.end(), number[1]
     while text[start : start + 1].isspace():
         start += 1
-    return braced(text, start) if text[start : start + 1] == "{" else None
+    return read_braces(text, start) if text[start : start + 1] == "{" else None
 
 
-def braced(text: str, start: int) -> tuple[int, str] | None:
+def read_braces(text: str, start: int) -> tuple[int, str] | None:
     """Return the end and the content of the braces that open at `start`; None if they are not closed.
 
-    Content beyond `LONGEST` is cut off.
+    Content beyond `MAX_CONTENT` is cut off.
     """
     depth = 0
-    stop = min(len(text), start + LONGEST)
+    stop = min(len(text), start + MAX_CONTENT)
     for match in _BRACE.finditer(text, start, stop):
         depth += {"{": 1, "}": -1}.get(match.group(), 0)
         if depth == 0:

@@ -1,4 +1,4 @@
-"""Extract the letter of an option, A to J, in the modes of `extraction.extract`.
+"""Extract the letter of an option (A to J), in the modes of `extraction.extract`.
 
 `strict` reads the last box, answer tag or `####` line. `standard` also reads an announced letter ("the answer is (B)",
 "(B) is correct", "I choose B"), a last line that is only a letter, and a single letter that marks a line
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.extraction.announced import (
+from rewardstack_verifier.extraction.announcements import (
     HEDGED,
-    TAKEN_BACK,
-    announcements,
-    without_denials,
-    without_retracted,
+    WITHDRAWN,
+    drop_denials,
+    drop_retracted,
+    find_announcements,
 )
-from rewardstack_verifier.extraction.bare import bare_answer
-from rewardstack_verifier.extraction.boxes import Box, content_of
+from rewardstack_verifier.extraction.bare_answers import bare_answer
+from rewardstack_verifier.extraction.boxes import Box, read_box_content
 from rewardstack_verifier.extraction.expressions import last_match
 from rewardstack_verifier.extraction.extract import (
     FLEXIBLE,
@@ -26,10 +26,10 @@ from rewardstack_verifier.extraction.extract import (
     WINDOW,
     check_mode,
     check_text,
-    hash_line,
-    tag_or_box,
+    find_hash_line,
+    find_tag_or_box,
 )
-from rewardstack_verifier.extraction.visible import visible
+from rewardstack_verifier.extraction.visible_text import get_visible_text
 from rewardstack_verifier.transcript import split_reasoning
 
 _OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
@@ -81,8 +81,10 @@ _AT_END = re.compile(
 """A letter after the text of its option: "None of the above (E)"."""
 _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
-"""Text after the first letter that makes further letters part of the option's text."""
-_UNSURE = re.compile(r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE)
+"""Text after the first letter that shows that further letters are part of the option's text."""
+_DENIAL_BEFORE = re.compile(
+    r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE
+)
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
@@ -92,7 +94,7 @@ FULL_WIDTH: dict[int, str] = {code + 0xFEE0: chr(code) for code in range(0x21, 0
 
 
 def chosen_letters(response: str, mode: str = STANDARD) -> str:
-    """Return the letters of the answer: several if the answer is ambiguous, an empty string if there is no answer.
+    """Return the letters of the answer: several if it is ambiguous, an empty string if there is no answer.
 
     Args:
         response: text of the response.
@@ -104,89 +106,91 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
     """
     check_mode(mode)
     check_text("response", response)
-    text = visible(response)
+    text = get_visible_text(response)
     text = text if text.isascii() else text.translate(FULL_WIDTH)
     thought, reply = split_reasoning(text)
-    return _letters(reply if reply.strip() else thought, mode)
+    return _find_letters(reply if reply.strip() else thought, mode)
 
 
-def _letters(text: str, mode: str) -> str:
-    marked = _marked(text, mode)
-    if marked is not None or mode == STRICT:
-        return marked or ""
-    text = without_retracted(text[-WINDOW:])
-    stated = _stated(text)
-    if stated is not None:
-        return stated
+def _find_letters(text: str, mode: str) -> str:
+    marked_letters = _marked_letters(text, mode)
+    if marked_letters is not None or mode == STRICT:
+        return marked_letters or ""
+    text = drop_retracted(text[-WINDOW:])
+    stated_letters = _stated_letters(text)
+    if stated_letters is not None:
+        return stated_letters
     lines = text.strip().rsplit("\n", 1)
-    several = _letters_at(lines[-1].strip(), 0)[0]
-    if len(several) > 1:
-        return several
+    letters_of_line = _letters_at(lines[-1].strip(), 0)[0]
+    if len(letters_of_line) > 1:
+        return letters_of_line
     lone = _LONE.fullmatch(lines[-1])
     if lone and (lone["letter"].isupper() or len(lines) == 1):
         return lone["letter"].upper()
     behind = _AT_END.fullmatch(text.strip()) if bare_answer(text) else None
     if behind is not None:
-        return _of(behind)
-    marks = {_of(match) for match in _MARK.finditer(text) if not TAKEN_BACK.match(text, match.end())}
-    last = last_match(_LAST.finditer(without_denials(text))) if mode == FLEXIBLE and len(marks) != 1 else None
-    return _of(last) if last else "".join(sorted(marks))
+        return _letter_of(behind)
+    marks = {_letter_of(match) for match in _MARK.finditer(text) if not WITHDRAWN.match(text, match.end())}
+    last = last_match(_LAST.finditer(drop_denials(text))) if mode == FLEXIBLE and len(marks) != 1 else None
+    return _letter_of(last) if last else "".join(sorted(marks))
 
 
-def _of(match: re.Match[str]) -> str:
+def _letter_of(match: re.Match[str]) -> str:
     return next(filter(None, match.groups())).upper()
 
 
-def _marked(text: str, mode: str) -> str | None:
+def _marked_letters(text: str, mode: str) -> str | None:
     """Return the letters of the last answer tag or box, else of the last `####` line; None without any of these."""
-    inside, box = tag_or_box(text)
+    inside, box = find_tag_or_box(text)
     if inside is not None:
-        return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
+        return _leading_letters(inside) or (
+            _find_letters(inside, mode) if mode != STRICT else _marked_letters(inside, mode) or ""
+        )
     if box is not None:
-        return "" if TAKEN_BACK.match(text, box.end) else _boxed_letters(text, box)
-    line = hash_line(text)
-    return None if line is None else _first_letters(line) or _stated(line[:WINDOW]) or ""
+        return "" if WITHDRAWN.match(text, box.end) else _boxed_letters(text, box)
+    line = find_hash_line(text)
+    return None if line is None else _leading_letters(line) or _stated_letters(line[:WINDOW]) or ""
 
 
 def _boxed_letters(text: str, box: Box) -> str:
-    """Return the letters of a box, and letters named next to it ("or B")."""
-    letters = _first_letters(content_of(text, box) or "")
+    """Return the letters of a box, and the letters next to it ("or B")."""
+    letters = _leading_letters(read_box_content(text, box) or "")
     joint = HEDGED.match(text, box.end) or _ALSO.match(text, box.end)
     beside = _announced_at(text, joint.end())[0] if letters and joint else ""
     return "".join(dict.fromkeys(letters + beside))
 
 
-def _first_letters(text: str) -> str:
-    """Return the letter that a marked text begins with, and further letters that are listed after it."""
+def _leading_letters(text: str) -> str:
+    """Return the letter at the beginning of a marked text, and the letters that are listed after it."""
     letters, end = _announced_at(text, 0)
-    others = {_of(match) for match in _ALONE.finditer(text, end)} - {*letters}
+    others = {_letter_of(match) for match in _ALONE.finditer(text, end)} - {*letters}
     return letters + "".join(sorted(others)) if letters and not _PROSE.search(text, end) else letters
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letters at a position, after words such as "option" or after the option's text, and where they end."""
+    """Return the letters after "option" or an option's text at a position, and where they end."""
     lead_in = _LEAD_IN.match(text, position)
     letters, end = _letters_at(text, lead_in.end() if lead_in else position)
     behind = None if letters else _AT_END.match(text, position)
-    return (_of(behind), behind.end()) if behind else (letters, end)
+    return (_letter_of(behind), behind.end()) if behind else (letters, end)
 
 
-def _stated(text: str) -> str | None:
-    """Return the letters that the text states last; empty if they are withdrawn; None if the text states none."""
-    phrases = (*announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text))
+def _stated_letters(text: str) -> str | None:
+    """Return the last letters that the text states; empty if they are withdrawn; None if there are none."""
+    phrases = (*find_announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text))
     for phrase in sorted(phrases, key=re.Match.start, reverse=True):
-        letters, end = _stated_by(text, phrase)
+        letters, end = _letters_of_phrase(text, phrase)
         if letters and not text.startswith("?", end):
-            return "" if TAKEN_BACK.match(text, end) else letters
+            return "" if WITHDRAWN.match(text, end) else letters
     return None
 
 
-def _stated_by(text: str, phrase: re.Match[str]) -> tuple[str, int]:
+def _letters_of_phrase(text: str, phrase: re.Match[str]) -> tuple[str, int]:
     """Return the letters that a phrase states, and where they end."""
     if phrase.re is not _IS_CORRECT:
         return _announced_at(text, phrase.end())
     before = text[max(0, phrase.start() - 48) : phrase.start()]
-    is_denied = " not " in phrase.group() or _UNSURE.search(before)
+    is_denied = " not " in phrase.group() or _DENIAL_BEFORE.search(before)
     return "" if is_denied else phrase["letter"], phrase.end()
 
 
@@ -198,20 +202,20 @@ def _letters_at(text: str, position: int) -> tuple[str, int]:
         if match is None or not _stands_alone(text, match):
             break
         letters += match["letter"].upper()
-        end = _end(_CLOSINGS, text, match.end())
-        position = _end(_JOINT, text, end)
+        end = _match_end(_CLOSINGS, text, match.end())
+        position = _match_end(_JOINT, text, end)
         if position == end:
             break
     return letters, end
 
 
-def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 
 
 def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    """Return whether a letter can be an answer, not the article "a", the pronoun "I" or the beginning of a word."""
+    """Return whether a letter can be an answer: not the article "a", the pronoun "I" or the beginning of a word."""
     end, letter = match.end(), match["letter"]
     if match["opening"].strip() and _CLOSING.match(text, end):
         return True

@@ -17,16 +17,16 @@ _UNIT_NAMES = (
 )
 _UNITS = "|".join(sorted(_UNIT_NAMES.split(), key=len, reverse=True))
 _POWER = r"\}?\$?\s?(?:\^?\{?[23]\}?(?!\d)|[²³])\$?"
-UNIT_BEHIND = (
+UNIT_AFTER = (
     rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{_UNITS}|[mgL])(?![A-Za-z'])"
     rf"(?:{_POWER})?(?:\s?(?:/|per)\s?(?:{_UNITS}|[sh])(?![A-Za-z'])(?:{_POWER})?)?|¢)"
 )
 """A pattern for the unit right after a number or formula."""
-MAX_TOGETHER = 12
-"""Number of joined formulas after which the search for more stops."""
+MAX_JOINED = 12
+"""Maximum number of joined formulas to read."""
 
 _IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-"""A letter, digit or underscore, except those of languages without spaces: Chinese, Japanese and Korean."""
+"""A word character, except those of Chinese, Japanese and Korean, which do not separate words by spaces."""
 NUMBER = re.compile(
     r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?"
     rf"(?<!{_IN_WORD})(?<!\.)[-+\u2212]?"
@@ -44,7 +44,7 @@ FORMULA = re.compile(
     r"|\\\[(?P<square>(?:[^\\]|\\[^\[\]])*)\\\]"
 )
 JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
-_UNIT = re.compile(UNIT_BEHIND)
+_UNIT = re.compile(UNIT_AFTER)
 _LINES = re.compile(
     r"\\begin\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}(.*)\\end\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}",
     re.DOTALL,
@@ -52,37 +52,37 @@ _LINES = re.compile(
 _CURRENCIES = frozenset("$€£¥₹₩₽")
 
 
-def joined_formulas(text: str) -> tuple[str, int] | None:
-    """Return the formulas at the start of a text as one answer, and where they end; None if there is none.
+def read_formulas(text: str) -> tuple[str, int] | None:
+    """Return the formulas at the start of a text as one answer, and their end; None if there is no formula.
 
     Formulas are joined by commas, "and" or "or". A single formula includes its unit.
     """
-    found: list[re.Match[str]] = []
+    formulas: list[re.Match[str]] = []
     match = FORMULA.match(text)
-    while match is not None and len(found) <= MAX_TOGETHER:
-        found.append(match)
+    while match is not None and len(formulas) <= MAX_JOINED:
+        formulas.append(match)
         joint = JOINT.match(text, match.end())
-        match = _joined_by(text, joint) if joint else None
-    if not found:
+        match = _next_formula(text, joint) if joint else None
+    if not formulas:
         return None
-    between = [text[one.end() : other.start()] for one, other in pairwise(found)]
+    between = [text[one.end() : other.start()] for one, other in pairwise(formulas)]
     word = next((word for word in ("or", "and") if any(word in joint for joint in between)), "")
-    listed = (f" {word} " if word else ", ").join(map(content, found))
-    behind = _unit_behind(text, found[-1]) if len(found) == 1 else None
-    return (f"{listed} {plain_unit(behind)}", behind.end()) if behind else (listed, found[-1].end())
+    joined = (f" {word} " if word else ", ").join(map(strip_delimiters, formulas))
+    unit_match = _match_unit(text, formulas[-1]) if len(formulas) == 1 else None
+    return (f"{joined} {clean_unit(unit_match)}", unit_match.end()) if unit_match else (joined, formulas[-1].end())
 
 
-def _joined_by(text: str, joint: re.Match[str]) -> re.Match[str] | None:
+def _next_formula(text: str, joint: re.Match[str]) -> re.Match[str] | None:
     """Return the formula after a joint, or after "or" a number: "$\\frac{7}{2}$, or 3.5"; None without either."""
     formula = FORMULA.match(text, joint.end())
     return NUMBER.match(text, joint.end()) if formula is None and "or" in joint.group() else formula
 
 
-def last_expression(text: str) -> str | None:
+def find_last_expression(text: str) -> str | None:
     """Return the last formula or number of a text with its unit; None if there is neither."""
     formula = last_match(FORMULA.finditer(text))
     last = last_match(NUMBER.finditer(text, formula.end() if formula else 0)) or formula
-    return None if last is None else content(last) + unit(text, last)
+    return None if last is None else strip_delimiters(last) + read_unit(text, last)
 
 
 def last_match(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
@@ -90,29 +90,29 @@ def last_match(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
     return next(iter(deque(matches, maxlen=1)), None)
 
 
-def unit(text: str, match: re.Match[str]) -> str:
-    """Return a space and the unit right after a number or formula; empty without a unit, or for amounts of money."""
-    behind = _unit_behind(text, match)
-    return f" {plain_unit(behind)}" if behind else ""
+def read_unit(text: str, match: re.Match[str]) -> str:
+    """Return a space and the unit after a number or formula; empty without a unit, or for money."""
+    unit_match = _match_unit(text, match)
+    return f" {clean_unit(unit_match)}" if unit_match else ""
 
 
-def _unit_behind(text: str, match: re.Match[str]) -> re.Match[str] | None:
-    return None if set(content(match)) & _CURRENCIES else _UNIT.match(text, match.end())
+def _match_unit(text: str, match: re.Match[str]) -> re.Match[str] | None:
+    return None if set(strip_delimiters(match)) & _CURRENCIES else _UNIT.match(text, match.end())
 
 
-def plain_unit(behind: re.Match[str]) -> str:
+def clean_unit(unit_match: re.Match[str]) -> str:
     """Return the matched unit without `$` and braces."""
-    return behind["unit"].replace("$", "").replace("}", "").replace("{", "")
+    return unit_match["unit"].replace("$", "").replace("}", "").replace("{", "")
 
 
-def content(match: re.Match[str]) -> str:
+def strip_delimiters(match: re.Match[str]) -> str:
     """Return a formula without its delimiters (only the last of aligned lines), or a number unchanged."""
     inside = next((group for group in match.groups() if group is not None), match.group()).strip()
-    return last_line(inside) or inside
+    return last_aligned_line(inside) or inside
 
 
-def last_line(text: str) -> str | None:
-    """Return the last of the aligned lines that a text ends with; None if the text does not end with aligned lines."""
+def last_aligned_line(text: str) -> str | None:
+    """Return the last line of aligned lines at the end of a text; None if the text does not end with such lines."""
     start = text.rfind("\\begin{") if text.endswith("}") else -1
     lines = _LINES.fullmatch(text, start) if start >= 0 else None
     return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None

@@ -10,14 +10,14 @@ from threading import RLock
 
 from flint import acb, arb, ctx, fmpq
 
-from rewardstack_verifier.numbers.functions import FUNCTIONS, NoValueError, nonzero, whole
-from rewardstack_verifier.numbers.rational import integral, rational
+from rewardstack_verifier.numbers.functions import FUNCTIONS, NoValueError, require_nonzero, unique_integer
+from rewardstack_verifier.numbers.rational import to_fraction, to_integer
 from rewardstack_verifier.numbers.tree import ONE, Apply, Constant, Expression, Number, Symbol
 
 MAX_POWER_BITS = 64
 """Maximum bits of an integer exponent for multiplication; powers with larger exponents are computed by logarithm."""
 GUARD = 64
-"""Bits of a small addend that must remain in a sum; with fewer, the addend counts as absorbed."""
+"""Minimum number of bits of a small addend that remain in a sum; with fewer, the addend is absorbed."""
 MAX_TERMS = 10_000
 """Maximum number of terms of a sum or product over an index; for nested ones, of all terms together."""
 _DEFAULT_PRECISION = ctx.prec
@@ -76,15 +76,15 @@ class Balls:
             raise NoValueError(f"{name} has no value here")
         return value
 
-    def notice(self, value: acb, beside: arb) -> None:
-        """Record if a nonzero value is too small to be visible next to a value of size `beside`."""
+    def note_absorption(self, value: acb, beside: arb) -> None:
+        """Record that a nonzero value is too small to affect a result of the size `beside`."""
         if value.abs_upper() < beside * self._tiny and not value.contains(0):
             self.absorbed = True
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Set Flint's global precision within the context, and lock out other threads that need a precision."""
+    """Set Flint's global precision in the context; other threads that need a precision wait."""
     with _lock:
         before, ctx.prec = ctx.prec, bits
         try:
@@ -116,16 +116,16 @@ def _sum(balls: Balls, *addends: Expression) -> acb:
     values = [balls.value(addend) for addend in addends]
     largest = max(value.abs_upper() for value in values)
     for value in values:
-        balls.notice(value, largest)
+        balls.note_absorption(value, largest)
     return reduce(acb.__add__, values)
 
 
 def _power(balls: Balls, base: Expression, exponent: Expression) -> acb:
     if base == Constant("e"):
         return _exponential(balls, exponent)
-    below, ratio = balls.value(base), rational(exponent)
+    below, ratio = balls.value(base), to_fraction(exponent)
     if ratio is not None and ratio.q == 1 and abs(ratio.p).bit_length() <= MAX_POWER_BITS:
-        return below**ratio.p if ratio >= 0 else nonzero(below) ** ratio.p
+        return below**ratio.p if ratio >= 0 else require_nonzero(below) ** ratio.p
     if ratio is not None and ratio.q % 2 == 1 and below.imag == 0 and below.real < 0:
         size = (-below.real) ** arb(ratio)
         return acb(size if ratio.p % 2 == 0 else -size)
@@ -138,7 +138,7 @@ def _power(balls: Balls, base: Expression, exponent: Expression) -> acb:
 
 
 def _root(balls: Balls, radicand: Expression, index: Expression) -> acb:
-    degree = integral(index)
+    degree = to_integer(index)
     if degree == 2:
         return balls.value(radicand).sqrt()
     return _power(balls, radicand, Apply("quotient", (ONE, index)))
@@ -146,7 +146,7 @@ def _root(balls: Balls, radicand: Expression, index: Expression) -> acb:
 
 def _exponential(balls: Balls, exponent: Expression) -> acb:
     value = balls.value(exponent)
-    balls.notice(value, arb(1))
+    balls.note_absorption(value, arb(1))
     return value.exp()
 
 
@@ -155,7 +155,7 @@ def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
 
     def apply(balls: Balls, argument: Expression) -> acb:
         value = balls.value(argument)
-        balls.notice(value * value, arb(1))
+        balls.note_absorption(value * value, arb(1))
         return function(value)
 
     return apply
@@ -165,7 +165,7 @@ def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[...,
     """Return the operation for a sum or product over an index, whose value is `start` if there are no terms."""
 
     def apply(balls: Balls, body: Expression, index: Symbol, first: Expression, last: Expression) -> acb:
-        low, high = whole(balls.value(first)), whole(balls.value(last))
+        low, high = unique_integer(balls.value(first)), unique_integer(balls.value(last))
         count = max(high - low + 1, 1)
         if count * balls.repetitions > MAX_TERMS:
             raise NoValueError("too many terms")
@@ -202,4 +202,4 @@ SPECIAL: dict[str, Callable[..., acb]] = {
     "sum over": _over_index(acb.__add__, 0),
     "product over": _over_index(acb.__mul__, 1),
 }
-"""Operations that need their arguments as expressions, or record what is absorbed; `FUNCTIONS` has all others."""
+"""Operations that need their arguments as expressions, or record absorption; `FUNCTIONS` has all others."""

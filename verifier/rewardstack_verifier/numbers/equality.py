@@ -11,21 +11,23 @@ from flint import acb, arb, fmpq
 
 from rewardstack_verifier.numbers.balls import Balls, precision
 from rewardstack_verifier.numbers.functions import NoValueError, is_real
-from rewardstack_verifier.numbers.points import points, seed_of
-from rewardstack_verifier.numbers.rational import rational
+from rewardstack_verifier.numbers.points import sample_points, seed_of
+from rewardstack_verifier.numbers.rational import to_fraction
 from rewardstack_verifier.numbers.residues import same_residues
 from rewardstack_verifier.numbers.separation import separation_bits
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number, difference, substituted, symbols
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, difference, substitute, symbols
 
 PRECISIONS = (384, 1536, 4096, 16384)
-"""Precisions in bits, tried in turn until a comparison is decided."""
-CLOSE = 300
-"""Two numbers count as equal if their difference is below 2^-CLOSE times the larger of one and the reference."""
-ENOUGH = 8
-"""Minimum number of points at which two functions must agree to count as equal."""
+"""Precisions in bits, from which each is tried until a comparison is decided."""
+CLOSE_BITS = 300
+"""Two numbers are equal if their difference is below 2^-CLOSE_BITS times the maximum of 1 and the reference."""
+MIN_AGREEING = 8
+"""Minimum number of points with equal values for two functions to be equal."""
 
 ZERO = Number(Fraction(0))
-BASE_POINTS = tuple(tuple(Number(Fraction(start + 7 * at, 11)) for at in range(16)) for start in (13, 29, 101, -17))
+BASE_POINTS = tuple(
+    tuple(Number(Fraction(start + 7 * point, 11)) for point in range(16)) for start in (13, 29, 101, -17)
+)
 """Values of up to 16 symbols at which the factor between two expressions is computed."""
 
 
@@ -48,7 +50,7 @@ def same(answer: Expression, reference: Expression) -> bool | None:
     or, without such points, if their principal complex values are the same.
 
     Args:
-        answer: an expression; may be hostile within the limits of the parser.
+        answer: an expression, which may be hostile within the limits of the parser.
         reference: the expression to compare with. The order matters only for numbers of extreme size.
 
     Returns:
@@ -65,76 +67,77 @@ def same(answer: Expression, reference: Expression) -> bool | None:
 
 def _same_exactly(answer: Expression, reference: Expression) -> bool | None:
     if not symbols(answer, reference):
-        values = rational(answer), rational(reference)
+        values = to_fraction(answer), to_fraction(reference)
         if None not in values:
             return bool(values[0] == values[1])
     return same_residues(answer, reference, seed_of(answer, reference))
 
 
 def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
-    least = separation_bits(difference(answer, reference))
+    separation = separation_bits(difference(answer, reference))
     try:
-        if least is not None and least <= PRECISIONS[-1]:
-            return _same_algebraic(answer, reference, int(least) + 1)
-        return _compared(answer, reference)
+        if separation is not None and separation <= PRECISIONS[-1]:
+            return _same_algebraic(answer, reference, int(separation) + 1)
+        return _compare(answer, reference)
     except NoValueError:
         return None
 
 
-def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bool | None:
+def _same_algebraic(answer: Expression, reference: Expression, separation: int) -> bool | None:
     """Return whether two numbers are equal, given that different ones differ by at least 2^-least."""
-    bits = 2 * least + PRECISIONS[0]
+    bits = 2 * separation + PRECISIONS[0]
     with precision(bits):
         balls = Balls(bits, {})
         apart = balls.value(answer) - balls.value(reference)
         if not apart.contains(0):
             return False
-        return True if apart.abs_upper() < arb(2) ** -least else None
+        return True if apart.abs_upper() < arb(2) ** -separation else None
 
 
 def _same_functions(answer: Expression, reference: Expression) -> bool | None:
     """Compare two functions at points until two real values differ, or enough values agree.
 
-    All points are tried at one precision before the next precision. Where a function is very large or small, a part of
-    it may be invisible at this precision, but another point can decide.
+    All points are tried at one precision before the next precision. At a point where a function is very large or small,
+    a part of it may be lost at this precision, but another point can decide.
     """
-    sampled = points(answer, reference)
-    pending, required = sampled.values, sampled.required
-    agreed, parted = {True: 0, False: 0}, False
+    points = sample_points(answer, reference)
+    pending, required = points.values, points.required
+    agreeing, has_difference = {True: 0, False: 0}, False
     for bits in PRECISIONS:
-        open_, breaking = list[Mapping[str, acb]](), False
-        for done, values in enumerate(pending):
-            if done >= required and agreed[True] >= ENOUGH and not breaking:
+        undecided, has_undecided_breakpoint = list[Mapping[str, acb]](), False
+        for index, values in enumerate(pending):
+            if index >= required and agreeing[True] >= MIN_AGREEING and not has_undecided_breakpoint:
                 return True
             try:
-                same_here, real = _compared_at(bits, answer, reference, values)
+                same_here, real = _compare_at(bits, answer, reference, values)
             except NoValueError:
                 continue
             if same_here is None:
-                open_.append(values)
-                breaking |= done < sampled.breaking and bits == PRECISIONS[0]
+                undecided.append(values)
+                has_undecided_breakpoint |= index < points.breaking and bits == PRECISIONS[0]
             elif not same_here and real:
                 return False
             else:
-                parted |= not same_here
-                agreed[real] += same_here
-        pending, required = open_, 0
-    if agreed[True]:
-        return True if agreed[True] >= ENOUGH or (not parted and sum(agreed.values()) >= ENOUGH) else None
-    return False if parted else (True if agreed[False] >= ENOUGH else None)
+                has_difference |= not same_here
+                agreeing[real] += same_here
+        pending, required = undecided, 0
+    if agreeing[True]:
+        is_enough = agreeing[True] >= MIN_AGREEING or (not has_difference and sum(agreeing.values()) >= MIN_AGREEING)
+        return True if is_enough else None
+    return False if has_difference else (True if agreeing[False] >= MIN_AGREEING else None)
 
 
-def _compared(answer: Expression, reference: Expression) -> bool | None:
+def _compare(answer: Expression, reference: Expression) -> bool | None:
     """Compare two numbers at rising precision; return None if neither equality nor difference is found.
 
     Raises:
         NoValueError: a number has no value.
     """
-    found = (_compared_at(bits, answer, reference, {}).same for bits in PRECISIONS)
+    found = (_compare_at(bits, answer, reference, {}).same for bits in PRECISIONS)
     return next((same_ for same_ in found if same_ is not None), None)
 
 
-def _compared_at(bits: int, answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
+def _compare_at(bits: int, answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
     """Compare two expressions at one precision, for given values of their symbols.
 
     Raises:
@@ -146,11 +149,11 @@ def _compared_at(bits: int, answer: Expression, reference: Expression, values: M
         real, apart = is_real(left) and is_real(right), left - right
         if not apart.contains(0):
             return Comparison(False, real)
-        close = not balls.absorbed and apart.abs_upper() < right.abs_upper().max(arb(1)) * arb(2) ** -CLOSE
+        close = not balls.absorbed and apart.abs_upper() < right.abs_upper().max(arb(1)) * arb(2) ** -CLOSE_BITS
         return Comparison(True if close else None, real)
 
 
-def proportional(answer: Expression, reference: Expression, positively: bool = False) -> bool | None:
+def are_proportional(answer: Expression, reference: Expression, positively: bool = False) -> bool | None:
     """Return whether two expressions are equal up to a constant nonzero factor.
 
     The factor is computed at one point; then all values must have this factor.
@@ -166,9 +169,9 @@ def proportional(answer: Expression, reference: Expression, positively: bool = F
     names = sorted(symbols(answer, reference))
     if not names or symbols(answer) != symbols(reference):
         return None if not names else False
-    for at in BASE_POINTS:
-        values = dict(zip(names, at, strict=False))
-        one, other = (at_point(expression, values) for expression in (answer, reference))
+    for point in BASE_POINTS:
+        values = dict(zip(names, point, strict=False))
+        one, other = (substitute_all(expression, values) for expression in (answer, reference))
         if same(one, ZERO) is False and same(other, ZERO) is False:
             if positively and is_less(one, ZERO) != is_less(other, ZERO):
                 return False
@@ -176,15 +179,15 @@ def proportional(answer: Expression, reference: Expression, positively: bool = F
     return None
 
 
-def at_point(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+def substitute_all(expression: Expression, values: Mapping[str, Expression]) -> Expression:
     """Return the expression with its symbols replaced by values."""
     for name, value in values.items():
-        expression = substituted(expression, name, value)
+        expression = substitute(expression, name, value)
     return expression
 
 
-def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
-    """Return whether two numbers certainly differ by less than a limit; False if a number has no value."""
+def is_closer_than(one: Expression, other: Expression, limit: Fraction) -> bool:
+    """Return whether two numbers are proven to differ by less than a limit; False if a number has no value."""
     bits = PRECISIONS[0]
     try:
         with precision(bits):
@@ -196,8 +199,8 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
 
 
 def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
-    """Return whether a number certainly differs from `other` by at most a fraction of it; False without a value."""
-    exact, limit = [rational(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
+    """Return whether a number is proven to differ from `other` by at most a fraction of it; False without a value."""
+    exact, limit = [to_fraction(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
     if exact[0] is not None and exact[1] is not None:
         return bool(abs(exact[0] - exact[1]) <= limit * abs(exact[1]))
     bits = PRECISIONS[0]
@@ -229,8 +232,8 @@ def is_less(one: Expression, other: Expression) -> bool | None:
     return None
 
 
-def nearest_fraction(expression: Expression, most: int) -> Fraction | None:
-    """Return the fraction with a denominator up to `most` nearest to a real number; None if there is no real value."""
+def nearest_fraction(expression: Expression, max_denominator: int) -> Fraction | None:
+    """Return the nearest fraction with a denominator up to `max_denominator`; None if there is no real value."""
     bits = PRECISIONS[0]
     try:
         with precision(bits):
@@ -238,4 +241,4 @@ def nearest_fraction(expression: Expression, most: int) -> Fraction | None:
             size = float(value.real) if is_real(value) else math.inf
     except NoValueError:
         return None
-    return Fraction(size).limit_denominator(most) if math.isfinite(size) else None
+    return Fraction(size).limit_denominator(max_denominator) if math.isfinite(size) else None

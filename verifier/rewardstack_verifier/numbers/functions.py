@@ -1,4 +1,4 @@
-"""Functions that are evaluated with ball arithmetic, by name. To add a function, add a row to `FUNCTIONS`."""
+"""List the functions that are evaluated with ball arithmetic. To add a function, add a row to `FUNCTIONS`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flint import acb, arb
 
 
 class NoValueError(Exception):
-    """An expression has no value at these values of its symbols, or none that can be computed."""
+    """An expression has no value for these values of its symbols, or its value cannot be computed."""
 
 
 def is_real(value: acb) -> bool:
@@ -17,7 +17,7 @@ def is_real(value: acb) -> bool:
     return bool(value.imag.contains(0))
 
 
-def whole(value: acb) -> int:
+def unique_integer(value: acb) -> int:
     """Return the only integer in a ball.
 
     Raises:
@@ -31,10 +31,10 @@ def whole(value: acb) -> int:
 
 def logarithm(value: acb) -> acb:
     """Return the principal natural logarithm."""
-    return nonzero(value).log()
+    return require_nonzero(value).log()
 
 
-def nonzero(value: acb) -> acb:
+def require_nonzero(value: acb) -> acb:
     """Return the ball unchanged.
 
     Raises:
@@ -51,8 +51,8 @@ def _real(value: acb) -> arb:
     return value.real
 
 
-def _rounded(function: Callable[[arb], arb]) -> Callable[[acb], acb]:
-    return lambda value: acb(whole(acb(function(_real(value)))))
+def _round_with(function: Callable[[arb], arb]) -> Callable[[acb], acb]:
+    return lambda value: acb(unique_integer(acb(function(_real(value)))))
 
 
 def _sign(value: acb) -> acb:
@@ -66,19 +66,19 @@ def _binomial(n: acb, k: acb) -> acb:
 
 
 def _remainder(dividend: acb, divisor: acb) -> acb:
-    return acb(whole(dividend) % abs(whole(nonzero(divisor))))
+    return acb(unique_integer(dividend) % abs(unique_integer(require_nonzero(divisor))))
 
 
 def _cube_root(value: acb) -> acb:
     return acb(-((-value.real).root(3))) if is_real(value) and value.real < 0 else value.root(3)
 
 
-def _inverse(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
-    return lambda value: 1 / nonzero(function(value))
+def _invert(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
+    return lambda value: 1 / require_nonzero(function(value))
 
 
-def _of_inverse(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
-    return lambda value: function(1 / nonzero(value))
+def _apply_to_inverse(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
+    return lambda value: function(1 / require_nonzero(value))
 
 
 def _arc_cotangent(value: acb) -> acb:
@@ -86,8 +86,8 @@ def _arc_cotangent(value: acb) -> acb:
     return acb(arb.pi() / 2) - value.atan()
 
 
-def _truth(holds: Callable[[arb], bool], fails: Callable[[arb], bool]) -> Callable[[acb], acb]:
-    """Return a function that is 1 if a real number certainly has a property, and 0 if it certainly does not."""
+def _condition(holds: Callable[[arb], bool], fails: Callable[[arb], bool]) -> Callable[[acb], acb]:
+    """Return a function that is 1 for real numbers that are proven to have a property, and 0 for those without it."""
 
     def value(of: acb) -> acb:
         real = _real(of)
@@ -102,17 +102,17 @@ TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc", "cis"))
 """Functions of an angle."""
 FUNCTIONS: dict[str, Callable[..., acb]] = {
     "product": lambda *factors: reduce(acb.__mul__, factors),
-    "quotient": lambda dividend, divisor: dividend / nonzero(divisor),
+    "quotient": lambda dividend, divisor: dividend / require_nonzero(divisor),
     "negative": acb.__neg__,
     "abs": lambda value: acb(abs(value)),
-    "floor": _rounded(arb.floor),
-    "ceiling": _rounded(arb.ceil),
+    "floor": _round_with(arb.floor),
+    "ceiling": _round_with(arb.ceil),
     "sign": _sign,
     "maximum": lambda *values: acb(reduce(arb.max, map(_real, values))),
     "minimum": lambda *values: acb(reduce(arb.min, map(_real, values))),
     "real part": lambda value: acb(value.real),
     "imaginary part": lambda value: acb(value.imag),
-    "argument": lambda value: acb(nonzero(value).arg()),
+    "argument": lambda value: acb(require_nonzero(value).arg()),
     "conjugate": acb.conjugate,
     "remainder": _remainder,
     "factorial": lambda value: (value + 1).gamma(),
@@ -120,7 +120,7 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "binomial": _binomial,
     "cbrt": _cube_root,
     "ln": logarithm,
-    "log": lambda value, base: logarithm(value) / nonzero(logarithm(base)),
+    "log": lambda value, base: logarithm(value) / require_nonzero(logarithm(base)),
     "sin": acb.sin,
     "tan": acb.tan,
     "cot": acb.cot,
@@ -130,8 +130,8 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "arccos": acb.acos,
     "arctan": acb.atan,
     "arccot": _arc_cotangent,
-    "arcsec": _of_inverse(acb.acos),
-    "arccsc": _of_inverse(acb.asin),
+    "arcsec": _apply_to_inverse(acb.acos),
+    "arccsc": _apply_to_inverse(acb.asin),
     "sinh": acb.sinh,
     "tanh": acb.tanh,
     "coth": acb.coth,
@@ -142,14 +142,14 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "erf": acb.erf,
     "zeta": acb.zeta,
     "degree": lambda value: value * (arb.pi() / 180),
-    "positive": _truth(lambda real: real > 0, lambda real: real <= 0),
-    "nonnegative": _truth(lambda real: real >= 0, lambda real: real < 0),
-    "zero": _truth(lambda real: real == 0, lambda real: real != 0),
-    "nonzero": _truth(lambda real: real != 0, lambda real: real == 0),
+    "positive": _condition(lambda real: real > 0, lambda real: real <= 0),
+    "nonnegative": _condition(lambda real: real >= 0, lambda real: real < 0),
+    "zero": _condition(lambda real: real == 0, lambda real: real != 0),
+    "nonzero": _condition(lambda real: real != 0, lambda real: real == 0),
     "all": lambda *values: reduce(acb.__mul__, values),
     "any": lambda *values: acb(reduce(arb.max, map(_real, values))),
     "log10": lambda value: logarithm(value) / arb(10).log(),
-    "sec": _inverse(acb.cos),
-    "sech": _inverse(acb.cosh),
+    "sec": _invert(acb.cos),
+    "sech": _invert(acb.cosh),
 }
 """Functions that only need the values of their arguments; `balls.SPECIAL` has all others."""

@@ -1,6 +1,6 @@
 """Choose the points at which two functions are compared.
 
-The points are random with a seed from both functions, so a policy cannot predict them without knowing the reference.
+The seed of the random points depends on both functions, so a policy cannot predict them without the reference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flint import acb, arb
 
 from rewardstack_verifier.numbers.balls import Balls, precision
 from rewardstack_verifier.numbers.functions import NoValueError
-from rewardstack_verifier.numbers.rational import rational
+from rewardstack_verifier.numbers.rational import to_fraction
 from rewardstack_verifier.numbers.tree import (
     OVER_INDEX,
     Apply,
@@ -26,34 +26,34 @@ from rewardstack_verifier.numbers.tree import (
     Number,
     integer,
     parts,
-    substituted,
+    substitute,
     symbols,
 )
 
-LEAST, LARGEST = 1e-2, 1e3
+MIN_VALUE, MAX_VALUE = 1e-2, 1e3
 """Smallest and largest absolute value of real symbols."""
 MANTISSA = 64
-"""Bits of a symbol's value; values with a small denominator are zeros of too many functions."""
-LARGEST_INTEGER = 60
+"""Bits of a symbol's value; many functions are zero at values with a small denominator."""
+MAX_INTEGER = 60
 """Largest value of an integer symbol."""
-MOST_PATTERNS = 16
+MAX_PATTERNS = 16
 """Maximum number of sign patterns; if the symbols have more, random signs are used."""
-MOST_POINTS = 48
+RANDOM_POINTS = 48
 """Number of random points, in addition to those at breakpoints."""
 CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
-"""Functions of the sign of their argument, which change only where the argument is zero."""
+"""Functions that depend only on the sign of their argument."""
 BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
-"""Functions that may change their form where their argument changes its sign."""
+"""Functions that may change their form at a sign change of their argument."""
 BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
-"""Functions with several branches. Two such functions may differ at only a few points, so all points are compared."""
-OF_COMPLEX = frozenset({"real part", "imaginary part", "conjugate", "argument"})
-"""Functions that are only useful for complex numbers."""
-PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
+"""Functions with several branches, which may differ at only a few points, so that all points are compared."""
+COMPLEX_FUNCTIONS = frozenset({"real part", "imaginary part", "conjugate", "argument"})
+"""Functions that are used only with complex numbers."""
+PROBE_VALUES = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
 """Values of a symbol at which the sign of an argument is computed to find a breakpoint."""
-NARROW = 24
-"""Number of bisections between two values of `PROBED` to get close to a breakpoint."""
-INTEGERS = frozenset("nkmjlNKM")
-"""Letters that are integers where an operation needs an integer, such as in `n!`."""
+BISECTIONS = 24
+"""Number of bisections between two values of `PROBE_VALUES` to approach a breakpoint."""
+INTEGER_LETTERS = frozenset("nkmjlNKM")
+"""Letters that are integers in operations on integers, such as `n!`."""
 
 
 def seed_of(one: Expression, other: Expression) -> int:
@@ -67,8 +67,8 @@ class Points(NamedTuple):
 
     Args:
         values: values of the symbols at each point.
-        required: how many of the first points must be compared: those at breakpoints, and one for each sign pattern.
-        breaking: how many of the first points are at or next to breakpoints; no other point can replace them.
+        required: number of first points that must be compared: those at breakpoints, and one for each sign pattern.
+        breaking: number of first points at or next to breakpoints, which no other point can replace.
     """
 
     values: Iterable[Mapping[str, acb]]
@@ -76,42 +76,45 @@ class Points(NamedTuple):
     breaking: int
 
 
-def points(one: Expression, other: Expression) -> Points:
+def sample_points(one: Expression, other: Expression) -> Points:
     """Return the points at which two expressions are compared; the order of the pair does not matter.
 
-    The first points are at or on both sides of each known breakpoint. `MOST_POINTS` random points follow: real symbols
-    are between `LEAST` and `LARGEST` with all sign patterns, symbols in an `OF_COMPLEX` function are complex, and
-    `integers` are positive integers.
+    The first points are at, or on both sides of, each known breakpoint. Then `RANDOM_POINTS` random points follow: real
+    symbols have values from `MIN_VALUE` to `MAX_VALUE` with all sign patterns, symbols in a function of
+    `COMPLEX_FUNCTIONS` are complex, and `integers` are positive integers.
     """
     random = Random(seed_of(one, other))
-    whole = sorted(integers(one, other))
-    reals = sorted(symbols(one, other) - set(whole))
+    integer_symbols = sorted(integers(one, other))
+    reals = sorted(symbols(one, other) - set(integer_symbols))
     complexes = _complexes(one, other)
-    beside = [*_at_breakpoints((one, other), reals, random), *_beside_breakpoints((one, other), reals, random)]
-    patterns = list(product((1, -1), repeat=len(reals))) if 2 ** len(reals) <= MOST_PATTERNS else []
+    breakpoints = [
+        *_points_at_breakpoints((one, other), reals, random),
+        *_points_beside_breakpoints((one, other), reals, random),
+    ]
+    patterns = list(product((1, -1), repeat=len(reals))) if 2 ** len(reals) <= MAX_PATTERNS else []
 
-    def spread() -> Iterator[Mapping[str, acb]]:
-        yield from beside
-        for at in range(MOST_POINTS):
+    def draw_points() -> Iterator[Mapping[str, acb]]:
+        yield from breakpoints
+        for at in range(RANDOM_POINTS):
             signs = patterns[at % len(patterns)] if patterns else [random.choice((1, -1)) for _ in reals]
-            drawn = {name: _real(sign, random) for name, sign in zip(reals, signs, strict=True)}
-            yield {**drawn, **{name: acb(drawn[name].real, _real(1, random).real) for name in complexes}}
+            drawn_values = {name: _real(sign, random) for name, sign in zip(reals, signs, strict=True)}
+            yield {**drawn_values, **{name: acb(drawn_values[name].real, _real(1, random).real) for name in complexes}}
 
-    def complete() -> Iterator[Mapping[str, acb]]:
-        for values in spread():
-            yield {**values, **{name: acb(random.randint(1, LARGEST_INTEGER)) for name in whole}}
+    def draw_complete_points() -> Iterator[Mapping[str, acb]]:
+        for values in draw_points():
+            yield {**values, **{name: acb(random.randint(1, MAX_INTEGER)) for name in integer_symbols}}
 
-    required = MOST_POINTS if _is_branched(one, other) else len(patterns or reals)
-    return Points(complete(), len(beside) + required, len(beside))
+    required = RANDOM_POINTS if _is_branched(one, other) else len(patterns or reals)
+    return Points(draw_complete_points(), len(breakpoints) + required, len(breakpoints))
 
 
 def integers(*expressions: Expression) -> frozenset[str]:
-    """Return the symbols that must be integers: letters of `INTEGERS` in positions that need an integer."""
+    """Return the symbols that must be integers: letters of `INTEGER_LETTERS` in positions that need an integer."""
     found: set[str] = set()
     for expression in expressions:
         for part in parts(expression):
             if isinstance(part, Apply):
-                found |= symbols(*_counted(part)) & INTEGERS
+                found |= symbols(*_integer_arguments(part)) & INTEGER_LETTERS
     return frozenset(found)
 
 
@@ -126,17 +129,17 @@ def _is_branched(*expressions: Expression) -> bool:
 
 
 def _is_fraction(exponent: Expression) -> bool:
-    value = rational(exponent) if not symbols(exponent) else None
+    value = to_fraction(exponent) if not symbols(exponent) else None
     return value is not None and value.q != 1
 
 
 def _complexes(*expressions: Expression) -> frozenset[str]:
     """Return the symbols whose real or imaginary parts are used."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
-    return symbols(*(part for part in found if part.operation in OF_COMPLEX))
+    return symbols(*(part for part in found if part.operation in COMPLEX_FUNCTIONS))
 
 
-def _counted(part: Apply) -> tuple[Expression, ...]:
+def _integer_arguments(part: Apply) -> tuple[Expression, ...]:
     """Return the arguments of an operation that textbooks use only with integers."""
     if part.operation in ("factorial", "binomial"):
         return part.arguments
@@ -156,14 +159,14 @@ def _is_negative(expression: Expression) -> bool:
 
 
 def _real(sign: int, random: Random) -> acb:
-    size = math.exp(random.uniform(math.log(LEAST), math.log(LARGEST)))
+    size = math.exp(random.uniform(math.log(MIN_VALUE), math.log(MAX_VALUE)))
     mantissa, exponent = math.frexp(size)
     low = random.getrandbits(MANTISSA - 53) + 1
     scaled = (int(mantissa * 2**53) << (MANTISSA - 53)) + low
     return acb(arb((sign * scaled, exponent - MANTISSA)))
 
 
-def _beside_breakpoints(
+def _points_beside_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
     """Yield points left and right of where an argument of `BREAKING` changes its sign along one symbol."""
@@ -179,22 +182,22 @@ def _beside_breakpoints(
         others = {name: _real(1, random) for name in reals}
         for name in sorted(symbols(argument) & set(reals)):
             sign = partial(_sign_at, argument, others, name)
-            for (left, before), (right, after) in pairwise((at, sign(at)) for at in PROBED):
-                if before * after < 0:
-                    for at in _narrowed(sign, left, right):
+            for (left, sign_before), (right, sign_after) in pairwise((at, sign(at)) for at in PROBE_VALUES):
+                if sign_before * sign_after < 0:
+                    for at in _narrow(sign, left, right):
                         yield {**others, name: acb(at)}
 
 
-def _narrowed(sign: Callable[[float], int], left: float, right: float) -> tuple[float, float]:
+def _narrow(sign: Callable[[float], int], left: float, right: float) -> tuple[float, float]:
     """Return two close points on both sides of a sign change between `left` and `right`."""
-    before = sign(left)
-    for _ in range(NARROW):
+    sign_before = sign(left)
+    for _ in range(BISECTIONS):
         middle = (left + right) / 2
-        left, right = (middle, right) if sign(middle) == before else (left, middle)
+        left, right = (middle, right) if sign(middle) == sign_before else (left, middle)
     return left, right
 
 
-def _at_breakpoints(
+def _points_at_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
     """Yield points where the argument of one of `CONDITIONS` is zero, if it is linear in one symbol only."""
@@ -208,7 +211,7 @@ def _at_breakpoints(
 
 def _root(line: Expression, name: str) -> int | None:
     """Return the zero of an expression that is linear in its only symbol, if it is an integer."""
-    zeroth, first, second = (rational(substituted(line, name, integer(at))) for at in range(3))
+    zeroth, first, second = (to_fraction(substitute(line, name, integer(at))) for at in range(3))
     if zeroth is None or first is None or second is None or zeroth == first or second - first != first - zeroth:
         return None
     root = zeroth / (zeroth - first)

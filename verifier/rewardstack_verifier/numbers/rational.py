@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from flint import fmpq, fmpz
 
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number, evaluated
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, evaluate_all
 
 MAX_BITS = 100_000
 """Maximum bits of a numerator or denominator."""
@@ -14,19 +14,19 @@ MAX_COUNT = 10_000
 """Largest number whose factorial or binomial coefficient is computed exactly."""
 
 
-def rational(expression: Expression) -> fmpq | None:
+def to_fraction(expression: Expression) -> fmpq | None:
     """Return the value as a fraction; None if it is not known to be rational, is too large, or has a zero divisor."""
     if isinstance(expression, Number):
         return fmpq(expression.value.numerator, expression.value.denominator)
     if not isinstance(expression, Apply) or expression.operation not in _OPERATIONS:
         return None
-    values = evaluated(expression.arguments, rational)
+    values = evaluate_all(expression.arguments, to_fraction)
     return None if values is None else _OPERATIONS[expression.operation](*values)
 
 
-def integral(expression: Expression) -> int | None:
-    """Return the value as an integer; None if `rational` returns None or a fraction."""
-    value = rational(expression)
+def to_integer(expression: Expression) -> int | None:
+    """Return the value as an integer; None if `to_fraction` returns None or a fraction."""
+    value = to_fraction(expression)
     return int(value.p) if value is not None and value.q == 1 else None
 
 
@@ -39,7 +39,7 @@ def _sum(*addends: fmpq) -> fmpq | None:
     total = fmpq(0)
     for addend in addends:
         total += addend
-    return _bounded(total)
+    return _limit(total)
 
 
 def _product(*factors: fmpq) -> fmpq | None:
@@ -48,11 +48,11 @@ def _product(*factors: fmpq) -> fmpq | None:
         if bits(total) + bits(factor) > 2 * MAX_BITS:
             return None
         total *= factor
-    return _bounded(total)
+    return _limit(total)
 
 
 def _quotient(dividend: fmpq, divisor: fmpq) -> fmpq | None:
-    return None if divisor == 0 else _bounded(dividend / divisor)
+    return None if divisor == 0 else _limit(dividend / divisor)
 
 
 def _power(base: fmpq, exponent: fmpq) -> fmpq | None:
@@ -71,8 +71,12 @@ def _root(radicand: fmpq, index: fmpq) -> fmpq | None:
     if index.q != 1 or index.p < 1 or index.p > MAX_BITS or (radicand < 0 and index.p % 2 == 0):
         return None
     degree, sign = int(index.p), -1 if radicand < 0 else 1
-    over, under = abs(radicand.p).root(degree), radicand.q.root(degree)
-    return sign * fmpq(over, under) if over**degree == abs(radicand.p) and under**degree == radicand.q else None
+    numerator_root, denominator_root = abs(radicand.p).root(degree), radicand.q.root(degree)
+    return (
+        sign * fmpq(numerator_root, denominator_root)
+        if numerator_root**degree == abs(radicand.p) and denominator_root**degree == radicand.q
+        else None
+    )
 
 
 def _factorial(of: fmpq) -> fmpq | None:
@@ -85,8 +89,8 @@ def _binomial(n: fmpq, k: fmpq) -> fmpq | None:
     return fmpq(fmpz.bin_uiui(int(n.p), int(k.p)))
 
 
-def _rounded(towards: Callable[[fmpq], fmpz]) -> Callable[[fmpq], fmpq]:
-    return lambda of: fmpq(towards(of))
+def _round_with(function: Callable[[fmpq], fmpz]) -> Callable[[fmpq], fmpq]:
+    return lambda of: fmpq(function(of))
 
 
 def _remainder(dividend: fmpq, divisor: fmpq) -> fmpq | None:
@@ -109,10 +113,10 @@ def _lcm(*of: fmpq) -> fmpq | None:
         if one.q != 1:
             return None
         total = total.lcm(one.p)
-    return _bounded(fmpq(total))
+    return _limit(fmpq(total))
 
 
-def _bounded(value: fmpq) -> fmpq | None:
+def _limit(value: fmpq) -> fmpq | None:
     return value if bits(value) <= MAX_BITS else None
 
 
@@ -126,8 +130,8 @@ _OPERATIONS: dict[str, Callable[..., fmpq | None]] = {
     "abs": abs,
     "factorial": _factorial,
     "binomial": _binomial,
-    "floor": _rounded(lambda of: of.floor()),
-    "ceiling": _rounded(lambda of: of.ceil()),
+    "floor": _round_with(lambda of: of.floor()),
+    "ceiling": _round_with(lambda of: of.ceil()),
     "sign": lambda of: fmpq((of > 0) - (of < 0)),
     "remainder": _remainder,
     "gcd": _gcd,

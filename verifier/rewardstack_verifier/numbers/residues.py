@@ -12,8 +12,8 @@ from random import Random
 
 from flint import nmod
 
-from rewardstack_verifier.numbers.rational import integral
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, evaluated, symbols
+from rewardstack_verifier.numbers.rational import to_integer
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, evaluate_all, symbols
 
 PRIMES = (2305843009213693951, 2305843009213693921)
 """2^61 - 1 and the prime before it."""
@@ -67,12 +67,12 @@ def residue(expression: Expression, values: Mapping[str, nmod], prime: int) -> n
     operation = _OPERATIONS.get(expression.operation)
     if operation is None:
         return None
-    residues = evaluated(expression.arguments, lambda argument: residue(argument, values, prime))
+    residues = evaluate_all(expression.arguments, lambda argument: residue(argument, values, prime))
     return None if residues is None else operation(*residues)
 
 
 def _power(expression: Apply, values: Mapping[str, nmod], prime: int) -> nmod | None:
-    exponent = integral(expression.arguments[1])
+    exponent = to_integer(expression.arguments[1])
     base = residue(expression.arguments[0], values, prime)
     if exponent is None or base is None or (base == 0 and exponent <= 0):
         return None

@@ -1,4 +1,4 @@
-"""Bound how small a nonzero algebraic number can be: a separation bound.
+"""Compute a lower bound of the absolute value of a nonzero algebraic number (a separation bound).
 
 The bound is that of C. Burnikel, S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real
 algebraic expressions", Algorithmica 55 (2009): an expression of integers, + - * / and roots is a quotient of two
@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from flint import fmpz
 
-from rewardstack_verifier.numbers.rational import integral, rational
-from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, evaluated, parts
+from rewardstack_verifier.numbers.rational import to_fraction, to_integer
+from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, evaluate_all, parts
 
 MAX_POWER = 64
 """Largest exponent of a power, and largest index of a root, for which a bound is computed."""
@@ -45,16 +45,16 @@ def _index(expression: Expression) -> int:
     if not isinstance(expression, Apply):
         return 1
     if expression.operation == "root":
-        return integral(expression.arguments[1]) or 1
+        return to_integer(expression.arguments[1]) or 1
     if expression.operation == "power":
-        exponent = rational(expression.arguments[1])
+        exponent = to_fraction(expression.arguments[1])
         return int(exponent.q) if exponent is not None else 1
     return 1
 
 
 def _sizes(expression: Expression) -> tuple[float, float] | None:
     """Return the binary logarithms of u and l (see the module); None if they are unknown."""
-    value = rational(expression)
+    value = to_fraction(expression)
     if value is not None:
         return _log(value.p), _log(value.q)
     if isinstance(expression, Constant):
@@ -62,15 +62,15 @@ def _sizes(expression: Expression) -> tuple[float, float] | None:
     if not isinstance(expression, Apply):
         return None
     if expression.operation in ("power", "root"):
-        return _raised_sizes(expression)
+        return _power_sizes(expression)
     if expression.operation not in _OPERATIONS:
         return None
-    sizes = evaluated(expression.arguments, _sizes)
+    sizes = evaluate_all(expression.arguments, _sizes)
     return None if sizes is None else _OPERATIONS[expression.operation](*sizes)
 
 
-def _raised_sizes(expression: Apply) -> tuple[float, float] | None:
-    base, exponent = _sizes(expression.arguments[0]), rational(expression.arguments[1])
+def _power_sizes(expression: Apply) -> tuple[float, float] | None:
+    base, exponent = _sizes(expression.arguments[0]), to_fraction(expression.arguments[1])
     if base is None or exponent is None or exponent == 0:
         return None
     if expression.operation == "root":

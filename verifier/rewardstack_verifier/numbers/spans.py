@@ -4,51 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewardstack_verifier.numbers.equality import BASE_POINTS, ZERO, at_point, same
+from rewardstack_verifier.numbers.equality import BASE_POINTS, ZERO, same, substitute_all
 from rewardstack_verifier.numbers.tree import Apply, Expression, minor, symbols
 
-MOST_FUNCTIONS = 3
+MAX_FUNCTIONS = 3
 """Maximum number of functions in a list, because a determinant with one more row is expanded."""
 
 
-def in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
+def is_in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
     """Return whether a function is a linear combination of the functions of a basis.
 
-    It is if a determinant is zero. Each row of the matrix has one function, as it is and at as many points as the basis
-    has functions.
+    This is decided by a determinant. Each row of the matrix has one function, and its values at as many points as the
+    basis has functions.
 
     Args:
         function: a function of the same symbols as the basis.
-        basis: up to `MOST_FUNCTIONS` linearly independent functions.
+        basis: up to `MAX_FUNCTIONS` linearly independent functions.
 
     Returns:
         None if unknown.
     """
-    points = _points(function, *basis)[: len(basis)]
-    rows = [[one, *(at_point(one, point) for point in points)] for one in (function, *basis)]
+    points = _base_points(function, *basis)[: len(basis)]
+    rows = [[one, *(substitute_all(one, point) for point in points)] for one in (function, *basis)]
     return _is_singular(rows)
 
 
-def same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool | None:
+def have_same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool | None:
     """Return whether two lists of functions have the same linear combinations.
 
     Returns:
         None if unknown, or if a list is not linearly independent.
     """
-    if not (len(ones) == len(others) and _independent(ones) and _independent(others)):
+    if not (len(ones) == len(others) and _are_independent(ones) and _are_independent(others)):
         return None
-    verdicts = {in_span(one, others) for one in ones}
+    verdicts = {is_in_span(one, others) for one in ones}
     return False if False in verdicts else None if None in verdicts else True
 
 
-def _independent(basis: Sequence[Expression]) -> bool:
-    """Return whether there are at most `MOST_FUNCTIONS` functions, and they are certainly linearly independent."""
-    points = _points(*basis)[: len(basis)]
-    rows = [[at_point(one, point) for point in points] for one in basis]
-    return len(basis) <= MOST_FUNCTIONS and _is_singular(rows) is False
+def _are_independent(basis: Sequence[Expression]) -> bool:
+    """Return whether there are at most `MAX_FUNCTIONS` functions, and they are certainly linearly independent."""
+    points = _base_points(*basis)[: len(basis)]
+    rows = [[substitute_all(one, point) for point in points] for one in basis]
+    return len(basis) <= MAX_FUNCTIONS and _is_singular(rows) is False
 
 
-def _points(*functions: Expression) -> list[dict[str, Expression]]:
+def _base_points(*functions: Expression) -> list[dict[str, Expression]]:
     names = sorted(symbols(*functions))
     return [dict(zip(names, point, strict=False)) for point in BASE_POINTS]
 
@@ -56,7 +56,7 @@ def _points(*functions: Expression) -> list[dict[str, Expression]]:
 def _is_singular(rows: Sequence[Sequence[Expression]]) -> bool | None:
     """Return whether a determinant is zero, by comparing its positive terms with its negative terms.
 
-    To compare the determinant itself with zero, large terms such as e^9000 would need thousands of digits.
+    A comparison of the determinant with zero would need thousands of digits for large terms such as e^9000.
     """
     terms = [Apply("product", (row[0], minor(rows, at))) for at, row in enumerate(rows)]
     return same(Apply("sum", (ZERO, *terms[::2])), Apply("sum", (ZERO, *terms[1::2])))

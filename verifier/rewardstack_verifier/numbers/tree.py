@@ -83,7 +83,7 @@ def parts(expression: Expression) -> Iterator[Expression]:
             left.extend(reversed(part.arguments))
 
 
-def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
+def evaluate_all(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
     """Return the result of `value` for each argument; None if one of the results is None."""
     values = []
     for argument in arguments:
@@ -109,21 +109,21 @@ def symbols(*expressions: Expression) -> frozenset[str]:
     return frozenset(found - indices if indices else found)
 
 
-def renamed(expression: Expression, names: dict[str, str]) -> Expression:
+def rename_symbols(expression: Expression, names: dict[str, str]) -> Expression:
     """Return the expression with symbols renamed; symbols that are not in `names` are unchanged."""
     if isinstance(expression, Symbol):
         return Symbol(names.get(expression.name, expression.name))
     if isinstance(expression, Apply):
-        return Apply(expression.operation, tuple(renamed(one, names) for one in expression.arguments))
+        return Apply(expression.operation, tuple(rename_symbols(one, names) for one in expression.arguments))
     return expression
 
 
-def substituted(expression: Expression, name: str, by: Expression) -> Expression:
+def substitute(expression: Expression, name: str, by: Expression) -> Expression:
     """Return the expression with each occurrence of the symbol `name` replaced by `by`."""
     if isinstance(expression, Symbol):
         return by if expression.name == name else expression
     if isinstance(expression, Apply):
-        return Apply(expression.operation, tuple(substituted(one, name, by) for one in expression.arguments))
+        return Apply(expression.operation, tuple(substitute(one, name, by) for one in expression.arguments))
     return expression
 
 

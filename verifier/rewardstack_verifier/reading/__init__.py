@@ -1,6 +1,6 @@
 """Parse an answer into syntax trees: `readings.readings` returns a tree for each possible meaning.
 
-The `lexer` splits the text into tokens and drops what only changes its looks: fonts, colors, sizes, spaces, delimiters,
-Unicode variants. The `parser` reads formulas, other modules read quantities, dates or words. A tree consists of the
+The `lexer` splits the text into tokens, and drops fonts, colors, sizes, spaces, delimiters and Unicode variants. The
+`parser` parses formulas; other modules parse quantities, dates or words. A tree consists of the
 nodes of `syntax` and the expressions of `numbers.tree`.
 """

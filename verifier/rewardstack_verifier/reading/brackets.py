@@ -9,95 +9,107 @@ _OPEN, _CLOSE = Token(MARK, "{"), Token(MARK, "}")
 _OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 
 
-def turned_inwards(tokens: list[Token]) -> list[Token]:
+def turn_brackets_inwards(tokens: list[Token]) -> list[Token]:
     """Replace outward brackets by parentheses: `]0, 1[` becomes `(0, 1)`.
 
     `]` opens an interval if no bracket is open; `[` closes one after a comma or semicolon and an item.
 
     Args:
-        tokens: tokens from `lex`.
+        tokens: tokens from `tokenize`.
     """
-    found: list[Token] = []
-    expected: list[str] = []
-    separated: list[bool] = []
+    result: list[Token] = []
+    closing_brackets: list[str] = []
+    has_separator: list[bool] = []
     for token in tokens:
-        before = found[-1].text if found else ""
-        if token.text == "]" and not expected:
+        before = result[-1].text if result else ""
+        if token.text == "]" and not closing_brackets:
             token = token._replace(text="(")
-        elif token.text == "[" and any(separated[-1:]) and before not in (",", ";", "sqrt"):
+        elif token.text == "[" and any(has_separator[-1:]) and before not in (",", ";", "sqrt"):
             token = token._replace(text=")")
         if token.text in _OPENING:
-            expected.append(_OPENING[token.text])
-            separated.append(False)
-        elif token.text in (")", "]", "}", "\\}") and expected:
-            expected.pop()
-            separated.pop()
-        elif token.text in (",", ";") and separated:
-            separated[-1] = True
-        found.append(token)
-    return found
+            closing_brackets.append(_OPENING[token.text])
+            has_separator.append(False)
+        elif token.text in (")", "]", "}", "\\}") and closing_brackets:
+            closing_brackets.pop()
+            has_separator.pop()
+        elif token.text in (",", ";") and has_separator:
+            has_separator[-1] = True
+        result.append(token)
+    return result
 
 
-def without_braces(tokens: list[Token]) -> list[Token]:
+def drop_function_braces(tokens: list[Token]) -> list[Token]:
     """Remove the braces that SymPy prints around the argument of a function: `f{\\left(x \\right)}`."""
-    found = list(tokens)
+    result = list(tokens)
     for at in range(len(tokens) - 2, 0, -1):
         before, opened, bracket = tokens[at - 1 : at + 2]
         if before.kind == LETTERS and (opened.text, bracket.text) == ("{", "("):
-            end = _edge(found, at, 1)
-            if end < len(found) and found[end - 1].text == ")":
-                del found[end], found[at]
-    return found
+            end = _group_edge(result, at, 1)
+            if end < len(result) and result[end - 1].text == ")":
+                del result[end], result[at]
+    return result
 
 
-def with_commas(tokens: list[Token]) -> list[Token]:
+def replace_point_bars(tokens: list[Token]) -> list[Token]:
     """Replace the bar in a point, `(2|-3)` as in German books, by a comma."""
-    found = list(tokens)
+    result = list(tokens)
     for start in (at for at, token in enumerate(tokens) if token.text == "("):
         end = next((at for at in range(start, len(tokens)) if tokens[at].text == ")"), start)
         inside = tokens[start + 1 : end]
         if [token.text for token in inside].count("|") == 1 and all(token.kind in (NUMBER, MARK) for token in inside):
             at = start + 1 + [token.text for token in inside].index("|")
-            found[at] = Token(MARK, ",")
-    return found
+            result[at] = Token(MARK, ",")
+    return result
 
 
-def chosen(tokens: list[Token]) -> list[Token]:
+def replace_binomials(tokens: list[Token]) -> list[Token]:
     """Replace `{}_5C_2` and `{}^5C_2` by binomial coefficients, and `{}_5P_2` by one times a factorial."""
     for at, token in enumerate(tokens):
-        n, behind = _index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
-        name = tokens[behind].text if n and behind < len(tokens) else ""
-        k, end = _index(tokens, behind + 1) if name in ("C", "P") and tokens[behind + 1 : behind + 2] else (None, 0)
+        n, index_end = _read_index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
+        name = tokens[index_end].text if n and index_end < len(tokens) else ""
+        k, end = (
+            _read_index(tokens, index_end + 1)
+            if name in ("C", "P") and tokens[index_end + 1 : index_end + 2]
+            else (None, 0)
+        )
         if n and k:
             orders = [Token(MARK, "*"), _OPEN, *k, _CLOSE, Token(MARK, "!")] if name == "P" else []
             coefficient = [Token(COMMAND, "binom"), _OPEN, *n, _CLOSE, _OPEN, *k, _CLOSE]
-            return [*tokens[:at], *coefficient, *orders, *chosen(tokens[end:])]
+            return [*tokens[:at], *coefficient, *orders, *replace_binomials(tokens[end:])]
     return tokens
 
 
-def _index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
-    """Return the tokens of the index after `_` or `^`, and where the index ends; None if there is no index."""
+def _read_index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
+    """Return the tokens of the index after `_` or `^`, and its end; None if there is no index."""
     if tokens[at].text not in ("_", "^") or at + 1 >= len(tokens):
         return None, at
     if tokens[at + 1].text != "{":
         return [tokens[at + 1]], at + 2
-    end = _edge(tokens, at + 1, 1)
+    end = _group_edge(tokens, at + 1, 1)
     return tokens[at + 2 : end], end + 1
 
 
-def divided(tokens: list[Token]) -> list[Token]:
+def replace_tex_fractions(tokens: list[Token]) -> list[Token]:
     """Replace `{3 \\over 4}` by a fraction and `{n \\choose k}` by a binomial coefficient."""
     at = next((at for at, token in enumerate(tokens) if token.kind == COMMAND and token.text in _DIVIDING), None)
     if at is None:
         return tokens
-    start, end = _edge(tokens, at, -1), _edge(tokens, at, 1)
+    start, end = _group_edge(tokens, at, -1), _group_edge(tokens, at, 1)
     command = Token(COMMAND, _DIVIDING[tokens[at].text])
-    inside = [command, _OPEN, *tokens[start + 1 : at], _CLOSE, _OPEN, *divided(tokens[at + 1 : end]), _CLOSE]
-    return [*tokens[: start + 1], *inside, *divided(tokens[end:])]
+    inside = [
+        command,
+        _OPEN,
+        *tokens[start + 1 : at],
+        _CLOSE,
+        _OPEN,
+        *replace_tex_fractions(tokens[at + 1 : end]),
+        _CLOSE,
+    ]
+    return [*tokens[: start + 1], *inside, *replace_tex_fractions(tokens[end:])]
 
 
-def _edge(tokens: list[Token], at: int, step: int) -> int:
-    """Return where the group around a token opens (`step` -1) or closes (1); beyond the tokens if it does not."""
+def _group_edge(tokens: list[Token], at: int, step: int) -> int:
+    """Return the position where the group around a token opens (`step` -1) or closes (1), or an end of the tokens."""
     depth = 0
     while 0 <= at + step < len(tokens):
         at += step

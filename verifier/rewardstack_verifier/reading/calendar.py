@@ -15,38 +15,38 @@ from rewardstack_verifier.lexicon.calendar import (
     WEEKDAYS,
 )
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.lexer import COMMAND, Token, UnreadError
+from rewardstack_verifier.reading.lexer import COMMAND, Token, UnreadableError
 from rewardstack_verifier.reading.syntax import Date, Time
-from rewardstack_verifier.reading.wording import as_text
+from rewardstack_verifier.reading.wording import to_text
 
-MOST_LETTERS = 60
+MAX_LETTERS = 60
 """Maximum characters, and maximum tokens, of a time or date."""
 
 
-def _by_name(rows: dict[str, str]) -> dict[str, int]:
+def _number_by_name(rows: dict[str, str]) -> dict[str, int]:
     """Return the number of each month or weekday by its name, counted from 1."""
     return {
         name: at for row in rows.values() for at, names in enumerate(row.split(), start=1) for name in names.split("|")
     }
 
 
-def _any_of(names: object) -> str:
+def _match_any(names: object) -> str:
     """Return a pattern that matches any of several phrases, the longest first."""
     assert isinstance(names, (str, dict))
-    several = names.split("|") if isinstance(names, str) else list(names)
-    return "|".join(re.escape(name).replace("\\ ", " ?") for name in sorted(several, key=len, reverse=True))
+    phrases = names.split("|") if isinstance(names, str) else list(names)
+    return "|".join(re.escape(name).replace("\\ ", " ?") for name in sorted(phrases, key=len, reverse=True))
 
 
-_MONTHS, _WEEKDAYS = _by_name(MONTHS), _by_name(WEEKDAYS)
-_HALF = f"(?:(?P<morning>{_any_of(MORNING)})|(?P<afternoon>{_any_of(AFTERNOON)}))"
+_MONTHS, _WEEKDAYS = _number_by_name(MONTHS), _number_by_name(WEEKDAYS)
+_HALF = f"(?:(?P<morning>{_match_any(MORNING)})|(?P<afternoon>{_match_any(AFTERNOON)}))"
 _HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<late>")
 _TIME = re.compile(
     rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
-    rf"(?:(?P<sign>:|{_any_of(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"
+    rf"(?:(?P<sign>:|{_match_any(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"
 )
 _JOINING = rf"(?:(?:{'|'.join(JOINING.split())}) )?"
-_WEEKDAY = rf"(?:(?P<weekday>{_any_of(_WEEKDAYS)})\.?,? ?)?"
-_MONTH = rf"(?P<month>{_any_of(_MONTHS)})\.?"
+_WEEKDAY = rf"(?:(?P<weekday>{_match_any(_WEEKDAYS)})\.?,? ?)?"
+_MONTH = rf"(?P<month>{_match_any(_MONTHS)})\.?"
 _DAY = r"(?:the )?(?P<day>\d{1,2})(?: ?(?:st|nd|rd|th))?\.?"
 _YEAR = rf"(?:,? ?{_JOINING}(?P<year>\d{{4}}))?"
 _DATES = tuple(
@@ -61,71 +61,71 @@ _DATES = tuple(
         r"(?:(?P<year>\d{4}) ?年 ?)?(?P<number>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]?",
     )
 )
-"""Formats of a date; digits alone are a date only if the format or the numbers show which is the day."""
+"""Formats of a date; digits are a date only if the format or the numbers show which one is the day."""
 
 
-def time_of_day(tokens: list[Token]) -> Time:
+def parse_time(tokens: list[Token]) -> Time:
     """Parse a time of day.
 
     Raises:
-        UnreadError: the tokens are not a time of day.
+        UnreadableError: the tokens are not a time of day.
     """
-    text = _line(tokens)
+    text = _to_line(tokens)
     if text in NAMED_HOURS:
         return Time(12, 0, NAMED_HOURS[text])
-    phrase, _, hour = text.rpartition(" ")
-    if phrase in QUARTERS:
-        return _spoken(hour, QUARTERS[phrase])
+    parse_phrase, _, hour = text.rpartition(" ")
+    if parse_phrase in QUARTERS:
+        return _parse_spoken_time(hour, QUARTERS[parse_phrase])
     first, _, rest = text.partition(" ")
-    value = numerals.number([first]) if rest else None
+    value = numerals.parse_number_words([first]) if rest else None
     match = _TIME.fullmatch(text if value is None else f"{value} {rest}")
     if match is None or int(match["hour"]) > 24:
-        raise UnreadError("not a time of day")
+        raise UnreadableError("not a time of day")
     early, late = match["morning"] or match["early"], match["afternoon"] or match["late"]
     if not (early or late or match["sign"]) or (match["sign"] == ":" and not match["minute"]):
-        raise UnreadError("a number")
+        raise UnreadableError("a number")
     if match["sign"] in ("h", "hrs", "heure", "heures", "часов", "часа", "時", "时") and not match["minute"]:
-        raise UnreadError("hours, which may be a duration")
+        raise UnreadableError("hours, which may be a duration")
     minute = 30 if match["past"] else int(match["minute"] or 0)
     return Time(int(match["hour"]), minute, "a" if early else "p" if late else "")
 
 
-def _spoken(hour: str, minutes: int) -> Time:
+def _parse_spoken_time(hour: str, minutes: int) -> Time:
     """Parse the hour of a phrase such as "half past three", and add the minutes, which may be negative."""
-    value = int(hour) if hour.isdecimal() else numerals.number([hour])
+    value = int(hour) if hour.isdecimal() else numerals.parse_number_words([hour])
     if value is None or not 0 < value < 25:
-        raise UnreadError("not an hour")
+        raise UnreadableError("not an hour")
     return Time(int(value) - (minutes < 0), minutes % 60, "")
 
 
-def date(tokens: list[Token]) -> Date:
+def parse_date(tokens: list[Token]) -> Date:
     """Parse a date; the year may be omitted.
 
     Raises:
-        UnreadError: the tokens are not a date.
+        UnreadableError: the tokens are not a date.
     """
-    text = _line(tokens)
+    text = _to_line(tokens)
     match = next((match for form in _DATES if (match := form.fullmatch(text))), None)
     if match is None or not 0 < int(match["day"]) < 32:
-        raise UnreadError("not a date")
+        raise UnreadableError("not a date")
     found = match.groupdict()
     month = _MONTHS[found["month"]] if found.get("month") else int(found["number"])
     weekday = _WEEKDAYS[found["weekday"]] if found.get("weekday") else 0
     if not 0 < month < 13:
-        raise UnreadError("not a month")
+        raise UnreadableError("not a month")
     return Date(month, int(match["day"]), found.get("year") or "", weekday)
 
 
-def _line(tokens: list[Token]) -> str:
+def _to_line(tokens: list[Token]) -> str:
     """Return the tokens as text in lower case, without braces.
 
     Raises:
-        UnreadError: the text is longer than any date, or contains a LaTeX command.
+        UnreadableError: the text is longer than any date, or contains a LaTeX command.
     """
-    if len(tokens) > MOST_LETTERS or any(token.kind == COMMAND for token in tokens):
-        raise UnreadError("too long, or mathematics")
-    text = as_text([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
+    if len(tokens) > MAX_LETTERS or any(token.kind == COMMAND for token in tokens):
+        raise UnreadableError("too long, or mathematics")
+    text = to_text([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
     text = text.replace(" .", ".")
-    if len(text) > MOST_LETTERS:
-        raise UnreadError("too long")
+    if len(text) > MAX_LETTERS:
+        raise UnreadableError("too long")
     return text

@@ -107,20 +107,20 @@ _TABLE: dict[int, str | None] = {
     **_INVISIBLE,
 }
 
-LONGEST_CACHED = 1_000
+MAX_CACHED = 1_000
 """Maximum characters of a text whose replacement is cached."""
 
 
-def plain_characters(text: str) -> str:
+def replace_characters(text: str) -> str:
     """Replace Unicode characters by LaTeX or ASCII notations; ASCII is unchanged."""
     if text.isascii():
         return text
     text = _SET_OF_EMPTY.sub(r"\\{\\emptyset\\}", text)
-    return _replaced(text) if len(text) <= LONGEST_CACHED else _replaced.__wrapped__(text)
+    return _replace(text) if len(text) <= MAX_CACHED else _replace.__wrapped__(text)
 
 
 @lru_cache(maxsize=1024)
-def _replaced(text: str) -> str:
+def _replace(text: str) -> str:
     text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
     text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
     text = _VULGAR.sub(lambda one: _fraction(one[0]), text)
@@ -129,5 +129,5 @@ def _replaced(text: str) -> str:
 
 
 def _fraction(character: str) -> str:
-    over, _, under = unicodedata.normalize("NFKC", character).partition("⁄")
-    return f"\\frac{{{over}}}{{{under}}}"
+    numerator, _, denominator = unicodedata.normalize("NFKC", character).partition("⁄")
+    return f"\\frac{{{numerator}}}{{{denominator}}}"

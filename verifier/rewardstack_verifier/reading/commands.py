@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rewardstack_verifier.reading.names import names
+from rewardstack_verifier.reading.names import word_set
 
-DROPPED = names(
+DROPPED = word_set(
     "left right mleft mright middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm"
     " displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits quad qquad enspace thinspace medspace"
     " thickspace negthinspace noindent hfill hfil newline par nobreak allowbreak relax strut hline cdotp mathstrut"
@@ -12,26 +12,26 @@ DROPPED = names(
     " ensuremath mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering protect blacksquare"
     " checkmark qed , ; : ! > /"
 )
-"""Commands that only change looks or spacing."""
+"""Commands that change only the appearance or spacing."""
 
-SPACES = names("quad qquad enspace thinspace medspace thickspace , ; : >")
+SPACES = word_set("quad qquad enspace thinspace medspace thickspace , ; : >")
 """Commands of `DROPPED` that add a space."""
 
-UNWRAPPED = names(
+UNWRAPPED = word_set(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
     " mathclap mathrlap mathllap emph bold cancel hbox overbrace underbrace"
 )
 """Commands for fonts and frames; only their argument is kept."""
 
-TEXT = names("text textbf textit textrm textsf texttt textnormal mbox mathrm operatorname operatorname* textup")
+TEXT = word_set("text textbf textit textrm textsf texttt textnormal mbox mathrm operatorname operatorname* textup")
 """Commands whose argument is text or an upright name."""
 
-HIDDEN = names(
+HIDDEN = word_set(
     "phantom hphantom vphantom hspace hspace* vspace vspace* color label tag tag* rule kern mspace leftroot uproot"
 )
-"""Commands that are dropped with their argument, which is not visible or not part of the answer."""
+"""Commands to drop together with their argument, which is invisible or not part of the answer."""
 
-COLORED = names("textcolor colorbox fcolorbox")
+COLORED = word_set("textcolor colorbox fcolorbox")
 """Commands with two arguments: a color, which is dropped, and the text."""
 
 ALIASES = {
@@ -91,5 +91,5 @@ ALIASES = {
 }
 """Name that replaces each alias."""
 
-DEGREES = names("degrees degree deg")
+DEGREES = word_set("degrees degree deg")
 """Words for the degree sign."""

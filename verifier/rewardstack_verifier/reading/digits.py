@@ -6,81 +6,83 @@ import re
 from fractions import Fraction
 
 from rewardstack_verifier.numbers.tree import Apply, Number, Symbol, integer
-from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError
-from rewardstack_verifier.reading.terms import periodic
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadableError
+from rewardstack_verifier.reading.terms import make_periodic
 
 _LETTERED = re.compile(r"([0-9A-Za-z]{1,60})_([1-3]\d)")
 _PERIODIC = re.compile(r"(-?)(\d{1,20})\.(\d{0,20})\((\d{1,20})\)")
-MOST_TOKENS = 64
-"""Maximum tokens of such a number."""
+MAX_TOKENS = 64
+"""Maximum number of tokens of a number in a special notation."""
 _GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _GROUP = re.compile(r"\.\d{3}")
 _BRACKETS = frozenset(("(", ")", "[", "]", "\\{", "\\}"))
 _SEXAGESIMAL = re.compile(r"(-?)(\d{1,4})degree(\d{1,2})'(?:(\d{1,2}(?:\.\d{1,9})?)(?:''|\"))?\.?")
 
 
-def lettered_digits(tokens: list[Token]) -> Apply:
+def parse_lettered_digits(tokens: list[Token]) -> Apply:
     """Parse a number whose digits include letters, with its base: `1A3_{16}`.
 
     Raises:
-        UnreadError: the tokens are not such a number, or a digit is not below the base.
+        UnreadableError: the tokens are not such a number, or a digit is not below the base.
     """
-    text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("{", "}"))
-    match = _LETTERED.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
+    text = "".join(token.text for token in tokens[: MAX_TOKENS + 1] if token.text not in ("{", "}"))
+    match = _LETTERED.fullmatch(text) if len(tokens) <= MAX_TOKENS else None
     if match is None or match[1].isdecimal() or not 10 < int(match[2]) <= 36:
-        raise UnreadError("no digits with a base")
+        raise UnreadableError("no digits with a base")
     digits, base = match[1].upper(), int(match[2])
     if any(int(digit, 36) >= base for digit in digits):
-        raise UnreadError("digits that the base has not")
+        raise UnreadableError("digits that the base does not have")
     return Apply("subscript", (Symbol(digits), integer(base)))
 
 
-def bracketed_period(tokens: list[Token]) -> Number:
+def parse_bracketed_period(tokens: list[Token]) -> Number:
     """Parse a decimal with its repeating digits in parentheses: `0.1(6)`.
 
     Raises:
-        UnreadError: the tokens are not such a decimal.
+        UnreadableError: the tokens are not such a decimal.
     """
-    text = "".join(token.text for token in tokens[: MOST_TOKENS + 1])
-    match = _PERIODIC.fullmatch(text) if len(tokens) <= MOST_TOKENS and ")" in text else None
+    text = "".join(token.text for token in tokens[: MAX_TOKENS + 1])
+    match = _PERIODIC.fullmatch(text) if len(tokens) <= MAX_TOKENS and ")" in text else None
     if match is None:
-        raise UnreadError("no digits in parentheses")
+        raise UnreadableError("no digits in parentheses")
     sign, whole, fixed, block = match.groups()
-    found = periodic(whole, fixed, block)
-    return Number(-found.value) if sign else found
+    number = make_periodic(whole, fixed, block)
+    return Number(-number.value) if sign else number
 
 
-def with_decimal_comma(tokens: list[Token]) -> list[Token]:
+def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
     """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56`.
 
     Raises:
-        UnreadError: there are brackets, or not exactly one comma, or it is not between two numbers without spaces.
+        UnreadableError: there are brackets, or not exactly one comma, or it is not between two numbers without spaces.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
-    grouped = _thousands(tokens)
+    grouped = _count_thousands_tokens(tokens)
     if len(commas) != 1 or _BRACKETS & {token.text for token in tokens}:
-        raise UnreadError("no decimal comma")
+        raise UnreadableError("no decimal comma")
     at = commas[0]
     around = tokens[at - 1 : at + 2]
     if at == 0 or len(around) < 3 or around[1].spaced or around[2].spaced or not around[2].text.isdecimal():
-        raise UnreadError("a comma between members of a list")
+        raise UnreadableError("a comma between members of a list")
     start = at - grouped if grouped else at - 1
     whole = "".join(token.text for token in tokens[start:at]).replace(".", "") if grouped else around[0].text
     if not whole.isdecimal() or tokens[start].kind != NUMBER:
-        raise UnreadError("no whole number before a comma")
+        raise UnreadableError("no whole number before a comma")
     return [*tokens[:start], tokens[start]._replace(text=f"{whole}.{around[2].text}"), *tokens[at + 2 :]]
 
 
-def is_certain(tokens: list[Token]) -> bool:
-    """Return whether a comma is certainly decimal: after 0 or grouped thousands, before a unit, or in money."""
+def is_certainly_decimal(tokens: list[Token]) -> bool:
+    """Return whether a comma must be decimal: after 0 or grouped thousands, before a unit, or in an amount of money."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
-    behind = tokens[at + 2 : at + 3]
-    units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in behind)
+    following = tokens[at + 2 : at + 3]
+    units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in following)
     money = at > 1 and tokens[at - 2].text == "$" and len(tokens[at + 1 : at + 2]) and len(tokens[at + 1].text) == 2
-    return bool(tokens) and (tokens[at - 1].text == "0" or bool(_thousands(tokens)) or units or bool(money))
+    return bool(tokens) and (
+        tokens[at - 1].text == "0" or bool(_count_thousands_tokens(tokens)) or units or bool(money)
+    )
 
 
-def _thousands(tokens: list[Token]) -> int:
+def _count_thousands_tokens(tokens: list[Token]) -> int:
     """Return the number of tokens of a number such as `1.234` before the first comma; 0 if there is none."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     start = at - 1
@@ -89,16 +91,16 @@ def _thousands(tokens: list[Token]) -> int:
     return at - start if start >= 0 and at and _GROUPED.fullmatch(tokens[start].text) else 0
 
 
-def sexagesimal(tokens: list[Token]) -> Apply:
+def parse_sexagesimal(tokens: list[Token]) -> Apply:
     """Parse an angle in degrees and minutes, `22° 30'`, and return it in degrees.
 
     Raises:
-        UnreadError: the tokens are not such an angle.
+        UnreadableError: the tokens are not such an angle.
     """
-    text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("^", "{", "}"))
-    match = _SEXAGESIMAL.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
+    text = "".join(token.text for token in tokens[: MAX_TOKENS + 1] if token.text not in ("^", "{", "}"))
+    match = _SEXAGESIMAL.fullmatch(text) if len(tokens) <= MAX_TOKENS else None
     if match is None:
-        raise UnreadError("no angle with minutes")
+        raise UnreadableError("no angle with minutes")
     sign, degrees, minutes, seconds = match.groups()
     value = Fraction(degrees) + Fraction(minutes) / 60 + Fraction(seconds or 0) / 3600
     return Apply("degree", (Number(-value if sign else value),))

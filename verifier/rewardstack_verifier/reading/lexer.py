@@ -1,4 +1,4 @@
-"""Split the text of an answer into tokens; drop differences that do not change its meaning, such as fonts."""
+"""Split the text of an answer into tokens, without differences in notation such as fonts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, plain_characters
+from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, replace_characters
 from rewardstack_verifier.reading.commands import (
     ALIASES,
     COLORED,
@@ -21,11 +21,11 @@ from rewardstack_verifier.reading.commands import (
     UNWRAPPED,
 )
 from rewardstack_verifier.reading.names import DECORATIONS, SYSTEMS
-from rewardstack_verifier.stack import on_any_stack
+from rewardstack_verifier.stack import with_fresh_stack
 
 T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
-"""Kinds of tokens: `begin` and `end` are those of environments; a mark is one character, `\\{`, `\\}` or `\\\\`."""
+"""Kinds of tokens. `begin` and `end` are for environments; a mark is one character, `\\{`, `\\}` or `\\\\`."""
 
 _SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
 """A pattern for separators between thousands."""
@@ -47,8 +47,8 @@ _WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """ASCII operators, and the commands that they mean."""
 _MARKS = _WRITTEN | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
-MOST_RAISED = 16
-"""Maximum tokens of an exponent or subscript that are reordered."""
+MAX_RAISED = 16
+"""Maximum number of tokens of an exponent or subscript to reorder."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
 """A number with a comma in braces, `3{,}5`; the comma is decimal unless three digits follow it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
@@ -63,7 +63,7 @@ _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
 _TIMES_BETWEEN = re.compile(r"(?<=[\d)]) [xX] (?=\.?\d)|(?<=[1-9])[xX](?=[1-9])|(?<=\d0)[xX](?=[1-9])")
 """The letter x for multiplication between numbers: `10 x 120`, `3x4`, but not the hexadecimal `0x10`."""
 _LETTER_BEFORE_EQUALS = r"(?=[A-Za-z](?:_\w)?\s*=)"
-_APART = re.compile(
+_EQUATION_GAP = re.compile(
     rf"(?<=[\d}})])\s*\\q?quad\s*{_LETTER_BEFORE_EQUALS}"
     rf"|(?<==)(?P<value>\s*-?\d[\d.]*)(?:\s|~|\\[,;: ])+{_LETTER_BEFORE_EQUALS}"
 )
@@ -71,14 +71,14 @@ _APART = re.compile(
 _LETTER_X = re.compile(r"(?<![A-Za-z])[xX](?![A-Za-z])")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
-"""The backslashes of a command that has two, as in a string literal: `\\\\frac`."""
-_TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
+"""The doubled backslash of a command, as in a string literal: `\\\\frac`."""
+_TAKES_ARGUMENT = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Tokens after which a group in braces is an argument, even if it is empty."""
 _ARGUMENT = re.compile(r"\s*\{")
-MOST_WRAPPED = 40
-"""Maximum environments and groups around the whole text that are removed."""
+MAX_WRAPPED = 40
+"""Maximum number of environments and groups around the whole text to remove."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
-"""A backslash at the end: what is left of a LaTeX space, `\\ `, after the text was stripped."""
+"""A backslash at the end, which is the rest of a LaTeX space (`\\ `) in stripped text."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
 """An HTML entity."""
 
@@ -99,30 +99,30 @@ class Token(NamedTuple):
     spaced: bool = False
 
 
-class UnreadError(Exception):
+class UnreadableError(Exception):
     """A reader cannot parse the tokens; another reader may."""
 
 
-def first_read(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
+def parse_first(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
     """Return the result of the first reader that can parse the tokens.
 
     Raises:
-        UnreadError: no reader can parse the tokens.
+        UnreadableError: no reader can parse the tokens.
     """
     for reader in readers:
-        with suppress(UnreadError):
+        with suppress(UnreadableError):
             return reader(tokens)
-    raise UnreadError("not read")
+    raise UnreadableError("not read")
 
 
-def lex(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """Split an answer into tokens.
 
     Args:
         text: text of the answer, with or without `$` around it; the caller limits its length.
 
     Raises:
-        UnreadError: the argument of a command is not closed.
+        UnreadableError: the argument of a command is not closed.
     """
     if "&" in text and ";" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
@@ -132,12 +132,12 @@ def lex(text: str) -> list[Token]:
         text = _DOLLAR.sub(r"\\$", text)  # an odd number of `$`: amounts of money, not delimiters
     text = _CUT_SPACE.sub("", text)
     if text.count("=") > 1:
-        text = _with_commas(text)
-    text = _with_times(_ORDINAL.sub("", plain_characters(text)))
+        text = _separate_equations(text)
+    text = _replace_letter_x(_ORDINAL.sub("", replace_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
-    tokens = _in_order(_without_empty_groups(tokens))
-    for _ in range(MOST_WRAPPED):
-        if (layers := _wrapped(tokens)) > 0:
+    tokens = _put_subscripts_first(_drop_empty_groups(tokens))
+    for _ in range(MAX_WRAPPED):
+        if (layers := _count_outer_braces(tokens)) > 0:
             tokens = tokens[layers : len(tokens) - layers]
         elif _is_one_row(tokens):
             tokens = [token for token in tokens[1:-1] if token.text != "&"]
@@ -146,12 +146,12 @@ def lex(text: str) -> list[Token]:
     return tokens
 
 
-def _with_commas(text: str) -> str:
+def _separate_equations(text: str) -> str:
     """Insert a comma between two equations that are separated only by space."""
-    return _APART.sub(lambda space: f"{space['value'] or ''}, ", text)
+    return _EQUATION_GAP.sub(lambda space: f"{space['value'] or ''}, ", text)
 
 
-def _with_times(text: str) -> str:
+def _replace_letter_x(text: str) -> str:
     """Replace the letter x between numbers by a multiplication sign, unless x is also a variable in the text."""
     text = _TIMES.sub("*", text)
     if "x" not in text and "X" not in text:
@@ -161,21 +161,21 @@ def _with_times(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Return whether two texts of any length and nesting have the same tokens; nothing is computed."""
+    """Return whether two texts, of any length and nesting, have the same tokens."""
     try:
-        return on_any_stack(_same_tokens)(one, other)
-    except (UnreadError, RecursionError):
+        return with_fresh_stack(_same_tokens)(one, other)
+    except (UnreadableError, RecursionError):
         return False
 
 
 def _same_tokens(one: str, other: str) -> bool:
-    first, second = lex(one), lex(other)
+    first, second = tokenize(one), tokenize(other)
     if [token[:2] for token in first] == [token[:2] for token in second]:
         return True
-    return ("_" in one or "_" in other) and _with_plain_indices(first) == _with_plain_indices(second)
+    return ("_" in one or "_" in other) and _simplify_indices(first) == _simplify_indices(second)
 
 
-def _with_plain_indices(tokens: list[Token]) -> list[str]:
+def _simplify_indices(tokens: list[Token]) -> list[str]:
     """Return the texts of tokens, with `x_{i}` as `x_i`, and `H_2O` as `H2O`."""
     texts = [token.text for token in tokens]
     for at in range(len(texts) - 2, 0, -1):
@@ -213,7 +213,7 @@ class _Lexer:
                 tokens += [] if first is None else [first._replace(spaced=spaced or first.spaced), *rest]
                 spaced = spaced and first is None
         if until:
-            raise UnreadError("a brace that is not closed")
+            raise UnreadableError("a brace that is not closed")
         return tokens
 
     def _tokens_of(self, kind: str, match: re.Match[str], word: bool) -> list[Token]:
@@ -246,7 +246,7 @@ class _Lexer:
             return self._group(word=True)
         if name in UNWRAPPED:
             inner = self._group(word)
-            return inner if len(inner) == 1 else _braced(inner)
+            return inner if len(inner) == 1 else _add_braces(inner)
         alias = ALIASES.get(name, name)
         return [Token(COMMAND if alias.isalnum() and len(alias) > 1 else MARK, alias)]
 
@@ -265,8 +265,8 @@ class _Lexer:
         return self._tokens_of(match.lastgroup or "", match, word)
 
 
-def _wrapped(tokens: list[Token]) -> int:
-    """Return how many pairs of braces are around all tokens, not counting a pair without tokens inside."""
+def _count_outer_braces(tokens: list[Token]) -> int:
+    """Return the number of pairs of braces around all tokens, without empty pairs."""
     opened: list[int] = []
     closes: dict[int, int] = {}
     for at, token in enumerate(tokens):
@@ -287,7 +287,7 @@ def _is_one_row(tokens: list[Token]) -> bool:
     return not any(token.kind in (BEGIN, END) or token.text == "\\\\" for token in tokens[1:-1])
 
 
-def _without_empty_groups(tokens: list[Token]) -> list[Token]:
+def _drop_empty_groups(tokens: list[Token]) -> list[Token]:
     """Return the tokens without empty groups `{}`, except those that are arguments."""
     if not any(one.text == "{" and other.text == "}" for one, other in pairwise(tokens)):
         return tokens
@@ -295,14 +295,14 @@ def _without_empty_groups(tokens: list[Token]) -> list[Token]:
     for token in tokens:
         empty = token.text == "}" and found and found[-1].text == "{"
         before = found[-2] if len(found) > 1 else None
-        if empty and (before is None or before.text not in _TAKING):
+        if empty and (before is None or before.text not in _TAKES_ARGUMENT):
             found.pop()
         else:
             found.append(token)
     return found
 
 
-def _in_order(tokens: list[Token]) -> list[Token]:
+def _put_subscripts_first(tokens: list[Token]) -> list[Token]:
     """Put subscripts before exponents, `v_0^2` for `v^2_0`, and replace `f^{'}` by `f'`."""
     if not any(token.text == "^" for token in tokens):
         return tokens
@@ -310,14 +310,16 @@ def _in_order(tokens: list[Token]) -> list[Token]:
     at = 0
     while at < len(tokens):
         end = _argument_end(tokens, at + 1) if tokens[at].text == "^" else 0
-        raised = [token for token in tokens[at + 1 : end] if token.text not in ("{", "}")]
-        behind = _argument_end(tokens, end + 1) if end and tokens[end : end + 1] and tokens[end].text == "_" else 0
-        if raised and all(token.text == "'" for token in raised):
-            found += raised
+        exponent = [token for token in tokens[at + 1 : end] if token.text not in ("{", "}")]
+        subscript_end = (
+            _argument_end(tokens, end + 1) if end and tokens[end : end + 1] and tokens[end].text == "_" else 0
+        )
+        if exponent and all(token.text == "'" for token in exponent):
+            found += exponent
             at = end
-        elif behind and found and (found[-1].kind in (LETTERS, COMMAND) or _is_decorated(found)):
-            found += [*tokens[end:behind], *tokens[at:end]]
-            at = behind
+        elif subscript_end and found and (found[-1].kind in (LETTERS, COMMAND) or _is_decorated(found)):
+            found += [*tokens[end:subscript_end], *tokens[at:end]]
+            at = subscript_end
         else:
             found.append(tokens[at])
             at += 1
@@ -330,14 +332,14 @@ def _is_decorated(tokens: list[Token]) -> bool:
 
 
 def _argument_end(tokens: list[Token], start: int) -> int:
-    """Return where the argument at `start` ends, a group or one token; 0 if it is too long or not closed."""
+    """Return the end of the argument (a group or token) at `start`; 0 if it is too long or not closed."""
     depth = 0
-    for at in range(start, min(start + MOST_RAISED, len(tokens))):
+    for at in range(start, min(start + MAX_RAISED, len(tokens))):
         depth += {"{": 1, "}": -1}.get(tokens[at].text, 0)
         if depth <= 0:
             return at + 1 if depth == 0 else 0
     return 0
 
 
-def _braced(tokens: list[Token]) -> list[Token]:
+def _add_braces(tokens: list[Token]) -> list[Token]:
     return [Token(MARK, "{"), *tokens, Token(MARK, "}")]

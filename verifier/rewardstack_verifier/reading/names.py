@@ -1,9 +1,9 @@
-"""Tables of names with a fixed meaning in an answer: functions, constants, relations, conjunctions, units."""
+"""Tables of names with a fixed meaning: functions, constants, relations, conjunctions, units."""
 
 from __future__ import annotations
 
 
-def names(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """Return the words of a text as a set."""
     return frozenset(text.split())
 
@@ -11,7 +11,7 @@ def names(text: str) -> frozenset[str]:
 FUNCTIONS = {
     **{
         name: name
-        for name in names(
+        for name in word_set(
             "sin cos tan cot sec csc cis arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech csch"
             " arcsinh arccosh arctanh ln exp erf zeta"
         )
@@ -37,16 +37,24 @@ FUNCTIONS = {
 }
 """Operation of each function name; `log` without a base is the decimal logarithm."""
 
-INVERSES = {name: f"arc{name}" for name in names("sin cos tan cot sec csc sinh cosh tanh")}
-"""Inverse of each function, which the exponent -1 means: `\\sin^{-1}`."""
+INVERSES = {name: f"arc{name}" for name in word_set("sin cos tan cot sec csc sinh cosh tanh")}
+"""The inverse functions that the exponent -1 means, as in `\\sin^{-1}`."""
 
-SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "GCD": "gcd", "HCF": "gcd", "lcm": "lcm", "LCM": "lcm"}
+MULTI_ARGUMENT_FUNCTIONS = {
+    "max": "maximum",
+    "min": "minimum",
+    "gcd": "gcd",
+    "GCD": "gcd",
+    "HCF": "gcd",
+    "lcm": "lcm",
+    "LCM": "lcm",
+}
 """Functions of several arguments in parentheses."""
 
 OVER_INDEX = {"sum": "sum over", "prod": "product over"}
 """Operations over an index, by LaTeX command."""
 
-GREEK = names(
+GREEK = word_set(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau upsilon phi chi psi"
     " omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
 )
@@ -88,10 +96,10 @@ DETERMINANT = "vmatrix"
 SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
 """Environments whose rows are equations or conditions."""
 
-DECORATIONS = names("vec hat bar tilde dot ddot")
+DECORATIONS = word_set("vec hat bar tilde dot ddot")
 """Accents, which make a letter a different name: `\\bar{x}`."""
 
-UNITS = names(
+UNITS = word_set(
     "sq cu mm cm dm km nm in ft yd mi mg kg oz lb ml mL dl cl ms ns hr hp Hz Pa eV kJ kW kN kV mV mA mW MW GW GB MB kB"
 )
 """Letter groups that are a unit rather than a product of letters."""

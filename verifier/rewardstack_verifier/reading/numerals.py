@@ -19,10 +19,10 @@ from rewardstack_verifier.lexicon.numerals import (
 )
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS
 
-MOST_WORDS = 20
+MAX_WORDS = 20
 """Maximum words of a number."""
-LEAST_LETTERS, MOST_LETTERS = 6, 60
-"""Minimum and maximum length of a word that may be split into number words."""
+MIN_LETTERS, MAX_LETTERS = 6, 60
+"""Minimum and maximum length of a word to split into number words."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _MARKS = re.compile(MARKS_ON_LETTERS)
 _INTEGER = f"[{''.join([*CHINESE_DIGITS, *CHINESE_TENS, *CHINESE_LARGE])}]{{1,30}}"
@@ -49,35 +49,41 @@ class _Language:
     and_a_half: str
 
 
-def number(words: list[str], language: str = "") -> Fraction | None:
-    """Return the number that words mean; None if they are not a number, or only digits.
+def parse_number_words(words: list[str], language: str = "") -> Fraction | None:
+    """Parse a number in words; return None if the words are not a number, or are only digits.
 
     Args:
         words: words in lower case; the first may be digits, as in "2.5 million".
         language: language of the words, a key of `LANGUAGES`; empty for any language.
     """
-    if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
+    if not 0 < len(words) <= MAX_WORDS or all(map(_DECIMAL.fullmatch, words)):
         return None
-    if not all(word.isalpha() or _DECIMAL.fullmatch(word) for word in map(_without_marks, words)):
+    if not all(word.isalpha() or _DECIMAL.fullmatch(word) for word in map(_strip_marks, words)):
         return None
     if words[-1] in MONEY and len(words) > 1 and _DECIMAL.fullmatch(words[-2]):
         return None
-    chinese = _chinese("".join(words))
+    chinese = _parse_chinese("".join(words))
     if chinese is not None:
         return chinese
-    spoken = _languages()
-    rows = spoken.values() if not language else [spoken[language]] if language in spoken else []
-    return next((value for row in rows if (value := _signed(words, row)) is not None), None)
+    parse_spoken_formula = _languages()
+    rows = (
+        parse_spoken_formula.values()
+        if not language
+        else [parse_spoken_formula[language]]
+        if language in parse_spoken_formula
+        else []
+    )
+    return next((value for row in rows if (value := _parse_signed(words, row)) is not None), None)
 
 
 @lru_cache(maxsize=8192)
-def _without_marks(word: str) -> str:
+def _strip_marks(word: str) -> str:
     """Return a word without vowel signs and accents that are separate characters."""
     return _MARKS.sub("", word)
 
 
-def split(word: str, behind_number: bool) -> list[str]:
-    """Split a Chinese word into a number and what is counted; return any other word in a list.
+def split_chinese(word: str, behind_number: bool) -> list[str]:
+    """Split a Chinese word into a number and the counted noun; return a list with any other word.
 
     Args:
         word: the word.
@@ -89,49 +95,49 @@ def split(word: str, behind_number: bool) -> list[str]:
     return [part for part in (match[0], word[match.end() :]) if part]
 
 
-def _signed(words: list[str], language: _Language) -> Fraction | None:
+def _parse_signed(words: list[str], language: _Language) -> Fraction | None:
     if words[0] in language.negative:
-        value = _mixed(words[1:], language)
+        value = _parse_mixed(words[1:], language)
         return None if value is None else -value
-    return _mixed(words, language)
+    return _parse_mixed(words, language)
 
 
-def _mixed(words: list[str], language: _Language) -> Fraction | None:
+def _parse_mixed(words: list[str], language: _Language) -> Fraction | None:
     """Return the value of a whole number, a fraction or a mixed number; None for other words."""
     if words and words[0] in language.half_more:
-        whole = _whole(words[1:], language)
+        whole = _parse_whole(words[1:], language)
         return None if whole is None else whole + Fraction(1, 2)
     words = _split_compounds(words, language)
     if words and words[0] in language.articles and words[1:]:
         words = ["1", *words[1:]] if words[1] in language.large or words[1] in language.parts else words
-    value = _part(words, language)
+    value = _parse_part(words, language)
     if value is not None:
         return value
     for at in range(1, len(words) - 1):
         if words[at] in language.joining:
-            whole, part = _whole(words[:at], language), _part(words[at + 1 :], language)
+            whole, part = _parse_whole(words[:at], language), _parse_part(words[at + 1 :], language)
             if whole is not None and part is not None and part < 1:
                 return whole + part * max(1, language.large.get(words[at - 1], 0) // 100 * 100)
     fixed = language.fixed.get(words[0]) if len(words) == 1 else None
-    return fixed or _whole(words, language) or _ordinal(words, language) or _zero(words, language)
+    return fixed or _parse_whole(words, language) or _parse_ordinal(words, language) or _parse_zero(words, language)
 
 
-def _zero(words: list[str], language: _Language) -> Fraction | None:
+def _parse_zero(words: list[str], language: _Language) -> Fraction | None:
     return Fraction(0) if len(words) == 1 and language.small.get(words[0]) == 0 else None
 
 
-def _part(words: list[str], language: _Language) -> Fraction | None:
+def _parse_part(words: list[str], language: _Language) -> Fraction | None:
     """Return the value of a fraction such as "two thirds"; without a numerator, only a half is a fraction."""
     if not words:
         return None
     name = words[-1]
     under = language.parts.get(name) or language.parts.get(name[:-1] if name[-1:] in "sn" else "")
     if under is None:
-        ordinals = _ordinal([*words[1:-1], name[:-1]], language) if name.endswith("ths") else None
+        ordinals = _parse_ordinal([*words[1:-1], name[:-1]], language) if name.endswith("ths") else None
         return Fraction(_small(words[0], language), ordinals) if ordinals and _small(words[0], language) else None
     if len(words) == 1:
         return Fraction(1, 2) if under == 2 else None
-    above = Fraction(1) if words[:-1] in ([one] for one in language.articles) else _whole(words[:-1], language)
+    above = Fraction(1) if words[:-1] in ([one] for one in language.articles) else _parse_whole(words[:-1], language)
     if above is None or above <= 0 or (above >= under and name[-1] != "s"):
         return None
     return above / under
@@ -141,22 +147,22 @@ def _small(word: str, language: _Language) -> int:
     return language.small.get(word, 0)
 
 
-def _ordinal(words: list[str], language: _Language) -> Fraction | None:
+def _parse_ordinal(words: list[str], language: _Language) -> Fraction | None:
     """Return the value of an ordinal: 23 for "twenty-third"."""
     if not words:
         return None
     *before, last = words
     place = language.ordinals.get(last)
     if place is not None:
-        above = _whole(before, language) if before else Fraction(0)
+        above = _parse_whole(before, language) if before else Fraction(0)
         return above + place if above is not None and (not before or above % 10 == 0) else None
     cardinal = f"{last[:-4]}y" if last.endswith("ieth") else last.removesuffix("th")
-    return _whole([*before, cardinal], language) if cardinal != last and language.ordinals else None
+    return _parse_whole([*before, cardinal], language) if cardinal != last and language.ordinals else None
 
 
-def _whole(words: list[str], language: _Language) -> Fraction | None:
+def _parse_whole(words: list[str], language: _Language) -> Fraction | None:
     """Return the value of a whole number: the sum of its groups, such as "two hundred five" and "thousand"."""
-    total, group, limit = Fraction(0), Fraction(0), 10**18
+    parse_total, group, limit = Fraction(0), Fraction(0), 10**18
     last = ""
     for at, word in enumerate(words):
         large = language.large.get(word)
@@ -165,7 +171,7 @@ def _whole(words: list[str], language: _Language) -> Fraction | None:
         elif large == 100 and group < 20 and last not in language.joining:
             group = (group or Fraction(1)) * 100
         elif large and large != 100 and large < limit and last not in language.joining:
-            total, group, limit = total + (group or Fraction(1)) * large, Fraction(0), large
+            parse_total, group, limit = parse_total + (group or Fraction(1)) * large, Fraction(0), large
         elif word in language.teens and 0 < language.small.get(last, 0) < 10:
             group += 10
         elif word in language.small and _follows(word, last, words[at - 2] if at > 1 else "", group, language):
@@ -173,7 +179,7 @@ def _whole(words: list[str], language: _Language) -> Fraction | None:
         elif word not in language.joining or not last or last in language.joining:
             return None
         last = word
-    return total + group if last and last not in language.joining and total + group else None
+    return parse_total + group if last and last not in language.joining and parse_total + group else None
 
 
 def _follows(word: str, last: str, before: str, group: Fraction, language: _Language) -> bool:
@@ -207,15 +213,15 @@ def _split_compounds(words: list[str], language: _Language) -> list[str]:
         elif word not in known and word[:1] in language.joining and (word[1:] in known or word[1:] in language.parts):
             parts += [word[:1], word[1:]]
         else:
-            parts += _pieces_of(word, known) or [word]
+            parts += _split_word(word, known) or [word]
     return parts
 
 
-def _pieces_of(word: str, known: set[str]) -> list[str] | None:
-    return _pieces(word, known) if word not in known and LEAST_LETTERS <= len(word) <= MOST_LETTERS else None
+def _split_word(word: str, known: set[str]) -> list[str] | None:
+    return _split_into_known(word, known) if word not in known and MIN_LETTERS <= len(word) <= MAX_LETTERS else None
 
 
-def _pieces(word: str, known: set[str]) -> list[str] | None:
+def _split_into_known(word: str, known: set[str]) -> list[str] | None:
     """Split a word into known words, the longest first; None if that is not possible."""
     best: list[list[str] | None] = [[], *[None] * len(word)]
     for end in range(1, len(word) + 1):
@@ -227,7 +233,7 @@ def _pieces(word: str, known: set[str]) -> list[str] | None:
     return best[-1]
 
 
-def _chinese(text: str) -> Fraction | None:
+def _parse_chinese(text: str) -> Fraction | None:
     """Return the value of a Chinese numeral, or of digits before a large number (2.5万); None for other texts."""
     scaled = re.fullmatch(r"(\d+(?:\.\d+)?)([万萬亿億千百]{1,3})", text)
     if scaled:
@@ -240,31 +246,31 @@ def _chinese(text: str) -> Fraction | None:
     sign, text = (-1, text[1:]) if text[0] in "负負" else (1, text)
     whole, _, rest = text.rpartition("又")
     if rest in ("半", "一半"):
-        return sign * (Fraction(_chinese_integer(whole) if whole else 0) + Fraction(1, 2))
+        return sign * (Fraction(_parse_chinese_integer(whole) if whole else 0) + Fraction(1, 2))
     under, part, over = rest.partition("分之")
     if part:
-        below = _chinese_integer(under)
-        return sign * (_chinese_integer(whole) + Fraction(_chinese_integer(over), below)) if below else None
+        below = _parse_chinese_integer(under)
+        return sign * (_parse_chinese_integer(whole) + Fraction(_parse_chinese_integer(over), below)) if below else None
     digits, point, decimals = rest.replace("點", "点").partition("点")
-    value = Fraction(_chinese_integer(digits))
+    value = Fraction(_parse_chinese_integer(digits))
     if point:
         value += Fraction(f"0.{decimals.translate(_DIGITS)}") if decimals.translate(_DIGITS).isdecimal() else 0
     return sign * value
 
 
-def _chinese_integer(text: str) -> int:
+def _parse_chinese_integer(text: str) -> int:
     """Return the value of Chinese digits in place-value notation, or of digits with tens and larger numbers."""
     if text and all(character in CHINESE_DIGITS for character in text):
         return int(text.translate(_DIGITS))
-    total = group = digit = 0
+    parse_total = group = digit = 0
     for character in text:
         if character in CHINESE_DIGITS:
             digit = CHINESE_DIGITS[character]
         elif character in CHINESE_TENS:
             group, digit = group + (digit or 1) * CHINESE_TENS[character], 0
         else:
-            total, group, digit = (total + group + digit) * CHINESE_LARGE[character], 0, 0
-    return total + group + digit
+            parse_total, group, digit = (parse_total + group + digit) * CHINESE_LARGE[character], 0, 0
+    return parse_total + group + digit
 
 
 @lru_cache(maxsize=1)
@@ -284,14 +290,14 @@ def _language(row: Row) -> _Language:
         negative=frozenset(row.negative.split()),
         below=frozenset(row.below.split()),
         articles=frozenset(row.articles.split()),
-        fixed={name: Fraction(value) for name, value in _fixed(row)},
+        fixed={name: Fraction(value) for name, value in _fixed_values(row)},
         teens=frozenset(row.teens.split()),
         half_more=frozenset(row.half_more.split()),
         and_a_half=row.and_a_half,
     )
 
 
-def _fixed(row: Row) -> Iterator[tuple[str, str]]:
+def _fixed_values(row: Row) -> Iterator[tuple[str, str]]:
     words = row.fixed.split()
     return ((name, value) for names, value in zip(words[::2], words[1::2], strict=True) for name in names.split("|"))
 

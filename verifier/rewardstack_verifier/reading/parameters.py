@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 from rewardstack_verifier.numbers.tree import Apply, symbols
-from rewardstack_verifier.reading.lexer import Token, UnreadError
-from rewardstack_verifier.reading.names import names
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.lexer import Token, UnreadableError
+from rewardstack_verifier.reading.names import word_set
+from rewardstack_verifier.reading.parser import parse_formula
 from rewardstack_verifier.reading.syntax import Family, Node, Relation
 
-_BEFORE = names(
+_BEFORE = word_set(
     ", ( ; forall where for with and any all some every each is an a number numbers der die für entier entière"
 )
 """Signs and words before a parameter or the name of its set."""
-_BEHIND = names(") .")
+_BEHIND = word_set(") .")
 _SETS = {
     **dict.fromkeys(("Z", "integer", "integers", "entier", "entiers", "entero", "enteros", "ganz", "целое"), "Z"),
     **dict.fromkeys(("N", "natural", "naturals"), "N"),
     **dict.fromkeys(("R", "real", "reals", "reell", "reelle", "réel", "real"), "R"),
 }
-MOST_TOKENS = 12
+MAX_TOKENS = 12
 """Maximum tokens of the declaration of a parameter, such as "for any integer n"."""
 
 
-def family(tokens: list[Token]) -> Family | Relation:
+def parse_family(tokens: list[Token]) -> Family | Relation:
     """Parse an answer that ends with a parameter and its set.
 
     If the parameter is the argument of a function, `f(x) = 2x for x in R`, return only the equation.
 
     Raises:
-        UnreadError: the answer does not end with a parameter and its set, or the rest cannot be parsed.
+        UnreadableError: the answer does not end with a parameter and its set, or the rest cannot be parsed.
     """
-    for at in range(max(1, len(tokens) - MOST_TOKENS), len(tokens)):
+    for at in range(max(1, len(tokens) - MAX_TOKENS), len(tokens)):
         declaration = [token.text for token in tokens[at:] if token.text not in ("mathbb", "{", "}", "mathbf")]
         while declaration and declaration[-1] in _BEHIND:
             declaration.pop()
-        if tokens[at].text in _BEFORE and (declared := _declared(declaration)):
-            of, (parameter, domain) = formula(tokens[:at]), declared
+        if tokens[at].text in _BEFORE and (declaration_read := _read_declaration(declaration)):
+            of, (parameter, domain) = parse_formula(tokens[:at]), declaration_read
             if isinstance(of, Relation) and _is_argument(parameter, of.sides[0]):
                 return of
             if domain:
                 return Family(of, parameter, domain)
-    raise UnreadError("no parameter")
+    raise UnreadableError("no parameter")
 
 
-def _declared(declaration: list[str]) -> tuple[str, str] | None:
-    """Return parameter and set (may be empty) of `, k in Z`, `where k is an integer` or `for any k`; None otherwise."""
+def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
+    """Return the parameter and set (empty if unknown) of `, k in Z` or `for any k`; None for other words."""
     words = [word for word in declaration if word not in _BEFORE]
     if len(words) == 1 and len(words[0]) == 1 and words[0].isalpha():
         return words[0], ""

@@ -1,4 +1,4 @@
-"""Parse the tokens of a formula, or of a list of formulas, into a tree by recursive descent: `formula`."""
+"""Parse the tokens of a formula, or of a list of formulas, into a tree by recursive descent: `parse_formula`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rewardstack_verifier.numbers.tree import (
     determinant,
     integer,
     negative,
-    substituted,
+    substitute,
     symbols,
 )
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, END, LETTERS, MARK, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, END, LETTERS, MARK, NUMBER, Token, UnreadableError
 from rewardstack_verifier.reading.names import (
     CONSTANTS,
     DECORATIONS,
@@ -29,15 +29,15 @@ from rewardstack_verifier.reading.names import (
     INVERSES,
     JOINING,
     MATRICES,
+    MULTI_ARGUMENT_FUNCTIONS,
     OVER_INDEX,
     RELATIONS,
-    SEVERAL,
     SYSTEMS,
     UNIT_LETTERS,
     UNITS,
-    names,
+    word_set,
 )
-from rewardstack_verifier.reading.piecewise import piecewise
+from rewardstack_verifier.reading.piecewise import parse_piecewise
 from rewardstack_verifier.reading.syntax import (
     Combination,
     Matrix,
@@ -51,74 +51,74 @@ from rewardstack_verifier.reading.syntax import (
 )
 from rewardstack_verifier.reading.terms import (
     SIGNS,
-    bare,
-    expression,
+    add_term,
+    copy_sign,
     is_integer,
     is_proper,
-    letter,
-    number,
-    periodic,
-    product,
-    repeating,
-    signed,
-    subscript,
-    with_sign_of,
+    make_letter,
+    make_number,
+    make_periodic,
+    make_product,
+    make_repeating,
+    require_expression,
+    strip_sign,
+    subscript_text,
 )
-from rewardstack_verifier.reading.units import named as unit_named
+from rewardstack_verifier.reading.units import units_by_name
 
 T = TypeVar("T")
 MAX_DEPTH = 40
 """Maximum nesting of brackets, fractions and functions."""
-AFTER_ALL = Token(END, "")
+END_OF_TOKENS = Token(END, "")
 """Marks the end of the tokens."""
 MAX_SETS = 50
 """Maximum number of unions, intersections and differences in a row."""
 _RAISING = frozenset("^_'")
-_STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
+_STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Tokens that end a product of adjacent factors."""
-MOST_ROWS = 4
-"""Maximum rows and columns of a determinant (because it is expanded), and of the matrices in a product."""
-_OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
-MOST_TERMS = 100
-"""Upper bound of the number of terms for which a sum or product over an index is expanded."""
-_FIGURES = names("angle triangle")
+MAX_ROWS = 4
+"""Maximum rows and columns of a determinant, which is expanded, and of the matrices in a product."""
+_OPERATING = word_set("^ _ ! ' degree % * /") | set(RELATIONS)
+MAX_TERMS = 100
+"""Maximum number of terms (exclusive) of a sum or product over an index to expand."""
+_FIGURES = word_set("angle triangle")
 """Commands before the letters of a figure's name."""
-MOST_FACTORS = 2
-"""Maximum number of adjacent letters that are read as factors; more letters may be a word."""
+MAX_FACTORS = 2
+"""Maximum number of adjacent letters that are factors; more letters may be a word."""
 _VOWELS = frozenset("aeiouy")
 _ARGUMENTS = frozenset("xtns")
 """Letters that are usual arguments of functions."""
-_REPEATING = names("repeating recurring")
-"""Words that mean the same as dots after a decimal: the last digits repeat."""
-_ABOVE = names("* star dagger max min")
+_REPEATING = word_set("repeating recurring")
+"""Words after a decimal whose last digits repeat."""
+_ABOVE = word_set("* star dagger max min")
 """Superscripts of a letter that are part of its name, in addition to words."""
-MOST_BELOW = 24
+MAX_SUBSCRIPT = 24
 """Maximum tokens of a subscript."""
-MOST_ARGUMENTS = 6
+MAX_ARGUMENTS = 6
 """Maximum number of arguments of a function that is named by a letter."""
 CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
 """Brackets that can close each opening bracket."""
 
 
-def formula(tokens: list[Token]) -> Node:
+def parse_formula(tokens: list[Token]) -> Node:
     """Parse an answer that is a formula, or a list of formulas.
 
     Args:
-        tokens: tokens from `lex`.
+        tokens: tokens from `tokenize`.
 
     Raises:
-        UnreadError: something cannot be parsed, such as words or an integral.
+        UnreadableError: something cannot be parsed, such as words or an integral.
     """
-    return _Parser(tokens).whole()
+    return _Parser(tokens).parse_all()
 
 
 class _Parser:
     """Recursive-descent parser of tokens.
 
-    Its methods go from lists and relations down to sums, products, functions, environments and atoms.
+    The methods are ordered from lists and relations down to sums, products, functions, environments and atoms.
 
     Args:
-        tokens: tokens from `lex`.
+        tokens: tokens from `tokenize`.
     """
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -129,23 +129,23 @@ class _Parser:
         self._indices: frozenset[str] = frozenset()
         """Indices of the enclosing sums and products; an index named `i` is not the imaginary unit."""
 
-    def whole(self) -> Node:
+    def parse_all(self) -> Node:
         """Parse all tokens as one node."""
         if not self._tokens:
-            raise UnreadError("nothing")
+            raise UnreadableError("nothing")
         items, joined = self._items()
         self._take(".")
         if self._at < len(self._tokens):
-            raise UnreadError(f"{self._peek().text!r} where an answer should end")
+            raise UnreadableError(f"{self._peek().text!r} where an answer should end")
         return items[0] if len(items) == 1 and not joined else Sequence("", tuple(items), "", tuple(joined))
 
     def _items(self, *ends: str) -> tuple[list[Node], list[str]]:
-        """Parse items up to one of the closing brackets `ends`, which is not consumed; return items and joiners."""
+        """Parse items up to a closing bracket of `ends`, which is not consumed; return items and joiners."""
         items: list[Node] = [self._relation()]
         joined: list[str] = []
         while True:
             joiner = self._joiner()
-            if not joiner or self._peek() is AFTER_ALL or self._peek().text in ends:
+            if not joiner or self._peek() is END_OF_TOKENS or self._peek().text in ends:
                 return items, joined
             joined.append(joiner)
             items.append(self._relation())
@@ -169,13 +169,13 @@ class _Parser:
             return token.text in ("land", "lor")
         if token.kind != LETTERS or token.text not in JOINING:
             return False
-        behind = self._peek(1)
-        return len(token.text) > 1 or (token.word and behind is not AFTER_ALL and behind.text not in _RAISING)
+        following = self._peek(1)
+        return len(token.text) > 1 or (token.word and following is not END_OF_TOKENS and following.text not in _RAISING)
 
     def _relation(self) -> Node:
         sides, operators = [self._sets()], list[str]()
         if is_expression(sides[0]) and (sign := self._take("bmod", "mod", "pmod")):
-            divisor = self._argument(whole=True)
+            divisor = self._argument(is_whole=True)
             if sign != "bmod" and self._peek().text != "=":
                 return Relation((), (sides[0],), divisor)
             sides = [Apply("remainder", (sides[0], divisor))]
@@ -196,7 +196,7 @@ class _Parser:
             self._next()
         if not self._take("pmod", "bmod", "mod"):
             return None
-        modulus = self._argument(whole=True)
+        modulus = self._argument(is_whole=True)
         if opened:
             self._expect(")")
         return modulus
@@ -207,7 +207,7 @@ class _Parser:
         while operator := self._set_operator(left):
             combined += 1
             if combined > MAX_SETS:
-                raise UnreadError("too many sets")
+                raise UnreadableError("too many sets")
             left = Combination(operator, left, self._sum())
         return left
 
@@ -222,7 +222,7 @@ class _Parser:
         if self._take(*closing):
             if opening == "\\{":
                 return NamedSet("empty")
-            raise UnreadError("empty brackets")
+            raise UnreadableError("empty brackets")
         if opening == "\\{" and (builder := self._set_builder()):
             return builder
         items, joined = self._items(*closing)
@@ -232,8 +232,10 @@ class _Parser:
         rows = _matrix_rows(items) if (opening, closed) == ("[", "]") and set(joined) <= {","} else ()
         if rows:
             return Matrix(rows)
-        shown = {"\\{": "{", "{": "", "langle": "<"}.get(opening, opening)
-        return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined))
+        brackets_shown = {"\\{": "{", "{": "", "langle": "<"}.get(opening, opening)
+        return Sequence(
+            brackets_shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined)
+        )
 
     def _set_builder(self) -> SetBuilder | None:
         """Parse `member | conditions` and the closing brace; if the tokens differ, consume nothing and return None."""
@@ -244,7 +246,7 @@ class _Parser:
             self._bars = 0
             conditions, joined = self._items("\\}")
             self._expect("\\}")
-        except UnreadError:
+        except UnreadableError:
             self._at, self._bars = start, 0
             return None
         if "or" in joined:
@@ -258,29 +260,34 @@ class _Parser:
             return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
         if not sign and self._peek().text not in SIGNS:
             return first
-        total = signed(sign or "+", None, expression(first))
+        parse_total = add_term(sign or "+", None, require_expression(first))
         while (sign := self._take(*SIGNS)) and not self._ends():
-            total = signed(sign, total, expression(self._product()))
+            parse_total = add_term(sign, parse_total, require_expression(self._product()))
         if sign:
-            raise UnreadError("a sign without an operand")
-        return total
+            raise UnreadableError("a sign without an operand")
+        return parse_total
 
-    def _sum_of_matrices(self, total: Node) -> Node:
+    def _sum_of_matrices(self, parse_total: Node) -> Node:
         """Add matrices of one shape entry by entry."""
         while sign := self._take("+", "-"):
             term = self._product()
-            if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
-                raise UnreadError("a matrix and a term of another shape")
-            total = Matrix(
+            if not (isinstance(parse_total, Matrix) and isinstance(term, Matrix)) or _shape(parse_total) != _shape(
+                term
+            ):
+                raise UnreadableError("a matrix and a term of another shape")
+            parse_total = Matrix(
                 tuple(
-                    tuple(signed(sign, expression(one), expression(other)) for one, other in zip(*rows, strict=True))
-                    for rows in zip(total.rows, term.rows, strict=True)
+                    tuple(
+                        add_term(sign, require_expression(one), require_expression(other))
+                        for one, other in zip(*rows, strict=True)
+                    )
+                    for rows in zip(parse_total.rows, term.rows, strict=True)
                 )
             )
-        return total
+        return parse_total
 
     def _ends(self) -> bool:
-        return self._peek() is AFTER_ALL
+        return self._peek() is END_OF_TOKENS
 
     def _product(self) -> Node:
         first = self._unary()
@@ -292,8 +299,8 @@ class _Parser:
             if self._take("*"):
                 factor = self._unary()
             elif self._take("/"):
-                dividend = product([expression(first), *factors])
-                first, factors = Apply("quotient", (dividend, expression(self._unary()))), []
+                dividend = make_product([require_expression(first), *factors])
+                first, factors = Apply("quotient", (dividend, require_expression(self._unary()))), []
                 continue
             elif self._begins_factor():
                 if self._peek().kind == NUMBER and not self._begins_power([first, *factors][-1]):
@@ -301,19 +308,22 @@ class _Parser:
                     continue
                 fraction = self._peek().text == "frac"
                 factor = self._unary()
-                if mixed and fraction and not factors and is_proper(bare(factor)):
-                    first, mixed = with_sign_of(factor, Apply("sum", (expression(first), bare(factor)))), False
+                if mixed and fraction and not factors and is_proper(strip_sign(factor)):
+                    first, mixed = (
+                        copy_sign(factor, Apply("sum", (require_expression(first), strip_sign(factor)))),
+                        False,
+                    )
                     continue
             else:
-                return first if not factors else product([expression(first), *factors])
+                return first if not factors else make_product([require_expression(first), *factors])
             mixed = False
             if isinstance(first, Matrix):
-                first = multiplied(first, factor)
+                first = multiply_matrices(first, factor)
                 continue
             if isinstance(factor, (Matrix, Sequence)):
-                first, factors = self._multiple(product([expression(first), *factors]), factor), []
+                first, factors = self._multiple(make_product([require_expression(first), *factors]), factor), []
                 continue
-            factors.append(expression(factor))
+            factors.append(require_expression(factor))
 
     def _begins_power(self, before: Node) -> bool:
         """Return whether the next number, after an operation, has an exponent or a factorial, as in `2^6 3^5`."""
@@ -322,28 +332,30 @@ class _Parser:
     def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
         """Multiply each entry of a matrix or point; a point needs a factor without letters, unlike `f(1, 2)`."""
         if isinstance(of, Matrix):
-            return Matrix(tuple(tuple(product([factor, expression(one)]) for one in row) for row in of.rows))
+            return Matrix(
+                tuple(tuple(make_product([factor, require_expression(one)]) for one in row) for row in of.rows)
+            )
         if symbols(factor) or of.opening not in ("(", "<"):
-            raise UnreadError("a list within a product")
-        return replace(of, items=tuple(product([factor, expression(one)]) for one in of.items))
+            raise UnreadableError("a list within a product")
+        return replace(of, items=tuple(make_product([factor, require_expression(one)]) for one in of.items))
 
     def _mixed(self, whole: Node, factors: list[Expression]) -> Expression:
         """Parse the fraction of a mixed number on one line: `1 1/2`."""
         over, slash, under = (self._next() for _ in range(3))
         digits = over.text.isdecimal() and slash.text == "/" and under.text.isdecimal()
         if factors or not digits or not is_integer(whole) or not 0 < int(over.text) < int(under.text):
-            raise UnreadError("a number after a number or a letter")
-        return Apply("sum", (whole, Apply("quotient", (number(over.text), number(under.text)))))
+            raise UnreadableError("a number after a number or a letter")
+        return Apply("sum", (whole, Apply("quotient", (make_number(over.text), make_number(under.text)))))
 
     def _begins_factor(self) -> bool:
         """Return whether the next token begins a factor without a multiplication sign."""
         token = self._peek()
         if (
-            token is AFTER_ALL
+            token is END_OF_TOKENS
             or token.kind == END
             or (token.text in _STOPPING and (token.kind != LETTERS or token.text == "mod"))
         ):
-            return token.text == "|" and self._bars == 0 and token is not AFTER_ALL
+            return token.text == "|" and self._bars == 0 and token is not END_OF_TOKENS
         if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
             return False
         if token.text == "(" and self._peek(1).text in ("pmod", "bmod", "mod"):
@@ -352,7 +364,7 @@ class _Parser:
 
     def _unary(self) -> Node:
         if self._take("-"):
-            return negative(expression(self._inside(self._unary)))
+            return negative(require_expression(self._inside(self._unary)))
         if self._take("+"):
             return self._inside(self._unary)
         return self._postfix(self._atom())
@@ -363,22 +375,22 @@ class _Parser:
                 self._at += 2
                 node = Matrix(tuple((item,) for item in node.items))
             elif self._take("^"):
-                node = self._raised(expression(node))
+                node = self._power_of(require_expression(node))
             elif self._take("!"):
-                node = Apply("factorial", (expression(node),))
+                node = Apply("factorial", (require_expression(node),))
             elif self._take("degree"):
-                node = Apply("degree", (expression(node),))
+                node = Apply("degree", (require_expression(node),))
             elif self._take("%"):
-                node = Apply("percent", (expression(node),))
+                node = Apply("percent", (require_expression(node),))
             elif self._take("_"):
-                node = Apply("subscript", (expression(node), self._base()))
+                node = Apply("subscript", (require_expression(node), self._base()))
             else:
                 return node
 
     def _base(self) -> Expression:
         """Parse the subscript of a number, its base: digits or a number word."""
         word = [self._peek(at) for at in range(3)]
-        value = numerals.number([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
+        value = numerals.parse_number_words([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
         if value is None or word[1].kind != LETTERS:
             return self._argument()
         self._at += len(word)
@@ -387,15 +399,15 @@ class _Parser:
     def _at_transpose(self) -> bool:
         return self._peek().text == "^" and self._peek(1).text in ("T", "top")
 
-    def _raised(self, base: Expression) -> Expression:
+    def _power_of(self, base: Expression) -> Expression:
         if self._take("degree"):
             return Apply("degree", (base,))
         if self._peek().text == "{" and self._peek(1).text == "degree" and self._peek(2).text == "}":
             self._at += 3
             return Apply("degree", (base,))
         if self._take("-"):
-            return Apply("power", (base, negative(self._argument(whole=True))))
-        return Apply("power", (base, self._argument(whole=True)))
+            return Apply("power", (base, negative(self._argument(is_whole=True))))
+        return Apply("power", (base, self._argument(is_whole=True)))
 
     def _command(self, name: str) -> Node:
         if name == "frac":
@@ -406,8 +418,8 @@ class _Parser:
             return Apply("binomial", (self._argument(), self._argument()))
         if name in FUNCTIONS:
             return self._function(FUNCTIONS[name])
-        if name in SEVERAL:
-            return self._several(SEVERAL[name])
+        if name in MULTI_ARGUMENT_FUNCTIONS:
+            return self._function_of_several(MULTI_ARGUMENT_FUNCTIONS[name])
         if name == "Gamma" and self._peek().text == "(":
             return self._function("gamma")
         if name in ("lfloor", "lceil"):
@@ -423,18 +435,18 @@ class _Parser:
         if name in GREEK:
             return self._named(name)
         if name in DECORATIONS:
-            decorated = subscript(self._argument())
+            decorated = subscript_text(self._argument())
             is_vector = name == "vec" and len(decorated) == 1
-            return Symbol(self._marked(decorated if is_vector else f"{name} {decorated}"))
+            return Symbol(self._full_name(decorated if is_vector else f"{name} {decorated}"))
         if name in _FIGURES and self._peek().kind == LETTERS:
             return Symbol(f"{name} {self._next().text}")
         if name == "mathbb":
-            return self._named_set(subscript(self._argument()))
+            return self._named_set(subscript_text(self._argument()))
         if name == "emptyset":
             return NamedSet("empty")
         if name == "ldots":
             return Words("...")
-        raise UnreadError(f"the command {name}")
+        raise UnreadableError(f"the command {name}")
 
     def _named_set(self, name: str) -> NamedSet:
         """Return a set by its letter and its superscript: `R^+`."""
@@ -448,9 +460,9 @@ class _Parser:
     def _root(self) -> Expression:
         index: Expression = integer(2)
         if self._take("["):
-            index = expression(self._inside(self._sum))
+            index = require_expression(self._inside(self._sum))
             self._expect("]")
-        return Apply("root", (self._argument(whole=True), index))
+        return Apply("root", (self._argument(is_whole=True), index))
 
     def _over_index(self, operation: str) -> Expression:
         """Parse a sum or product over an index: its range, and the product after it as the body."""
@@ -458,36 +470,36 @@ class _Parser:
         self._expect("{")
         indices, self._indices = self._indices, self._indices | {self._peek().text}
         try:
-            return self._over(operation)
+            return self._sum_over_range(operation)
         finally:
             self._indices = indices
 
-    def _over(self, operation: str) -> Expression:
+    def _sum_over_range(self, operation: str) -> Expression:
         """Parse a sum or product from its index on."""
         index = self._inside(self._sum)
         self._expect("=")
-        first = expression(self._inside(self._sum))
+        first = require_expression(self._inside(self._sum))
         self._expect("}")
         self._expect("^")
-        last = self._argument(whole=True)
+        last = self._argument(is_whole=True)
         if not isinstance(index, Symbol) or index.name in symbols(first, last):
-            raise UnreadError("an index that is not a letter")
-        body = expression(self._inside(self._product))
-        if is_integer(first) and is_integer(last) and 0 <= last.value - first.value < MOST_TERMS:
-            terms = (substituted(body, index.name, integer(at)) for at in range(int(first.value), int(last.value) + 1))
+            raise UnreadableError("an index that is not a letter")
+        body = require_expression(self._inside(self._product))
+        if is_integer(first) and is_integer(last) and 0 <= last.value - first.value < MAX_TERMS:
+            terms = (substitute(body, index.name, integer(at)) for at in range(int(first.value), int(last.value) + 1))
             return Apply(operation.removesuffix(" over"), tuple(terms))
         return Apply(operation, (body, index, first, last))
 
     def _rounded(self, name: str) -> Expression:
-        inside = expression(self._inside(self._sum))
+        inside = require_expression(self._inside(self._sum))
         self._expect("rfloor" if name == "lfloor" else "rceil")
         return Apply("floor" if name == "lfloor" else "ceiling", (inside,))
 
-    def _several(self, operation: str) -> Expression:
+    def _function_of_several(self, operation: str) -> Expression:
         arguments = self._inside(self._atom)
         if not isinstance(arguments, Sequence):
-            raise UnreadError(f"{operation} of one argument")
-        return Apply(operation, tuple(map(expression, arguments.items)))
+            raise UnreadableError(f"{operation} of one argument")
+        return Apply(operation, tuple(map(require_expression, arguments.items)))
 
     def _function(self, operation: str) -> Expression:
         base = exponent = None
@@ -500,12 +512,12 @@ class _Parser:
             operation, exponent = INVERSES[operation], None
         argument = self._function_argument()
         if base is not None and operation not in ("log10", "ln"):
-            raise UnreadError(f"{operation} with a subscript")
+            raise UnreadableError(f"{operation} with a subscript")
         value = Apply(operation, (argument,)) if base is None else Apply("log", (argument, base))
         return value if exponent is None else Apply("power", (value, exponent))
 
     def _at_degrees(self) -> bool:
-        """Return whether `^\\circ` follows: it belongs to a function's argument, another exponent to the function."""
+        """Return whether `^\\circ` follows, which belongs to a function's argument, unlike other exponents."""
         return "degree" in (self._peek(1).text, self._peek(1).text == "{" and self._peek(2).text)
 
     def _power(self) -> Node:
@@ -517,13 +529,15 @@ class _Parser:
         if (opening := self._peek().text) in ("(", "[", "{", "|"):
             argument = self._inside(self._atom)
             raised = self._peek().text == "^" and (opening in ("{", "|") or self._at_degrees())
-            return expression(self._raised(expression(argument)) if raised and self._take("^") else argument)
+            return require_expression(
+                self._power_of(require_expression(argument)) if raised and self._take("^") else argument
+            )
         if self._take("-"):
             return negative(self._nested(self._function_argument))
-        factors = [expression(self._nested(self._power))]
+        factors = [require_expression(self._nested(self._power))]
         while self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in FUNCTIONS:
-            factors.append(expression(self._nested(self._power)))
-        return product(factors)
+            factors.append(require_expression(self._nested(self._power)))
+        return make_product(factors)
 
     def _environment(self, environment: str) -> Node:
         if environment in SYSTEMS:
@@ -531,63 +545,63 @@ class _Parser:
         if environment == DETERMINANT:
             return self._determinant()
         if environment not in MATRICES:
-            raise UnreadError(f"an environment {environment}")
+            raise UnreadableError(f"an environment {environment}")
         return self._rows(environment)
 
     def _system(self) -> Node:
         """Parse rows of relations that are aligned at their signs, or of values with their conditions."""
         end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
         if end is None:
-            raise UnreadError("a system that is not closed")
+            raise UnreadableError("a system that is not closed")
         rows = self._tokens[self._at : end]
         if not rows:
-            raise UnreadError("a system without rows")
-        beside = [*rows[1:], AFTER_ALL]
-        if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, beside, strict=True)):
+            raise UnreadableError("a system without rows")
+        followers = [*rows[1:], END_OF_TOKENS]
+        if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, followers, strict=True)):
             self._at = end + 1
-            return piecewise(rows, lambda row: type(self)(row).whole())
+            return parse_piecewise(rows, lambda row: type(self)(row).parse_all())
         self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
         items, joined = self._items()
         if self._next().kind != END:
-            raise UnreadError("a system with something other than relations")
+            raise UnreadableError("a system with something other than relations")
         return Sequence("", tuple(items), "", tuple(joined))
 
     def _determinant(self) -> Expression:
         rows = self._rows(DETERMINANT).rows
-        if not 0 < len(rows) <= MOST_ROWS or {len(row) for row in rows} != {len(rows)}:
-            raise UnreadError("a determinant that is too large, or not square")
-        return determinant([[expression(entry) for entry in row] for row in rows])
+        if not 0 < len(rows) <= MAX_ROWS or {len(row) for row in rows} != {len(rows)}:
+            raise UnreadableError("a determinant that is too large, or not square")
+        return determinant([[require_expression(entry) for entry in row] for row in rows])
 
     def _rows(self, environment: str) -> Matrix:
         if environment == "array" and self._take("{"):
             while not self._take("}"):
-                if self._next() is AFTER_ALL:
-                    raise UnreadError("an array that is not closed")
+                if self._next() is END_OF_TOKENS:
+                    raise UnreadableError("an array that is not closed")
         rows: list[list[Node]] = [[]]
         while self._peek().kind != END:
             if self._take("\\\\"):
                 rows.append([])
             elif not self._take("&"):
                 rows[-1].append(self._inside(self._relation))
-        if self._next() is AFTER_ALL:
-            raise UnreadError("a matrix that is not closed")
+        if self._next() is END_OF_TOKENS:
+            raise UnreadableError("a matrix that is not closed")
         return Matrix(tuple(tuple(row) for row in rows if row))
 
-    def _argument(self, whole: bool = False) -> Expression:
-        """Parse the argument of a command: a group or one token; without `whole`, only its first digit or letter."""
+    def _argument(self, is_whole: bool = False) -> Expression:
+        """Parse the argument of a command (a group or token); unless `is_whole`, only its first digit or letter."""
         token = self._peek()
-        if token.kind == NUMBER and not whole and token.text.isdecimal() and len(token.text) > 1:
-            self._leave(token, token.text[1:])
-            return number(token.text[0])
-        if token.kind == LETTERS and len(token.text) > 1 and token.text not in CONSTANTS and not whole:
-            self._leave(token, token.text[1:])
-            return letter(token.text[0])
-        return expression(self._inside(self._atom))
+        if token.kind == NUMBER and not is_whole and token.text.isdecimal() and len(token.text) > 1:
+            self._replace_next(token, token.text[1:])
+            return make_number(token.text[0])
+        if token.kind == LETTERS and len(token.text) > 1 and token.text not in CONSTANTS and not is_whole:
+            self._replace_next(token, token.text[1:])
+            return make_letter(token.text[0])
+        return require_expression(self._inside(self._atom))
 
     def _atom(self) -> Node:
         token = self._next()
-        if token is AFTER_ALL:
-            raise UnreadError("an incomplete formula")
+        if token is END_OF_TOKENS:
+            raise UnreadableError("an incomplete formula")
         if token.kind == NUMBER:
             return self._number(token.text)
         if token.kind == LETTERS:
@@ -600,7 +614,7 @@ class _Parser:
             return self._absolute()
         if token.kind == COMMAND:
             return self._command(token.text)
-        raise UnreadError(f"{token.text!r} at the beginning of a term")
+        raise UnreadableError(f"{token.text!r} at the beginning of a term")
 
     def _number(self, digits: str) -> Number:
         if self._peek().text in ("bar", "dot"):
@@ -609,9 +623,9 @@ class _Parser:
         dots = self._peek().text == "ldots" or all(self._peek(ahead).text == "." for ahead in range(3))
         if in_words and digits[-2:-1] == ".":
             digits += digits[-1] * 2
-        periodic = repeating(digits) if (dots or in_words) and "." in digits else None
+        periodic = make_repeating(digits) if (dots or in_words) and "." in digits else None
         if periodic is None:
-            return number(digits)
+            return make_number(digits)
         self._at += 1 if in_words or self._peek().text == "ldots" else 3
         return periodic
 
@@ -621,103 +635,108 @@ class _Parser:
         group, repeated, closed = self._next(), self._next(), self._next()
         whole, point, fixed = digits.partition(".")
         if not (group.text == "{" and repeated.kind == NUMBER and repeated.text.isdecimal() and closed.text == "}"):
-            raise UnreadError("a line over something other than digits")
+            raise UnreadableError("a line over something other than digits")
         if not point:
-            raise UnreadError("digits that repeat without a decimal point")
-        return periodic(whole, fixed, repeated.text)
+            raise UnreadableError("digits that repeat without a decimal point")
+        return make_periodic(whole, fixed, repeated.text)
 
     def _letters(self, token: Token) -> Node:
         name = token.text
         if name in FUNCTIONS and len(name) > 1:
             return self._function(FUNCTIONS[name])
-        if name in SEVERAL:
-            return self._several(SEVERAL[name])
+        if name in MULTI_ARGUMENT_FUNCTIONS:
+            return self._function_of_several(MULTI_ARGUMENT_FUNCTIONS[name])
         if name in ("const", "constant"):
             return Symbol("C")
         if name == "sqrt":
             return self._root()
         if token.word and name in UNIT_LETTERS and self._at > 1 and self._tokens[self._at - 2].text not in SIGNS:
-            raise UnreadError("a letter that is a unit")
+            raise UnreadableError("a letter that is a unit")
         if len(name) == 1 or name in CONSTANTS:
             return self._named(name)
         if name in GREEK:
             return Symbol(name)
-        if token.word or name in UNITS or (len(name) > MOST_FACTORS and not self._are_factors(token)):
-            raise UnreadError(f"the word {name!r}")
-        # Adjacent letters are factors; what follows belongs to the last one.
+        if token.word or name in UNITS or (len(name) > MAX_FACTORS and not self._are_factors(token)):
+            raise UnreadableError(f"the word {name!r}")
+        # Adjacent letters are factors; an exponent or subscript after them belongs to the last one.
         self._at -= 1
-        self._leave(token, name[1:])
-        return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
+        self._replace_next(token, name[1:])
+        return Symbol(name[0]) if name[0] in self._indices else make_letter(name[0])
 
     def _are_factors(self, token: Token) -> bool:
         """Return whether three or more letters are factors, not a word: alphabet neighbors, or without vowels."""
         name = token.text
         if _are_neighbors(name):
             return True
-        if len(name) != MOST_FACTORS + 1 or not _VOWELS.isdisjoint(name.lower()) or name.isupper() or unit_named(name):
+        if (
+            len(name) != MAX_FACTORS + 1
+            or not _VOWELS.isdisjoint(name.lower())
+            or name.isupper()
+            or units_by_name(name)
+        ):
             return False
         before = self._tokens[self._at - 2] if self._at > 1 else None
         return before is None or before.kind != NUMBER or not token.spaced  # `12 pcs`
 
     def _named(self, name: str) -> Expression:
-        """Parse what belongs to a letter: subscript, superscript, primes, and the arguments if it names a function."""
+        """Parse the subscript, superscript and primes of a letter, and the arguments if it names a function."""
         if [self._peek(at).text for at in range(6)] == ["_", "{", "1", ",", "2", "}"]:
             self._at += 6  # both values: `x_{1,2} = 2 \pm 1`
             return Symbol(name)
-        behind = self._peek()
-        if name in "Cc" and behind.kind == NUMBER and len(behind.text) == 1 and not behind.spaced:
+        following = self._peek()
+        if name in "Cc" and following.kind == NUMBER and len(following.text) == 1 and not following.spaced:
             return Symbol(f"{name}_{self._next().text}")  # a constant of a general solution
-        marked = self._marked(name)
+        marked = self._full_name(name)
         primes = marked.count("'") if marked.rstrip("'") == name else 0
         if marked in CONSTANTS and marked not in self._indices:
             return Constant(CONSTANTS[name])
-        if marked == "C" and (chosen := self._chosen()):
-            return chosen
+        if marked == "C" and (replace_binomials := self._binomial_call()):
+            return replace_binomials
         if (primes or marked in "fghFGH" or self._names_function()) and self._peek().text == "(":
             argument = self._inside(self._atom)
             arguments = argument.items if isinstance(argument, Sequence) else (argument,)
-            return Apply(f"call {marked}", tuple(map(expression, arguments)))
+            return Apply(f"call {marked}", tuple(map(require_expression, arguments)))
         return Symbol(marked)
 
-    def _marked(self, name: str) -> str:
+    def _full_name(self, name: str) -> str:
         """Return a name with its subscript, superscript and primes in this order: `x_{\\max}`, `\\omega'_L`, `v^*`."""
         below = above = primes = ""
         while True:
             if not below and self._take("_"):
-                below = f"_{self._below()}"
+                below = f"_{self._subscript_text()}"
             elif self._take("'"):
                 primes += "'"
-            elif not above and (found := self._above()):
+            elif not above and (found := self._superscript_text()):
                 above = f"^{found}"
             else:
                 return name + below + above + primes
 
-    def _below(self) -> str:
+    def _subscript_text(self) -> str:
         """Parse a subscript and return its letters, digits and signs without fonts."""
         token = self._peek()
         if token.text == "{":
-            return self._group_below()
-        if token.kind == LETTERS and (token.word or len(token.text) > MOST_FACTORS):
+            return self._subscript_group()
+        if token.kind == LETTERS and (token.word or len(token.text) > MAX_FACTORS):
             found = self._next().text
             while self._peek().word and not self._peek().spaced:
                 found += self._next().text
             return found
         if token.kind == COMMAND and token.text not in ("frac", "sqrt"):
             return self._next().text
-        return subscript(self._argument(whole=True))
+        return subscript_text(self._argument(is_whole=True))
 
-    def _group_below(self) -> str:
+    def _subscript_group(self) -> str:
         found: list[str] = []
         depth = 0
-        while len(found) <= MOST_BELOW and self._peek() is not AFTER_ALL:
+        while len(found) <= MAX_SUBSCRIPT and self._peek() is not END_OF_TOKENS:
             token = self._next()
             depth += {"{": 1, "}": -1}.get(token.text, 0)
             found.append(token.text)
             if not depth:
                 return "".join(text for text in found if text not in ("{", "}"))
-        raise UnreadError("a subscript that is too long or not closed")
+        raise UnreadableError("a subscript that is too long or not closed")
 
-    def _above(self) -> str:
+    def _superscript_text(self) -> str:
         """Consume a superscript that is part of a name: a star or a word; return an empty string for an exponent."""
         grouped = self._peek(1).text == "{"
         token = self._peek(1 + grouped)
@@ -735,35 +754,35 @@ class _Parser:
         """
         if self._peek().text != "(":
             return False
-        letters = [self._peek(at) for at in range(1, 2 * MOST_ARGUMENTS, 2)]
-        joined = [self._peek(at).text for at in range(2, 2 * MOST_ARGUMENTS + 1, 2)]
-        count = next((at for at, text in enumerate(joined) if text != ","), MOST_ARGUMENTS) + 1
+        letters = [self._peek(at) for at in range(1, 2 * MAX_ARGUMENTS, 2)]
+        joined = [self._peek(at).text for at in range(2, 2 * MAX_ARGUMENTS + 1, 2)]
+        count = next((at for at, text in enumerate(joined) if text != ","), MAX_ARGUMENTS) + 1
         arguments = [token.text for token in letters[:count] if _is_letter(token)]
         end = 2 * count
         if len(arguments) != count or self._peek(end).text != ")" or self._peek(end + 1).text != "=":
             return False
-        behind = self._tokens[self._at + end + 2 :]
-        return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in behind)
+        following = self._tokens[self._at + end + 2 :]
+        return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in following)
 
-    def _chosen(self) -> Expression | None:
+    def _binomial_call(self) -> Expression | None:
         """Parse the arguments of a binomial coefficient `C(5, 2)`; if the tokens differ, return None."""
         opened, n, comma, k, closed = (self._peek(at) for at in range(5))
         numbers = n.text.isdecimal() and k.text.isdecimal()
         if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):
             return None
         self._at += 5
-        return Apply("binomial", (number(n.text), number(k.text)))
+        return Apply("binomial", (make_number(n.text), make_number(k.text)))
 
     def _absolute(self) -> Node:
         self._bars += 1
         inside = self._nested(self._sum)
         self._bars -= 1
         self._expect("|")
-        return Apply("abs", (expression(inside),))
+        return Apply("abs", (require_expression(inside),))
 
     def _peek(self, ahead: int = 0) -> Token:
         at = self._at + ahead
-        return self._tokens[at] if at < len(self._tokens) else AFTER_ALL
+        return self._tokens[at] if at < len(self._tokens) else END_OF_TOKENS
 
     def _next(self) -> Token:
         token = self._peek()
@@ -773,7 +792,7 @@ class _Parser:
     def _take(self, *texts: str) -> str:
         """Consume and return the next token's text if it is one of these; otherwise return an empty string."""
         token = self._peek()
-        if token is AFTER_ALL or token.text not in texts:
+        if token is END_OF_TOKENS or token.text not in texts:
             return ""
         self._at += 1
         return token.text
@@ -781,11 +800,11 @@ class _Parser:
     def _expect(self, *texts: str) -> str:
         found = self._take(*texts)
         if not found:
-            raise UnreadError(f"{self._peek().text!r} instead of {texts[0]!r}")
+            raise UnreadableError(f"{self._peek().text!r} instead of {texts[0]!r}")
         return found
 
     def _inside(self, read: Callable[[], T]) -> T:
-        """Return what `read` returns inside brackets, where a bar opens an absolute value again."""
+        """Call `read` inside brackets, where a bar opens an absolute value again, and return its result."""
         bars, self._bars = self._bars, 0
         try:
             return self._nested(read)
@@ -793,43 +812,45 @@ class _Parser:
             self._bars = bars
 
     def _nested(self, read: Callable[[], T]) -> T:
-        """Return what `read` returns one nesting level deeper."""
+        """Call `read` one nesting level deeper, and return its result."""
         if self._depth >= MAX_DEPTH:
-            raise UnreadError("too deeply nested")
+            raise UnreadableError("too deeply nested")
         self._depth += 1
         try:
             return read()
         finally:
             self._depth -= 1
 
-    def _leave(self, token: Token, text: str) -> None:
-        """Replace the next token's text by the part that is still to be read."""
+    def _replace_next(self, token: Token, text: str) -> None:
+        """Replace the next token's text by its unread part."""
         self._tokens[self._at] = token._replace(text=text)
 
 
 def _matrix_rows(items: list[Node]) -> tuple[tuple[Node, ...], ...]:
-    """Return the rows of a matrix written as nested lists, `[[1, 2], [3, 4]]`; empty if it is not a matrix."""
+    """Return the rows of a matrix in nested lists, `[[1, 2], [3, 4]]`; empty if it is not a matrix."""
     rows = tuple(item.items for item in items if isinstance(item, Sequence) and item.opening + item.closing == "[]")
     return rows if len(rows) == len(items) > 1 and len(set(map(len, rows))) == 1 else ()
 
 
-def multiplied(matrix: Matrix, by: Node) -> Matrix:
+def multiply_matrices(matrix: Matrix, by: Node) -> Matrix:
     """Multiply two small matrices.
 
     Raises:
-        UnreadError: the shapes do not match, or a matrix exceeds `MOST_ROWS`.
+        UnreadableError: the shapes do not match, or a matrix exceeds `MAX_ROWS`.
     """
     rows = matrix.rows
     columns = tuple(zip(*by.rows, strict=True)) if isinstance(by, Matrix) and len(set(map(len, by.rows))) == 1 else ()
     lengths = {*map(len, rows), *map(len, columns)}
-    if not columns or len(lengths) > 1 or max(len(rows), len(columns), *lengths) > MOST_ROWS:
-        raise UnreadError("matrices that cannot be multiplied")
+    if not columns or len(lengths) > 1 or max(len(rows), len(columns), *lengths) > MAX_ROWS:
+        raise UnreadableError("matrices that cannot be multiplied")
     return Matrix(tuple(tuple(_inner_product(row, column) for column in columns) for row in rows))
 
 
 def _inner_product(row: tuple[Node, ...], column: tuple[Node, ...]) -> Expression:
     pairs = zip(row, column, strict=True)
-    return Apply("sum", tuple(product([expression(one), expression(other)]) for one, other in pairs))
+    return Apply(
+        "sum", tuple(make_product([require_expression(one), require_expression(other)]) for one, other in pairs)
+    )
 
 
 def _shape(matrix: Matrix) -> list[int]:

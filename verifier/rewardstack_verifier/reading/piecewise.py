@@ -11,7 +11,7 @@ from rewardstack_verifier.numbers.tree import (
     Expression,
     difference,
 )
-from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError
+from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadableError
 from rewardstack_verifier.reading.syntax import (
     Node,
     Relation,
@@ -19,16 +19,16 @@ from rewardstack_verifier.reading.syntax import (
     is_expression,
 )
 from rewardstack_verifier.reading.terms import (
-    expression,
+    require_expression,
 )
 
 _CONDITIONS, _OTHERWISE = frozenset(CONDITIONS.split()), frozenset(OTHERWISE.split())
 _SIGNS = frozenset((",", ".", ";", ":"))
-MOST_CASES = 12
+MAX_CASES = 12
 """Maximum number of cases."""
 
 
-def piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> Apply:
+def parse_piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> Apply:
     """Parse rows of values and conditions into one expression.
 
     Args:
@@ -36,14 +36,14 @@ def piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> Apply:
         read: parses a formula.
 
     Raises:
-        UnreadError: a row does not have two columns, or cannot be parsed.
+        UnreadableError: a row does not have two columns, or cannot be parsed.
     """
     arguments: list[Expression] = []
     for row in _split(rows, "\\\\"):
         value, *conditions = _split(row, "&")
-        if len(conditions) != 1 or len(arguments) > 2 * MOST_CASES:
-            raise UnreadError("a case without its condition")
-        arguments += expression(read(_trimmed(value))), _condition(_trimmed(conditions[0]), read)
+        if len(conditions) != 1 or len(arguments) > 2 * MAX_CASES:
+            raise UnreadableError("a case without its condition")
+        arguments += require_expression(read(_trim(value))), _condition(_trim(conditions[0]), read)
     return Apply("piecewise", tuple(arguments))
 
 
@@ -58,7 +58,7 @@ def _split(tokens: list[Token], sign: str) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
-def _trimmed(tokens: list[Token]) -> list[Token]:
+def _trim(tokens: list[Token]) -> list[Token]:
     """Return tokens without punctuation and words such as "if" around them."""
     while tokens and (tokens[0].text in _SIGNS or (tokens[0].kind == LETTERS and tokens[0].text in _CONDITIONS)):
         tokens = tokens[1:]
@@ -71,25 +71,25 @@ def _condition(tokens: list[Token], read: Callable[[list[Token]], Node]) -> Expr
     """Return an expression that is 1 if the condition holds, else 0."""
     if tokens and all(token.text in _OTHERWISE for token in tokens):
         return ONE
-    return _holds(read(tokens))
+    return _condition_value(read(tokens))
 
 
-def _holds(node: Node) -> Expression:
+def _condition_value(node: Node) -> Expression:
     if isinstance(node, Sequence) and not node.opening and node.joined:
-        either = set(node.joined) == {"or"}
-        return Apply("any" if either else "all", tuple(map(_holds, node.items)))
+        is_any = set(node.joined) == {"or"}
+        return Apply("any" if is_any else "all", tuple(map(_condition_value, node.items)))
     if not isinstance(node, Relation) or node.modulus is not None or not all(map(is_expression, node.sides)):
-        raise UnreadError("not a condition")
-    sides = [expression(side) for side in node.sides]
-    links = [_compared(sign, *sides[at : at + 2]) for at, sign in enumerate(node.operators)]
+        raise UnreadableError("not a condition")
+    sides = [require_expression(side) for side in node.sides]
+    links = [_relation_value(sign, *sides[at : at + 2]) for at, sign in enumerate(node.operators)]
     return links[0] if len(links) == 1 else Apply("all", tuple(links))
 
 
-def _compared(sign: str, one: Expression, other: Expression) -> Apply:
+def _relation_value(sign: str, one: Expression, other: Expression) -> Apply:
     """Return an expression that is 1 if the relation between two expressions holds, else 0."""
     if sign in (">", ">="):
         one, other, sign = other, one, {">": "<", ">=": "<="}[sign]
     kind = {"<": "positive", "<=": "nonnegative", "=": "zero", "!=": "nonzero"}.get(sign)
     if kind is None:
-        raise UnreadError(f"a condition with {sign!r}")
+        raise UnreadableError(f"a condition with {sign!r}")
     return Apply(kind, (difference(other, one),))

@@ -10,18 +10,18 @@ from rewardstack_verifier.lexicon.units import LETTERS as UNIT_LETTERS
 from rewardstack_verifier.lexicon.units import PER
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadableError
 from rewardstack_verifier.reading.names import JOINING, UNITS
-from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
+from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
 from rewardstack_verifier.reading.syntax import Quantity, Sequence, Total
-from rewardstack_verifier.reading.terms import expression, is_proper, number
-from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit
+from rewardstack_verifier.reading.terms import is_proper, make_number, require_expression
+from rewardstack_verifier.reading.units import Meanings, currencies_by_sign, is_currency, multiply_units, parse_unit
 
-MOST_WORDS = 8
-"""Maximum words of a noun after a value; more words are a sentence."""
-MOST_TOKENS = 60
+MAX_WORDS = 8
+"""Maximum number of words of a noun after a value; more words are a sentence."""
+MAX_TOKENS = 60
 """Maximum tokens of a quantity."""
-MOST_QUANTITIES = 4
+MAX_QUANTITIES = 4
 """Maximum number of quantities in a row."""
 _CHANGING = frozenset(phrases.CHANGING.split())
 _WITHIN = frozenset(phrases.WITHIN.split())
@@ -38,103 +38,103 @@ UNIT_SIGNS = SIGNS | {"Omega"}
 _NOUN_MARKS = frozenset("'-.,")
 
 
-def quantity(tokens: list[Token]) -> Quantity | Apply:
+def parse_quantity(tokens: list[Token]) -> Quantity | Apply:
     """Parse a value with its unit, or a percentage in words.
 
     Raises:
-        UnreadError: the tokens are not a value with a unit, a currency or a noun.
+        UnreadableError: the tokens are not a value with a unit, a currency or a noun.
     """
-    tokens = _merged(tokens)
-    if len(tokens) > MOST_TOKENS:
-        raise UnreadError("too long for a quantity")
+    tokens = _merge_units(tokens)
+    if len(tokens) > MAX_TOKENS:
+        raise UnreadableError("too long for a quantity")
     if len(tokens) > 2 and tokens[-1].text == ".":
         tokens = tokens[:-1]
-    with suppress(UnreadError):
+    with suppress(UnreadableError):
         return _money(tokens)
     for at in range(1, len(tokens)):
         if _may_begin_unit(tokens, at):
-            with suppress(UnreadError):
+            with suppress(UnreadableError):
                 return _split(tokens, at)
-    raise UnreadError("no unit")
+    raise UnreadableError("no unit")
 
 
-def total(tokens: list[Token]) -> Total | Sequence:
+def parse_total(tokens: list[Token]) -> Total | Sequence:
     """Parse several quantities, side by side or joined by commas and "and": a sum, or a list if one has a noun.
 
     Raises:
-        UnreadError: there are fewer than two or too many quantities, or one cannot be parsed.
+        UnreadableError: there are fewer than two or too many quantities, or one cannot be parsed.
     """
     groups: list[list[Token]] = [[]]
-    for token in tokens[:MOST_TOKENS]:
+    for token in tokens[:MAX_TOKENS]:
         joins = token.text == "," or JOINING.get(token.text) == "and"
         if joins or (token.kind == NUMBER and groups[-1] and groups[-1][-1].kind == LETTERS):
             groups.append([])
         if not joins:
             groups[-1].append(token)
     groups = [group for group in groups if group]
-    if not 2 <= len(groups) <= MOST_QUANTITIES or len(tokens) > MOST_TOKENS:
-        raise UnreadError("not a sum of quantities")
-    found = [one for one in map(quantity, groups) if isinstance(one, Quantity)]
+    if not 2 <= len(groups) <= MAX_QUANTITIES or len(tokens) > MAX_TOKENS:
+        raise UnreadableError("not a sum of quantities")
+    found = [one for one in map(parse_quantity, groups) if isinstance(one, Quantity)]
     if len(found) < len(groups):
-        raise UnreadError("not a sum of quantities")
+        raise UnreadableError("not a sum of quantities")
     if not all(one.meanings for one in found):
         return Sequence("", tuple(found), "", ("and",) * (len(found) - 1))
     return Total(tuple(found))
 
 
-def mixed_number(tokens: list[Token]) -> Expression:
+def parse_mixed_number(tokens: list[Token]) -> Expression:
     """Parse a mixed number with "and": `2 and 1/3`.
 
     Raises:
-        UnreadError: the tokens are not a mixed number.
+        UnreadableError: the tokens are not a mixed number.
     """
     if tokens and tokens[0].text == "-" and len(tokens) > 1 and tokens[1].text != "-":
-        return negative(mixed_number(tokens[1:]))
+        return negative(parse_mixed_number(tokens[1:]))
     if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
-        raise UnreadError("not a mixed number")
-    part = formula(tokens[2:])
+        raise UnreadableError("not a mixed number")
+    part = parse_formula(tokens[2:])
     if not is_proper(part):
-        raise UnreadError("not a fraction")
-    return Apply("sum", (number(tokens[0].text), expression(part)))
+        raise UnreadableError("not a fraction")
+    return Apply("sum", (make_number(tokens[0].text), require_expression(part)))
 
 
-def worded_value(tokens: list[Token]) -> Expression:
+def parse_worded_value(tokens: list[Token]) -> Expression:
     """Parse an expression in symbols, a mixed number, or a number in words such as "2.5 million".
 
     Raises:
-        UnreadError: the tokens are none of these.
+        UnreadableError: the tokens are not one of these.
     """
     if not any(token.kind == LETTERS and _is_in_words(token) for token in tokens):
-        with suppress(UnreadError):
-            return expression(formula(tokens))
-    with suppress(UnreadError):
-        return mixed_number(tokens)
+        with suppress(UnreadableError):
+            return require_expression(parse_formula(tokens))
+    with suppress(UnreadableError):
+        return parse_mixed_number(tokens)
     words = [token.text.lower() for token in tokens if token.text not in ("-", "{", "}")]
-    value = numerals.number(words)
+    value = numerals.parse_number_words(words)
     if value is None or any(token.kind == COMMAND or token.text in ("(", ",", "/") for token in tokens):
-        raise UnreadError("not a value")
+        raise UnreadableError("not a value")
     minus = tokens[0].text == "-" and len(tokens) > 1
     return negative(Number(value)) if minus else Number(value)
 
 
 def _is_in_words(token: Token) -> bool:
-    """Return whether letters in a value are words rather than factors."""
+    """Return whether letters in a value are words and not factors."""
     return not token.text.isascii() or (len(token.text) > 1 and (token.text in _CHANGING or token.word))
 
 
 def _money(tokens: list[Token]) -> Quantity:
-    """Parse an amount of money after its currency sign, with the unit or noun that it is paid for."""
+    """Parse an amount of money after its currency sign, with the unit or noun that it pays for."""
     minus = tokens[0].text == "-" if tokens else False
     rest = tokens[1:] if minus else tokens
     for length in (3, 2, 1):
         sign = "".join(token.text for token in rest[:length])
-        meanings = currency(sign) if len(rest) > length else ()
+        meanings = currencies_by_sign(sign) if len(rest) > length else ()
         if meanings:
             amount = rest[length + (rest[length].text == ".") :]
             amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # Indian notation
             amount = [Token(MARK, "-"), *amount] if minus else amount
             return _amount(amount, sign, meanings)
-    raise UnreadError("no currency")
+    raise UnreadableError("no currency")
 
 
 def _texts(tokens: list[Token]) -> tuple[str, ...]:
@@ -142,103 +142,111 @@ def _texts(tokens: list[Token]) -> tuple[str, ...]:
 
 
 def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
-    with suppress(UnreadError):
+    with suppress(UnreadableError):
         return Quantity(_value(tokens), sign, meanings)
     for at in range(1, len(tokens)):
         if tokens[at].kind == LETTERS or tokens[at].text == "/":
-            with suppress(UnreadError):
-                return Quantity(_value(tokens[:at]), sign, _paid(meanings, tokens[at:]))
-    raise UnreadError("not an amount of money")
+            with suppress(UnreadableError):
+                return Quantity(_value(tokens[:at]), sign, _price_unit(meanings, tokens[at:]))
+    raise UnreadableError("not an amount of money")
 
 
-def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
+def _price_unit(meanings: Meanings, tokens: list[Token]) -> Meanings:
     """Return the unit of an amount of money: the currency, divided by a unit after "/" or "per" (`$5 per kg`)."""
     per = tokens[0].text == "/" or tokens[0].text in _PER
-    known, taken = unit(tokens[1:] if per else tokens)
-    if per and known:
-        if len(tokens) > taken + 1:
-            _noun(tokens[taken + 1 :])
-        return tuple(times(one, other, -1) for one in meanings for other in known)
-    if not is_currency(known):
-        _noun(tokens[1:] if per else tokens)
+    units, token_count = parse_unit(tokens[1:] if per else tokens)
+    if per and units:
+        if len(tokens) > token_count + 1:
+            _check_noun(tokens[token_count + 1 :])
+        return tuple(multiply_units(one, other, -1) for one in meanings for other in units)
+    if not is_currency(units):
+        _check_noun(tokens[1:] if per else tokens)
     return meanings
 
 
 def _split(tokens: list[Token], at: int) -> Quantity | Apply:
     """Parse the tokens before a position as a value, and those after it as its unit or noun."""
-    behind = tokens[at:]
-    text = " ".join(token.text.lower() for token in behind)
+    following = tokens[at:]
+    text = " ".join(token.text.lower() for token in following)
     if text in _PERCENT:
         return Apply("percent", (_value(tokens[:at]),))
-    meanings, taken = unit(behind)
-    if meanings and _is_unit(tokens, at, taken) and not (len(behind) > taken and behind[taken].text in _PER):
-        with suppress(UnreadError):
-            if behind[taken:]:
-                _noun(behind[taken:])
-            return _measured(tokens[:at], text, meanings)
-    if is_currency(meanings) and behind[taken:] and (behind[taken].text in _PER or behind[taken].text == "/"):
-        _noun(behind[taken + 1 :])
-        return _measured(tokens[:at], text, meanings)
-    _noun(behind)
+    meanings, token_count = parse_unit(following)
+    if (
+        meanings
+        and _is_unit(tokens, at, token_count)
+        and not (len(following) > token_count and following[token_count].text in _PER)
+    ):
+        with suppress(UnreadableError):
+            if following[token_count:]:
+                _check_noun(following[token_count:])
+            return _make_quantity(tokens[:at], text, meanings)
+    if (
+        is_currency(meanings)
+        and following[token_count:]
+        and (following[token_count].text in _PER or following[token_count].text == "/")
+    ):
+        _check_noun(following[token_count + 1 :])
+        return _make_quantity(tokens[:at], text, meanings)
+    _check_noun(following)
     if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
-        raise UnreadError("a word in a value")
+        raise UnreadableError("a word in a value")
     return Quantity(_value(tokens[:at]), text)
 
 
-def _measured(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
+def _make_quantity(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
     """Return a value with a known unit."""
     value = _value(tokens)
     if len(text) == 1 and any(isinstance(part, Symbol) for part in parts(value)):
-        raise UnreadError("a letter after letters")
+        raise UnreadableError("a letter after letters")
     return Quantity(value, text, meanings)
 
 
-def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
+def _is_unit(tokens: list[Token], at: int, token_count: int) -> bool:
     """Return whether letters are a unit: upright, long, or after a space; `6m` and `3ab` may be products."""
     first = tokens[at]
-    if first.kind != LETTERS or first.word or len(first.text) > MOST_FACTORS or not first.text.isascii():
+    if first.kind != LETTERS or first.word or len(first.text) > MAX_FACTORS or not first.text.isascii():
         return True
-    if any(token.text == "/" for token in tokens[at : at + taken]):
+    if any(token.text == "/" for token in tokens[at : at + token_count]):
         return True
     if len(first.text) == 1:
         return first.text in _LETTERS and first.spaced
     return first.text in UNITS or first.spaced
 
 
-def _noun(tokens: list[Token]) -> None:
+def _check_noun(tokens: list[Token]) -> None:
     """Check that tokens are words that may follow a value.
 
     Raises:
-        UnreadError: the tokens are not words, or change the value.
+        UnreadableError: the tokens are not words, or change the value.
     """
     words = [token for token in tokens if token.kind == LETTERS]
     marks = {token.text for token in tokens if token.kind != LETTERS}
-    if not 0 < len(words) <= MOST_WORDS or not marks <= _NOUN_MARKS or tokens[0].text in (",", "."):
-        raise UnreadError("not a noun")
+    if not 0 < len(words) <= MAX_WORDS or not marks <= _NOUN_MARKS or tokens[0].text in (",", "."):
+        raise UnreadableError("not a noun")
     texts = [word.text for word in words]
     for at, text in enumerate(texts):
         allowed = text in _WITHIN and at < len(texts) - 1 and (at > 0 or text == "of")
         if text == "than" and _COMPARING & {*texts[:at]} and len(texts) > at + 1:
-            allowed = numerals.number([texts[at + 1].lower()]) is None
+            allowed = numerals.parse_number_words([texts[at + 1].lower()]) is None
         if text == "times" and at == len(texts) - 1:
             allowed = True
         if text.lower() in _CHANGING and not allowed:
-            raise UnreadError(f"the word {text!r}")
+            raise UnreadableError(f"the word {text!r}")
     if not all(map(_is_long, words)) or (len(texts) == 1 and len(texts[0]) == 1 and texts[0].isascii()):
-        raise UnreadError("letters that are factors")
-    if numerals.number(["2", texts[0].lower()]) is not None or any(map(_is_number, texts)):
-        raise UnreadError("another number")
+        raise UnreadableError("letters that are factors")
+    if numerals.parse_number_words(["2", texts[0].lower()]) is not None or any(map(_is_number, texts)):
+        raise UnreadableError("another number")
 
 
 def _is_number(word: str) -> bool:
     """Return whether a word is a number above one; "one" may be an article in other languages."""
-    value = numerals.number([word.lower()])
+    value = numerals.parse_number_words([word.lower()])
     return value is not None and value > 1
 
 
 def _is_long(word: Token) -> bool:
-    """Return whether letters are a word: more than `MOST_FACTORS`, upright, or a short word such as an article."""
-    if len(word.text) > MOST_FACTORS or not word.text.isascii() or word.text in _SHORT:
+    """Return whether letters are a word: more than `MAX_FACTORS`, upright, or a short word such as an article."""
+    if len(word.text) > MAX_FACTORS or not word.text.isascii() or word.text in _SHORT:
         return True
     return word.word and len(word.text) > 1
 
@@ -252,16 +260,16 @@ def _may_begin_unit(tokens: list[Token], at: int) -> bool:
 
 def _value(tokens: list[Token]) -> Expression:
     if tokens and tokens[-1].text in (",", "(", "="):
-        raise UnreadError("an incomplete value")
-    return worded_value(tokens)
+        raise UnreadableError("an incomplete value")
+    return parse_worded_value(tokens)
 
 
-def _merged(tokens: list[Token]) -> list[Token]:
+def _merge_units(tokens: list[Token]) -> list[Token]:
     """Merge the tokens of a unit such as `°C` or `µm` into one, and split Chinese numerals from what is counted."""
     merged: list[Token] = []
     at = 0
     while at < len(tokens):
-        token, behind = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
+        token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
         width = _degrees(tokens, at)
         if width:
             merged.append(Token(LETTERS, _SCALES[tokens[at + width - 1].text.lower()], True, True))
@@ -277,13 +285,13 @@ def _merged(tokens: list[Token]) -> list[Token]:
         elif (
             token.kind == COMMAND
             and token.text == "mu"
-            and behind
-            and (behind.kind == LETTERS or behind.text == "Omega")
+            and following
+            and (following.kind == LETTERS or following.text == "Omega")
         ):
-            merged.append(Token(LETTERS, f"µ{behind.text.replace('Omega', 'Ω')}", True, True))
+            merged.append(Token(LETTERS, f"µ{following.text.replace('Omega', 'Ω')}", True, True))
             at += 1
-        elif token.kind == LETTERS and not token.text.isascii() and not unit([token])[1]:
-            counted = numerals.split(token.text, bool(merged) and merged[-1].kind == NUMBER)
+        elif token.kind == LETTERS and not token.text.isascii() and not parse_unit([token])[1]:
+            counted = numerals.split_chinese(token.text, bool(merged) and merged[-1].kind == NUMBER)
             merged += [Token(LETTERS, part, True, True) for part in counted]
         else:
             merged.append(token)

@@ -1,4 +1,4 @@
-"""Parse an answer with all readers: each possible meaning of the text, a reading, is a tree."""
+"""Parse an answer with all readers. Each possible meaning of the text is a reading: a tree."""
 
 from __future__ import annotations
 
@@ -8,50 +8,72 @@ from contextlib import suppress
 from functools import lru_cache
 
 from rewardstack_verifier.numbers.tree import Symbol
-from rewardstack_verifier.reading.brackets import chosen, divided, turned_inwards, with_commas, without_braces
-from rewardstack_verifier.reading.calendar import date, time_of_day
+from rewardstack_verifier.reading.answer_lists import parse_labeled_answers, parse_phrase_list, parse_quantity_list
+from rewardstack_verifier.reading.brackets import (
+    drop_function_braces,
+    replace_binomials,
+    replace_point_bars,
+    replace_tex_fractions,
+    turn_brackets_inwards,
+)
+from rewardstack_verifier.reading.calendar import parse_date, parse_time
 from rewardstack_verifier.reading.digits import (
-    bracketed_period,
-    is_certain,
-    lettered_digits,
-    sexagesimal,
-    with_decimal_comma,
+    is_certainly_decimal,
+    parse_bracketed_period,
+    parse_lettered_digits,
+    parse_sexagesimal,
+    replace_decimal_comma,
 )
-from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError, lex
-from rewardstack_verifier.reading.named import named
-from rewardstack_verifier.reading.parameters import family
-from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.quantities import UNIT_SIGNS, mixed_number, quantity, total
-from rewardstack_verifier.reading.remarks import without_remarks
-from rewardstack_verifier.reading.series import labeled, several_phrases, several_quantities
-from rewardstack_verifier.reading.statements import stated
+from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadableError, tokenize
+from rewardstack_verifier.reading.named_values import parse_named_value
+from rewardstack_verifier.reading.operators import parse_result
+from rewardstack_verifier.reading.parameters import parse_family
+from rewardstack_verifier.reading.parser import parse_formula
+from rewardstack_verifier.reading.quantities import UNIT_SIGNS, parse_mixed_number, parse_quantity, parse_total
+from rewardstack_verifier.reading.remarks import drop_remarks
+from rewardstack_verifier.reading.statements import parse_statement
 from rewardstack_verifier.reading.syntax import Node, Relation, Remark, Time, is_expression
-from rewardstack_verifier.reading.undone import result
 from rewardstack_verifier.reading.wording import (
-    choice,
-    choices,
-    numeral,
-    phrase,
-    remainder,
-    remark,
-    spoken,
-    verdict,
+    parse_choice,
+    parse_choices,
+    parse_numeral,
+    parse_phrase,
+    parse_remainder,
+    parse_remark,
+    parse_spoken_formula,
+    parse_verdict,
 )
-from rewardstack_verifier.stack import on_any_stack
+from rewardstack_verifier.stack import with_fresh_stack
 
 Read = Callable[[list[Token]], Node]
 READERS: tuple[Read, ...] = (
-    *(remainder, choice, time_of_day, date, family, named, formula, result),
-    *(sexagesimal, bracketed_period),
+    *(
+        parse_remainder,
+        parse_choice,
+        parse_time,
+        parse_date,
+        parse_family,
+        parse_named_value,
+        parse_formula,
+        parse_result,
+    ),
+    *(parse_sexagesimal, parse_bracketed_period),
 )
-"""Readers that are tried for any text, in order. Each may add a reading."""
+"""Readers for any text, in order; each may add a reading."""
 LETTERED: tuple[Read, ...] = (
-    *(lettered_digits, quantity, stated, total),
-    *(several_quantities, several_phrases, labeled),
+    *(parse_lettered_digits, parse_quantity, parse_statement, parse_total),
+    *(parse_quantity_list, parse_phrase_list, parse_labeled_answers),
 )
-"""Readers that are also tried if the text has letters or the sign of a unit."""
-WORDED: tuple[Read, ...] = (numeral, mixed_number, spoken, verdict, choices, phrase)
-"""Readers that are also tried if the text has adjacent letters."""
+"""Additional readers for texts with letters or the sign of a unit."""
+WORDED: tuple[Read, ...] = (
+    parse_numeral,
+    parse_mixed_number,
+    parse_spoken_formula,
+    parse_verdict,
+    parse_choices,
+    parse_phrase,
+)
+"""Additional readers for texts with adjacent letters."""
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -59,62 +81,66 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 CACHED_TEXTS = 1024
 """Number of texts whose readings are cached, because several responses share a reference."""
 UNNAMED = Symbol("")
-"""The left side of an approximation that has none: `\\approx 3.5`."""
+"""The left side of an approximation without one: `\\approx 3.5`."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-@on_any_stack
-def readings(text: str) -> tuple[Node, ...]:
+@with_fresh_stack
+def parse_readings(text: str) -> tuple[Node, ...]:
     """Return all readings of a text; empty if it cannot be parsed."""
     try:
-        lexed = lex(text)
-        tokens = turned_inwards(divided(chosen(with_commas(without_braces(without_remarks(lexed))))))
-    except UnreadError:
+        lexed = tokenize(text)
+        tokens = turn_brackets_inwards(
+            replace_tex_fractions(replace_binomials(replace_point_bars(drop_function_braces(drop_remarks(lexed)))))
+        )
+    except UnreadableError:
         return ()
     found = _read(tokens)
     if lexed and lexed[0].text == "approx":
         found = [Relation(("~",), (UNNAMED, node)) if is_expression(node) else node for node in found]
     if _IN_BRACKETS.search(text):
-        with suppress(UnreadError):
-            found += _read(without_remarks(lex(_THOUSANDS.sub(", ", text))))
+        with suppress(UnreadableError):
+            found += _read(drop_remarks(tokenize(_THOUSANDS.sub(", ", text))))
     if not found:
-        with suppress(UnreadError):
-            found.append(remark(tokens))
+        with suppress(UnreadableError):
+            found.append(parse_remark(tokens))
     return tuple(found)
 
 
 def is_readable(reference: str) -> bool:
-    """Return whether a reference can be parsed, so that an answer can equal it; `bounds.refusal` must accept it."""
-    return any(not isinstance(reading, Remark) for reading in readings(reference))
+    """Return whether a reference can be parsed; `bounds.refusal` must accept it."""
+    return any(not isinstance(reading, Remark) for reading in parse_readings(reference))
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-@on_any_stack
-def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
-    """Return all readings of a text with its comma as a decimal comma; empty if it has no such comma.
+@with_fresh_stack
+def parse_with_decimal_comma(text: str, must_be_certain: bool = False) -> tuple[Node, ...]:
+    """Return all readings of a text whose comma is read as a decimal comma; empty if it has no such comma.
 
     Args:
         text: text of an answer or a reference.
-        certain: whether the comma must certainly be decimal: set it for references, in which `3,5` is two numbers.
+        must_be_certain: whether to return no readings if the comma may separate two numbers, as `3,5` in a reference.
     """
     if "," not in text and "\uff0c" not in text and "\u066b" not in text:
         return ()
-    with suppress(UnreadError):
-        tokens = without_remarks(lex(text))
-        return () if certain and not is_certain(tokens) else tuple(_read(with_decimal_comma(tokens)))
+    with suppress(UnreadableError):
+        tokens = drop_remarks(tokenize(text))
+        return (
+            () if must_be_certain and not is_certainly_decimal(tokens) else tuple(_read(replace_decimal_comma(tokens)))
+        )
     return ()
 
 
 def _read(tokens: list[Token]) -> list[Node]:
     found: list[Node] = []
     letters = [token for token in tokens if token.kind == LETTERS]
-    worded = any(len(token.text) > 1 or not token.text.isascii() for token in letters)
-    lettered = letters or not UNIT_SIGNS.isdisjoint(token.text for token in tokens)
-    for reader in (*READERS, *(LETTERED if lettered else ()), *(WORDED if worded else ())):
-        with suppress(UnreadError):
+    has_words = any(len(token.text) > 1 or not token.text.isascii() for token in letters)
+    has_letters = letters or not UNIT_SIGNS.isdisjoint(token.text for token in tokens)
+    for reader in (*READERS, *(LETTERED if has_letters else ()), *(WORDED if has_words else ())):
+        with suppress(UnreadableError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
                 break  # `10:05` is not a ratio
-            if reader is remainder:
+            if reader is parse_remainder:
                 break  # R is not a unit
     return found

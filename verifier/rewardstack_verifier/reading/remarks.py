@@ -5,72 +5,76 @@ from __future__ import annotations
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token
-from rewardstack_verifier.reading.names import FUNCTIONS, SEVERAL, names
-from rewardstack_verifier.reading.units import unit
+from rewardstack_verifier.reading.names import FUNCTIONS, MULTI_ARGUMENT_FUNCTIONS, word_set
+from rewardstack_verifier.reading.units import parse_unit
 
 _BEFORE, _BEHIND = (
-    sorted((tuple(phrase.split()) for phrase in several.split("|")), key=len, reverse=True)
-    for several in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
+    sorted((tuple(parse_phrase.split()) for parse_phrase in phrases_text.split("|")), key=len, reverse=True)
+    for phrases_text in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
 )
-_FIRST, _LAST = frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1] for phrase in _BEHIND)
+_FIRST, _LAST = (
+    frozenset(parse_phrase[0] for parse_phrase in _BEFORE),
+    frozenset(parse_phrase[-1] for parse_phrase in _BEHIND),
+)
 _DENYING = frozenset(phrases.DENYING.split())
 _RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
-_APPLIED = frozenset((*FUNCTIONS, *SEVERAL, "sqrt"))
+_APPLIED = frozenset((*FUNCTIONS, *MULTI_ARGUMENT_FUNCTIONS, "sqrt"))
 """Functions; text in parentheses after a function is its argument, not a remark."""
-_LEADING = names("= approx : Rightarrow implies to therefore")
+_LEADING = word_set("= approx : Rightarrow implies to therefore")
 """Signs before an answer that do not change it."""
-MOST_WORDS = 8
+MAX_WORDS = 8
 """Maximum words of a remark, or of a name."""
 
 
-def without_remarks(tokens: list[Token]) -> list[Token]:
+def drop_remarks(tokens: list[Token]) -> list[Token]:
     """Remove words, signs and parentheses that do not change an answer.
 
     Args:
-        tokens: tokens from `lex`.
+        tokens: tokens from `tokenize`.
     """
     if len(tokens) > 2 and tokens[0].text == "^":  # bold text between double asterisks
         end = len(tokens) - (tokens[-1].text == ".")
         tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
     if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":
         tokens = tokens[:-1]
-    tokens = _without_name(_without_parentheses(tokens))
+    tokens = _drop_name(_drop_parentheses(tokens))
     while len(tokens) > 1 and tokens[0].text in _LEADING and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]
     first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
-    for phrase in _BEFORE if first in _FIRST else ():
-        if _lowered(tokens[: len(phrase)]) == phrase and _holds_value(tokens[len(phrase) :]):
-            return without_remarks(tokens[len(phrase) :])
-    for phrase in _BEHIND if last in _LAST else ():
-        if _lowered(tokens[-len(phrase) :]) == phrase and _holds_value(tokens[: -len(phrase)]):
-            return tokens[: -len(phrase)]
+    for parse_phrase in _BEFORE if first in _FIRST else ():
+        if _to_lower(tokens[: len(parse_phrase)]) == parse_phrase and _has_value(tokens[len(parse_phrase) :]):
+            return drop_remarks(tokens[len(parse_phrase) :])
+    for parse_phrase in _BEHIND if last in _LAST else ():
+        if _to_lower(tokens[-len(parse_phrase) :]) == parse_phrase and _has_value(tokens[: -len(parse_phrase)]):
+            return tokens[: -len(parse_phrase)]
     return tokens
 
 
-def _lowered(tokens: list[Token]) -> tuple[str, ...]:
+def _to_lower(tokens: list[Token]) -> tuple[str, ...]:
     return tuple(token.text.lower() for token in tokens)
 
 
-def _holds_value(tokens: list[Token]) -> bool:
-    """Return whether tokens contain a number, which words such as "about" or "exactly" can describe."""
+def _has_value(tokens: list[Token]) -> bool:
+    """Return whether tokens contain a number."""
     return any(token.kind == NUMBER or token.text == "frac" for token in tokens) or (
-        bool(tokens) and numerals.number([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None
+        bool(tokens)
+        and numerals.parse_number_words([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None
     )
 
 
-def _without_parentheses(tokens: list[Token]) -> list[Token]:
+def _drop_parentheses(tokens: list[Token]) -> list[Token]:
     """Remove words in parentheses after a value; if the words are a unit, remove only the parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
-        end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
+        end = next((end for end in range(at + 2, min(len(tokens), at + MAX_WORDS + 2)) if tokens[end].text == ")"), 0)
         if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
             continue
         inside = tokens[at + 1 : end]
         is_argument = len(inside) == 1 and len(inside[0].text) == 1 and inside[0].text.isascii()
-        if not is_argument and all(_is_word(token) for token in inside) and not _RETRACTING & {*_lowered(inside)}:
-            kept = inside if unit(inside)[1] == len(inside) else []
-            value = numerals.number([*_lowered(inside)])
+        if not is_argument and all(_is_word(token) for token in inside) and not _RETRACTING & {*_to_lower(inside)}:
+            kept = inside if parse_unit(inside)[1] == len(inside) else []
+            value = numerals.parse_number_words([*_to_lower(inside)])
             if value is None or (tokens[at - 1].kind == NUMBER and tokens[at - 1].text == str(value)):
                 return [*tokens[:at], *kept, *tokens[end + 1 :]]
     return tokens
@@ -80,10 +84,15 @@ def _is_word(token: Token) -> bool:
     return token.kind == LETTERS and (len(token.text) > 1 or token.text in ("a", "I") or not token.text.isascii())
 
 
-def _without_name(tokens: list[Token]) -> list[Token]:
+def _drop_name(tokens: list[Token]) -> list[Token]:
     """Remove a name such as "the vertex is" before its value."""
-    at = next((at for at, token in enumerate(tokens[: MOST_WORDS + 1]) if token.text in _IS and at), 0)
+    at = next((at for at, token in enumerate(tokens[: MAX_WORDS + 1]) if token.text in _IS and at), 0)
     name = tokens[:at]
-    if not at or any(token.kind != LETTERS for token in name) or _NAMELESS & {*_lowered(name)} or at + 1 == len(tokens):
+    if (
+        not at
+        or any(token.kind != LETTERS for token in name)
+        or _NAMELESS & {*_to_lower(name)}
+        or at + 1 == len(tokens)
+    ):
         return tokens
     return tokens[at + 1 :]

@@ -33,7 +33,7 @@ class Sequence:
         opening: opening bracket: `(`, `[`, `{` (a set), `<`, or empty.
         items: items in order.
         closing: closing bracket, which may differ in kind from `opening`; empty without brackets.
-        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`, or `remainder`.
+        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`, or `parse_remainder`.
     """
 
     opening: str

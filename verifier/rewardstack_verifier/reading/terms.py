@@ -8,80 +8,82 @@ from itertools import chain
 from typing import TypeGuard
 
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, negative
-from rewardstack_verifier.reading.lexer import UnreadError
+from rewardstack_verifier.reading.lexer import UnreadableError
 from rewardstack_verifier.reading.names import CONSTANTS
 from rewardstack_verifier.reading.syntax import Node, is_expression
 
 _PERIODIC = re.compile(r"(\d{1,20})\.(\d{0,20}?)(?:(\d)\3{2,20}|(\d{2,9}?)\4{1,20})")
 """A decimal that ends with one digit at least three times, or with several digits at least twice."""
 MAX_HEIGHT = 60
-"""Maximum nesting of operations, which also grows without brackets: `1/1/1`, `5!!!`."""
+"""Maximum nesting of operations, including nesting without brackets: `1/1/1`, `5!!!`."""
 SIGNS = {"+": "+", "-": "-", "pm": "plus or minus", "mp": "minus or plus"}
 """Signs of a term in a sum, by token."""
 
 
-def expression(node: Node) -> Expression:
+def require_expression(node: Node) -> Expression:
     """Return the node if it is an expression.
 
     Raises:
-        UnreadError: the node is not an expression, or is nested too deeply.
+        UnreadableError: the node is not an expression, or is nested too deeply.
     """
     if is_expression(node):
-        return _shallow(node)
-    raise UnreadError(f"a {type(node).__name__.lower()} within an expression")
+        return _check_depth(node)
+    raise UnreadableError(f"a {type(node).__name__.lower()} within an expression")
 
 
-def _shallow(found: Expression) -> Expression:
+def _check_depth(found: Expression) -> Expression:
     """Return the expression if it is not nested too deeply.
 
     Raises:
-        UnreadError: the nesting reaches `MAX_HEIGHT`; recursion over deeper expressions could exhaust the stack.
+        UnreadableError: the nesting reaches `MAX_HEIGHT`; recursion over deeper expressions could exhaust the stack.
     """
     level: tuple[Expression, ...] = (found,)
     height = 0
     while level := tuple(chain.from_iterable(part.arguments for part in level if isinstance(part, Apply))):
         height += 1
         if height >= MAX_HEIGHT:
-            raise UnreadError("operations that are too deeply nested")
+            raise UnreadableError("operations that are too deeply nested")
     return found
 
 
-def product(factors: list[Expression]) -> Expression:
+def make_product(factors: list[Expression]) -> Expression:
     """Return the product of factors; a single factor unchanged."""
     return factors[0] if len(factors) == 1 else Apply("product", tuple(factors))
 
 
-def signed(sign: str, total: Expression | None, term: Expression) -> Expression:
+def add_term(sign: str, parse_total: Expression | None, term: Expression) -> Expression:
     """Return a total plus a term with a sign of `SIGNS`; without a total, the signed term."""
     if sign not in ("+", "-"):
-        return Apply(SIGNS[sign], (_shallow(total or integer(0)), term))
+        return Apply(SIGNS[sign], (_check_depth(parse_total or integer(0)), term))
     term = negative(term) if sign == "-" else term
-    if total is None:
+    if parse_total is None:
         return term
-    addends = total.arguments if isinstance(total, Apply) and total.operation == "sum" else (total,)
+    addends = (
+        parse_total.arguments if isinstance(parse_total, Apply) and parse_total.operation == "sum" else (parse_total,)
+    )
     return Apply("sum", (*addends, term))
 
 
-def number(digits: str) -> Number:
+def make_number(digits: str) -> Number:
     """Return a number from its digits, which may have a point and an exponent after `e`."""
     scaled, _, exponent = digits.lower().partition("e")
     places = len(scaled.partition(".")[2])
     return Number(Fraction(f"0{digits}"), places - int(exponent or 0) if places or exponent else None)
 
 
-def periodic(whole: str, fixed: str, block: str) -> Number:
+def make_periodic(whole: str, fixed: str, block: str) -> Number:
     """Return a repeating decimal: digits before the point, `fixed` digits after the point, then a repeating block."""
     period = Fraction(int(block), 10 ** len(block) - 1)
     return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
 
 
-def repeating(digits: str) -> Number | None:
+def make_repeating(digits: str) -> Number | None:
     """Return a repeating decimal from the digits before dots, `0.333...`; None if no digits repeat."""
     match = _PERIODIC.fullmatch(digits)
-    return None if match is None else periodic(match[1], match[2], match[3] or match[4])
+    return None if match is None else make_periodic(match[1], match[2], match[3] or match[4])
 
 
-def letter(name: str) -> Expression:
+def make_letter(name: str) -> Expression:
     """Return a letter as a constant or a symbol."""
     return Constant(CONSTANTS[name]) if name in CONSTANTS else Symbol(name)
 
@@ -99,26 +101,26 @@ def is_proper(node: Node) -> bool:
     return is_integer(over) and is_integer(under) and over.value < under.value
 
 
-def bare(factor: Node) -> Expression:
+def strip_sign(factor: Node) -> Expression:
     """Return a factor without a percent or degree sign after it."""
-    found = expression(factor)
+    found = require_expression(factor)
     if isinstance(found, Apply) and found.operation in ("percent", "degree"):
         return found.arguments[0]
     return found
 
 
-def with_sign_of(factor: Node, value: Expression) -> Expression:
+def copy_sign(factor: Node, value: Expression) -> Expression:
     """Return a mixed number with the percent or degree sign that was parsed as part of its fraction."""
-    found = expression(factor)
-    if isinstance(found, Apply) and bare(found) is not found:
+    found = require_expression(factor)
+    if isinstance(found, Apply) and strip_sign(found) is not found:
         return Apply(found.operation, (value,))
     return value
 
 
-def subscript(expression: Expression) -> str:
+def subscript_text(expression: Expression) -> str:
     """Return the text of a subscript, as part of a name."""
     if isinstance(expression, Number):
         return str(expression.value)
     if isinstance(expression, (Symbol, Constant)):
         return expression.name
-    return "{" + ",".join([expression.operation, *map(subscript, expression.arguments)]) + "}"
+    return "{" + ",".join([expression.operation, *map(subscript_text, expression.arguments)]) + "}"

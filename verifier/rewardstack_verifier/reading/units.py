@@ -25,13 +25,13 @@ Meanings = tuple[Unit, ...]
 """The units that a name or symbol may mean; several if it is ambiguous."""
 
 ONE = Unit(Fraction(1), ())
-MOST_MEANINGS = 16
+MAX_MEANINGS = 16
 """Maximum number of meanings of a product of ambiguous units; further meanings are dropped."""
-MOST_WORDS = 3
+MAX_WORDS = 3
 """Maximum words of a unit's name."""
 _BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
 _BEHIND = {word: power for power, words in POWERS_BEHIND.items() for word in words.split()}
-_GLUED = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱"))
+_PREFIX_POWERS = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱"))
 _ENDINGS = ENDINGS.split()
 _NO_UNITS = frozenset(NO_UNITS.split())
 _PER = frozenset(PER.split())
@@ -39,7 +39,7 @@ _CLOSING = {"(": ")", "{": "}"}
 _SMALL_POWERS = frozenset("123")
 
 
-def times(one: Unit, other: Unit, power: int = 1) -> Unit:
+def multiply_units(one: Unit, other: Unit, power: int = 1) -> Unit:
     """Return a unit times a power of another unit; zero points of scales are dropped."""
     dimensions = Counter(dict(one.dimensions))
     for name, exponent in other.dimensions:
@@ -48,7 +48,7 @@ def times(one: Unit, other: Unit, power: int = 1) -> Unit:
     return Unit(one.size * other.size**power, kept)
 
 
-def named(name: str) -> Meanings:
+def units_by_name(name: str) -> Meanings:
     """Return the units that a symbol or name may mean; empty if it is not a unit.
 
     Args:
@@ -63,13 +63,13 @@ def named(name: str) -> Meanings:
     return next((names[one] for one in singulars if one in names), symbols.get(small, ()) if len(small) > 1 else ())
 
 
-def currency(sign: str) -> Meanings:
+def currencies_by_sign(sign: str) -> Meanings:
     """Return the currencies that a sign or code may mean; empty if it is not a currency."""
     meanings = _tables()[0].get(sign, ())
     return meanings if is_currency(meanings) else ()
 
 
-def unit(tokens: list[Token]) -> tuple[Meanings, int]:
+def parse_unit(tokens: list[Token]) -> tuple[Meanings, int]:
     """Parse the unit at the beginning of tokens.
 
     Returns:
@@ -96,7 +96,7 @@ class _Reader:
             if not factor:
                 self.at = before
                 break
-            meanings = _combined(meanings, factor, -1 if inverse else 1)
+            meanings = _multiply_meanings(meanings, factor, -1 if inverse else 1)
         return meanings
 
     def _divides(self) -> bool:
@@ -120,7 +120,7 @@ class _Reader:
         if self._text() == "." and not (self.at + 1 < len(self.tokens) and self._is_letter(self.at + 1)):
             self.at += 1
         power = before * self._power()
-        return meanings if power == 1 else tuple(times(ONE, one, power) for one in meanings)
+        return meanings if power == 1 else tuple(multiply_units(ONE, one, power) for one in meanings)
 
     def _group(self) -> Meanings:
         start, closing = self.at, _CLOSING.get(self._text(), "")
@@ -129,7 +129,7 @@ class _Reader:
         if meanings and self._text() == closing:
             self.at += 1
             power = self._power()
-            return meanings if power == 1 else tuple(times(ONE, one, power) for one in meanings)
+            return meanings if power == 1 else tuple(multiply_units(ONE, one, power) for one in meanings)
         self.at = start
         return ()
 
@@ -141,16 +141,16 @@ class _Reader:
         if not under:
             self.at = start
             return ()
-        return _combined(over, under, -1)
+        return _multiply_meanings(over, under, -1)
 
     def _name(self) -> Meanings:
         """Parse the longest unit name: several words, or one word, which may include a power (`Quadratmeter`)."""
-        for length in range(MOST_WORDS, 0, -1):
+        for length in range(MAX_WORDS, 0, -1):
             words = self.tokens[self.at : self.at + length]
             if length == 1 and self._is_preposition():
                 return ()
             if len(words) == length and (length == 1 or all(word.kind == LETTERS for word in words)):
-                meanings = _of_word("_".join(word.text for word in words))
+                meanings = _units_of_word("_".join(word.text for word in words))
                 if meanings:
                     self.at += length
                     return meanings
@@ -163,12 +163,12 @@ class _Reader:
     def _power(self) -> int:
         """Parse the exponent after a unit: `^2`, `^{-1}`, `2` in `m2`, "squared"; 1 if there is none."""
         rest = [token.text for token in self.tokens[self.at : self.at + 5]]
-        written = "".join(rest)
-        for form, length in (("^{-%s}", 5), ("^{%s}", 4), ("^-%s", 3), ("^%s", 2)):
-            digit = next((digit for digit in _SMALL_POWERS if written.startswith(form % digit)), "")
+        text = "".join(rest)
+        for pattern, length in (("^{-%s}", 5), ("^{%s}", 4), ("^-%s", 3), ("^%s", 2)):
+            digit = next((digit for digit in _SMALL_POWERS if text.startswith(pattern % digit)), "")
             if digit and len(rest) >= length and rest[length - 1] in (digit, "}"):
                 self.at += length
-                return -int(digit) if "-" in form else int(digit)
+                return -int(digit) if "-" in pattern else int(digit)
         if rest and rest[0] in ("2", "3") and self.tokens[self.at].kind == NUMBER and not self.tokens[self.at].spaced:
             self.at += 1
             return int(rest[0])
@@ -189,18 +189,20 @@ class _Reader:
         return self.tokens[at].kind == LETTERS
 
 
-def _of_word(word: str) -> Meanings:
+def _units_of_word(word: str) -> Meanings:
     """Return the meanings of a name that may have a power as a prefix: `Quadratmeter`."""
-    found = named(word)
+    found = units_by_name(word)
     if found:
         return found
-    prefix = next((prefix for prefix in _GLUED if word.lower().startswith(prefix)), "")
-    return tuple(times(ONE, one, _BEFORE[prefix]) for one in named(word[len(prefix) :])) if prefix else ()
+    prefix = next((prefix for prefix in _PREFIX_POWERS if word.lower().startswith(prefix)), "")
+    return (
+        tuple(multiply_units(ONE, one, _BEFORE[prefix]) for one in units_by_name(word[len(prefix) :])) if prefix else ()
+    )
 
 
-def _combined(meanings: Meanings, factor: Meanings, power: int) -> Meanings:
-    pairs = [times(one, other, power) for one, other in product(meanings, factor)]
-    return tuple(dict.fromkeys(pairs))[:MOST_MEANINGS]
+def _multiply_meanings(meanings: Meanings, factor: Meanings, power: int) -> Meanings:
+    pairs = [multiply_units(one, other, power) for one, other in product(meanings, factor)]
+    return tuple(dict.fromkeys(pairs))[:MAX_MEANINGS]
 
 
 @lru_cache(maxsize=1)
@@ -209,27 +211,27 @@ def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
     symbols: dict[str, Meanings] = {}
     names: dict[str, Meanings] = {}
     for row in UNITS:
-        one = _sized(row, symbols)
+        one = _make_unit(row, symbols)
         for table, words, called in ((symbols, row.symbols, _symbol), (names, row.names, _name)):
             for word in words.split():
                 table[word] = (*table.get(word, ()), one)
                 for prefix in row.prefixes:
                     size = _number(PREFIXES[prefix][1])
-                    table.setdefault(called(prefix, word), (times(Unit(size, ()), one),))
+                    table.setdefault(called(prefix, word), (multiply_units(Unit(size, ()), one),))
     for code, signs, called_, hundredths, tenths in CURRENCIES:
         currency = Unit(Fraction(1), ((code, 1),))
         for one, table, words in (
             (currency, symbols, f"{code} {signs}"),
             (currency, names, called_),
-            (times(Unit(Fraction(1, 100), ()), currency), names, hundredths),
-            (times(Unit(Fraction(1, 10), ()), currency), names, tenths),
+            (multiply_units(Unit(Fraction(1, 100), ()), currency), names, hundredths),
+            (multiply_units(Unit(Fraction(1, 10), ()), currency), names, tenths),
         ):
             for word in words.split():
                 table[word] = (*table.get(word, ()), one)
     return symbols, names
 
 
-def _sized(row: Row, symbols: dict[str, Meanings]) -> Unit:
+def _make_unit(row: Row, symbols: dict[str, Meanings]) -> Unit:
     """Return the unit of a row, with its size computed from earlier rows."""
     if row.size.startswith("="):
         return Unit(Fraction(1), ((row.size[1:], 1),))
@@ -237,7 +239,7 @@ def _sized(row: Row, symbols: dict[str, Meanings]) -> Unit:
     one = Unit(_number(size), ())
     for factor in factors:
         symbol, _, power = factor.partition("^")
-        one = one if symbol == "1" else times(one, symbols[symbol][0], int(power or 1))
+        one = one if symbol == "1" else multiply_units(one, symbols[symbol][0], int(power or 1))
     return Unit(one.size, one.dimensions, Fraction(row.zero))
 
 

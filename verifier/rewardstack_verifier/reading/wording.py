@@ -8,12 +8,12 @@ from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.lexicon.calendar import WEEKDAYS
 from rewardstack_verifier.numbers.tree import Number
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, first_read, lex
-from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
-from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
-from rewardstack_verifier.reading.quantities import quantity
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadableError, parse_first, tokenize
+from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, MULTI_ARGUMENT_FUNCTIONS
+from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
+from rewardstack_verifier.reading.quantities import parse_quantity
 from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
-from rewardstack_verifier.reading.terms import number
+from rewardstack_verifier.reading.terms import make_number
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
@@ -21,7 +21,7 @@ _CHOICES = re.compile(r"[A-H]{2,8}")
 _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
 _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 """Phrases that name a set."""
-MOST_LETTERS = 300
+MAX_LETTERS = 300
 """Maximum letters of a phrase."""
 VERDICTS = ("yes", "no", "true", "false")
 _NEGATING = frozenset(phrases.NEGATING.split())
@@ -35,8 +35,8 @@ _SAME = {phrase: one for one, several in phrases.SAME.items() for phrase in seve
     for days, names in zip(WEEKDAYS["en"].split(), row.split(), strict=True)
     for name in names.split("|")
 }
-_SPOKEN = {tuple(words.split()): tuple(lex(signs)) for words, signs in phrases.SPOKEN.items()}
-MOST_OPERATION = 4
+_SPOKEN = {tuple(words.split()): tuple(tokenize(signs)) for words, signs in phrases.SPOKEN.items()}
+MAX_OPERATION_WORDS = 4
 """Maximum words of an operation in words."""
 _HAS = re.compile(
     r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
@@ -46,49 +46,49 @@ _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
 _WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$|[^\W\d_a-zA-Z]")
 
 
-def choice(tokens: list[Token]) -> Choice:
+def parse_choice(tokens: list[Token]) -> Choice:
     """Parse the letter of a multiple-choice option, with the text of the option if it is given.
 
     Raises:
-        UnreadError: the tokens are not a choice.
+        UnreadableError: the tokens are not a choice.
     """
-    alone = _CHOICE.fullmatch(as_text(tokens))
+    alone = _CHOICE.fullmatch(to_text(tokens))
     if alone:
         return Choice(alone[1])
     if len(tokens) > 3 and tokens[0].text == "(" and tokens[2].text == ")" and _CHOICE.fullmatch(tokens[1].text):
-        return Choice(tokens[1].text, _meant(tokens[3:]))
+        return Choice(tokens[1].text, _parse_option(tokens[3:]))
     if len(tokens) > 2 and tokens[1].text in (".", ":", ")") and _CHOICE.fullmatch(tokens[0].text):
-        return Choice(tokens[0].text, _meant(tokens[2:]))
+        return Choice(tokens[0].text, _parse_option(tokens[2:]))
     if len(tokens) > 3 and tokens[-3].text == "(" and tokens[-1].text == ")" and _CHOICE.fullmatch(tokens[-2].text):
-        return Choice(tokens[-2].text, _meant(tokens[:-3]))
-    raise UnreadError("not a choice")
+        return Choice(tokens[-2].text, _parse_option(tokens[:-3]))
+    raise UnreadableError("not a choice")
 
 
-def choices(tokens: list[Token]) -> Sequence:
+def parse_choices(tokens: list[Token]) -> Sequence:
     """Parse the adjacent letters of several choices: `ABD`.
 
     Raises:
-        UnreadError: there are fewer than two letters, or they are not in alphabetical order.
+        UnreadableError: there are fewer than two letters, or they are not in alphabetical order.
     """
     letters = "".join(token.text for token in tokens)
     if not _CHOICES.fullmatch(letters) or sorted({*letters}) != [*letters]:
-        raise UnreadError("not several choices")
+        raise UnreadableError("not several choices")
     return Sequence("", tuple(map(Choice, letters)), "", ("and",) * (len(letters) - 1))
 
 
-def verdict(tokens: list[Token]) -> Words:
+def parse_verdict(tokens: list[Token]) -> Words:
     """Parse a verdict (yes, no, true or false) that is followed by its reason: "No, it is not".
 
     Raises:
-        UnreadError: the tokens do not begin with a verdict, or the reason withdraws it.
+        UnreadableError: the tokens do not begin with a verdict, or the reason withdraws it.
     """
     first = _SAME.get(tokens[0].text.lower()) if tokens else None
     if first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
-        raise UnreadError("not a verdict")
+        raise UnreadableError("not a verdict")
     if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
-        raise UnreadError("two verdicts")
+        raise UnreadableError("two verdicts")
     if _is_withdrawn(first, [token.text.lower() for token in tokens[2:]]):
-        raise UnreadError("a verdict that is withdrawn")
+        raise UnreadableError("a verdict that is withdrawn")
     return Words(first)
 
 
@@ -99,83 +99,83 @@ def _is_withdrawn(verdict: str, reason: list[str]) -> bool:
     return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))
 
 
-def numeral(tokens: list[Token]) -> Number:
-    """Parse a number in words, which digits in parentheses may repeat: `forty-two (42)`.
+def parse_numeral(tokens: list[Token]) -> Number:
+    """Parse a number in words, with or without the same number in parentheses: `forty-two (42)`.
 
     Raises:
-        UnreadError: the tokens are not a number in words.
+        UnreadableError: the tokens are not a number in words.
     """
     *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
     repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
-    text = as_text(words if repeated else tokens).lower().strip("'\". ")
-    number_words = text.replace("-", " ").split() if len(text) <= MOST_LETTERS else []
-    value = numerals.number(number_words)
+    text = to_text(words if repeated else tokens).lower().strip("'\". ")
+    number_words = text.replace("-", " ").split() if len(text) <= MAX_LETTERS else []
+    value = numerals.parse_number_words(number_words)
     if value is None and number_words and number_words[0] in _ARTICLES:
-        value = numerals.number(number_words[1:])
+        value = numerals.parse_number_words(number_words[1:])
     if value is None or (repeated and digits.text != str(value)):
-        raise UnreadError("not a number in words")
+        raise UnreadableError("not a number in words")
     return Number(value)
 
 
-def remainder(tokens: list[Token]) -> Sequence:
+def parse_remainder(tokens: list[Token]) -> Sequence:
     """Parse a quotient and its remainder: `5 R 2`, "5 remainder 2".
 
     Raises:
-        UnreadError: the tokens are not a quotient with a remainder.
+        UnreadableError: the tokens are not a quotient with a remainder.
     """
     texts = [token.text for token in tokens if token.text not in ("{", "}", ",", ".", "with", "a", "of")]
     if len(texts) != 3 or texts[1] not in phrases.REMAINDER.split() or not (texts[0] + texts[2]).isdecimal():
-        raise UnreadError("not a remainder")
-    return Sequence("<", (number(texts[0]), number(texts[2])), ">", ("remainder",))
+        raise UnreadableError("not a remainder")
+    return Sequence("<", (make_number(texts[0]), make_number(texts[2])), ">", ("remainder",))
 
 
-def phrase(tokens: list[Token]) -> Words | NamedSet:
+def parse_phrase(tokens: list[Token]) -> Words | NamedSet:
     """Parse words into their normal form, without articles and plurals; return a `NamedSet` if they name a set.
 
     Raises:
-        UnreadError: the tokens are mathematics: one or two letters that are not upright can be a product.
+        UnreadableError: the tokens can be a product: one or two letters that are not upright.
     """
-    common = in_common_form(_words(tokens))
+    common = normalize_phrase(_phrase_text(tokens))
     if common in _SETS:
         return NamedSet(_SETS[common])
     if not common:
-        raise UnreadError("no words")
+        raise UnreadableError("no words")
     return Words(common)
 
 
-def spoken(tokens: list[Token]) -> Node:
+def parse_spoken_formula(tokens: list[Token]) -> Node:
     """Parse a formula with operations in words: "the square root of 2".
 
     Raises:
-        UnreadError: the tokens contain no operation in words, or are not a formula.
+        UnreadableError: the tokens contain no operation in words, or are not a formula.
     """
     found: list[Token] = []
     at = 0
     while at < len(tokens):
-        texts = tuple(token.text.lower() for token in tokens[at : at + MOST_OPERATION])
+        texts = tuple(token.text.lower() for token in tokens[at : at + MAX_OPERATION_WORDS])
         length = next((length for length in range(len(texts), 0, -1) if texts[:length] in _SPOKEN), 0)
         found += _SPOKEN[texts[:length]] if length else (tokens[at],)
         at += length or 1
     if len(found) == len(tokens) and found == tokens:
-        raise UnreadError("no operation in words")
-    return formula(found)
+        raise UnreadableError("no operation in words")
+    return parse_formula(found)
 
 
-def remark(tokens: list[Token]) -> Remark:
-    """Return a line with words that no other reader can parse as a `Remark`.
+def parse_remark(tokens: list[Token]) -> Remark:
+    """Return a line with words as a `Remark`, for lines that no other reader can parse.
 
     Raises:
-        UnreadError: the line has no words, has a subscript, or is too long.
+        UnreadableError: the line has no words, has a subscript, or is too long.
     """
-    if len(tokens) > MOST_LETTERS or not any(_is_word(token) for token in tokens):
-        raise UnreadError("no words")
+    if len(tokens) > MAX_LETTERS or not any(_is_word(token) for token in tokens):
+        raise UnreadableError("no words")
     if any(token.text == "_" for token in tokens):
-        raise UnreadError("a subscript in words, which may be a base")
-    return Remark(as_text(tokens).lower().rstrip("."))
+        raise UnreadableError("a subscript in words, which may be a base")
+    return Remark(to_text(tokens).lower().rstrip("."))
 
 
-def in_common_form(text: str) -> str:
-    """Return the normal form of a phrase, which synonyms share.
+def normalize_phrase(text: str) -> str:
+    """Return the normal form of a phrase, which is equal for synonyms.
 
     Args:
         text: the phrase in lower case.
@@ -189,40 +189,45 @@ def in_common_form(text: str) -> str:
     return found or _CLASS.sub("", singular)
 
 
-def _words(tokens: list[Token]) -> str:
+def _phrase_text(tokens: list[Token]) -> str:
     """Return the text of a phrase in lower case."""
-    text = as_text(tokens).strip("'\"() .!")
+    text = to_text(tokens).strip("'\"() .!")
     upright = all(token.word for token in tokens if token.kind == LETTERS)
     marks = {token.text for token in tokens if token.kind != LETTERS}
-    if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MOST_LETTERS or not text:
-        raise UnreadError("no words")
+    if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MAX_LETTERS or not text:
+        raise UnreadableError("no words")
     if any(token.kind == LETTERS and token.text in _JOINED and len(token.text) > 1 for token in tokens):
-        raise UnreadError("several")
+        raise UnreadableError("several")
     if text.lower() in _SAME:
         return text.lower()
     if not (upright and any(token.kind == LETTERS for token in tokens)) and not any(map(_WORD.search, text.split())):
-        raise UnreadError("letters that are factors")
+        raise UnreadableError("letters that are factors")
     return text.lower()
 
 
-def _meant(tokens: list[Token]) -> Node:
+def _parse_option(tokens: list[Token]) -> Node:
     """Parse the text of a multiple-choice option."""
-    return first_read((formula, quantity, phrase), tokens)
+    return parse_first((parse_formula, parse_quantity, parse_phrase), tokens)
 
 
 def _is_word(token: Token) -> bool:
     """Return whether a token is a word and not a mathematical name."""
-    if token.kind != LETTERS or token.text in FUNCTIONS or token.text in GREEK or token.text in SEVERAL:
+    if (
+        token.kind != LETTERS
+        or token.text in FUNCTIONS
+        or token.text in GREEK
+        or token.text in MULTI_ARGUMENT_FUNCTIONS
+    ):
         return False
     return (
-        len(token.text) > MOST_FACTORS + 1
+        len(token.text) > MAX_FACTORS + 1
         or token.text in _CHANGING
         or (token.word and len(token.text) > 1)
         or not token.text.isascii()
     )
 
 
-def as_text(tokens: list[Token]) -> str:
+def to_text(tokens: list[Token]) -> str:
     """Return tokens as a line of text, with spaces between words or numbers, and after commas."""
     line = ""
     for token in tokens:

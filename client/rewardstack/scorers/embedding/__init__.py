@@ -1,4 +1,4 @@
-"""The scorer for text similarity by an embedding server: Text Embeddings Inference, or OpenAI's `/v1/embeddings`."""
+"""Score text similarity with an embedding server: Text Embeddings Inference, or OpenAI's `/v1/embeddings`."""
 
 from rewardstack.scorers.embedding.scorer import BATCH_SIZE, Embedding
 from rewardstack.scorers.embedding.vectors import VectorStore

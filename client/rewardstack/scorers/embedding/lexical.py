@@ -1,14 +1,14 @@
-"""Lexical similarity of two texts: the fallback score if no embedding server answers."""
+"""Compute the lexical similarity of two texts, which is the fallback score if no embedding server answers."""
 
 from __future__ import annotations
 
 from difflib import SequenceMatcher
 
-LEXICAL_CHARACTERS = 4000
+MAX_CHARACTERS = 4000
 """Number of characters to compare from the start of each text; difflib's time is quadratic in the length."""
 
 
 def lexical_similarity(candidate: str, reference: str) -> float:
-    """Return difflib's ratio of the first `LEXICAL_CHARACTERS` of both texts in lower case, from 0 to 1."""
-    first, second = (text[:LEXICAL_CHARACTERS].lower() for text in (candidate, reference))
+    """Return difflib's ratio of the first `MAX_CHARACTERS` of both texts in lower case, from 0 to 1."""
+    first, second = (text[:MAX_CHARACTERS].lower() for text in (candidate, reference))
     return SequenceMatcher(None, first, second).ratio()

@@ -1,4 +1,4 @@
-"""Options of the embedding similarity, from `extra_info`."""
+"""Parse the options of the embedding similarity from `extra_info`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rewardstack.core.fields import Fields
 from rewardstack.scorers.embedding.penalties import PENALTIES
 from rewardstack.scorers.names import EMBEDDING_FIELDS
 
-THRESHOLD = 1.5
+DEFAULT_THRESHOLD = 1.5
 """Default of `length_threshold`."""
-CACHE_SIZE = 10_000
+DEFAULT_CACHE_SIZE = 10_000
 """Default of `cache_size`, in vectors."""
-THRESHOLD_MOST = 1e6
-CACHE_SIZE_MOST = 100_000
+MAX_THRESHOLD = 1e6
+MAX_CACHE_SIZE = 100_000
 """Upper bound on `cache_size`, which any client of a reward server can set: 0.8 GB at 4096 dimensions."""
 
 
-class Asked(NamedTuple):
-    """The parameters of a request for vectors, which are the same for all texts of a batch.
+class RequestParams(NamedTuple):
+    """The parameters of a request for vectors; texts with the same parameters share requests.
 
     Args:
         model: name of the model, sent to `/v1/embeddings` only; empty for the model that the server reports.
@@ -38,19 +38,19 @@ class Options(NamedTuple):
 
     Args:
         penalty: penalty for a difference in length, one of `PENALTIES`.
-        threshold: how many times as long as the other text one text may be without a penalty.
+        threshold: ratio of the longer to the shorter length up to which there is no penalty.
         prefix: text prepended to the response and to the references before they are embedded.
         cached: whether scores and vectors are cached.
         cache_size: maximum number of vectors in this process's memory.
-        asked: the parameters of requests.
+        params: the parameters of requests.
     """
 
     penalty: str = "none"
-    threshold: float = THRESHOLD
+    threshold: float = DEFAULT_THRESHOLD
     prefix: str = ""
     cached: bool = True
-    cache_size: int = CACHE_SIZE
-    asked: Asked = Asked()
+    cache_size: int = DEFAULT_CACHE_SIZE
+    params: RequestParams = RequestParams()
 
 
 DEFAULT = Options()
@@ -64,16 +64,16 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     """
     if extra.keys().isdisjoint(EMBEDDING_FIELDS):
         return DEFAULT
-    given = Fields(extra)
+    fields = Fields(extra)
     return Options(
-        given.choice("length_penalty", tuple(PENALTIES)),
-        given.number("length_threshold", THRESHOLD, 1, THRESHOLD_MOST),
-        given.text("prompt_prefix", ""),
-        given.flag("cache_enabled", True),
-        int(min(given.number("cache_size", CACHE_SIZE, 0, math.inf), CACHE_SIZE_MOST)),
-        Asked(
-            given.text("model_name", "") or given.text("model", ""),
-            given.text("prompt_name", ""),
-            given.flag("truncate", True),
+        fields.choice("length_penalty", tuple(PENALTIES)),
+        fields.number("length_threshold", DEFAULT_THRESHOLD, 1, MAX_THRESHOLD),
+        fields.text("prompt_prefix", ""),
+        fields.flag("cache_enabled", True),
+        int(min(fields.number("cache_size", DEFAULT_CACHE_SIZE, 0, math.inf), MAX_CACHE_SIZE)),
+        RequestParams(
+            fields.text("model_name", "") or fields.text("model", ""),
+            fields.text("prompt_name", ""),
+            fields.flag("truncate", True),
         ),
     )

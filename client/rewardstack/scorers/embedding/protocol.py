@@ -1,4 +1,4 @@
-"""The two protocols of embedding servers: request bodies, and validation of replies.
+"""Encode requests and parse replies in the two protocols of embedding servers.
 
 Text Embeddings Inference: `GET /info`, `POST /embed` (https://huggingface.github.io/text-embeddings-inference).
 OpenAI: `GET /v1/models`, `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings).
@@ -14,31 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardstack.errors import RejectedError, ReplyError
-from rewardstack.scorers.embedding.options import Asked
-from rewardstack.scorers.embedding.similarity import Vector, rounded
+from rewardstack.scorers.embedding.options import RequestParams
+from rewardstack.scorers.embedding.similarity import Vector, normalize
 
 EMBED = "/embed"
 INFO = "/info"
 OPENAI = "/v1/embeddings"
 BATCH = 32
 """Maximum number of texts per request to a server that does not report a limit; TEI's default."""
-BATCH_MOST = 1024
+MAX_BATCH = 1024
 """Upper bound on the number of texts per request, whatever the server reports."""
 
-TEXT_MOST = 2**18
-"""Maximum number of characters to send of a text that the server may truncate: eight characters for each of 32,768
-tokens, the longest context of common models. This is at most 1.6 MB of JSON."""
-BODY_MOST = 2_000_000
-"""Maximum size of a request with several texts, in bytes; above it, TEI by default closes the connection."""
+MAX_TEXT = 2**18
+"""Maximum number of characters to send of a text that the server may truncate.
 
-Path = str
+This is eight characters for each of 32,768 tokens, the longest context of common models; at most 1.6 MB of JSON.
+"""
+MAX_BODY = 2_000_000
+"""Maximum size of a request with several texts, in bytes; TEI by default closes the connection above 2 MB."""
+
+ApiPath = str
 
 
-class About(NamedTuple):
+class ServerInfo(NamedTuple):
     """What a server reports about itself.
 
     Args:
-        identity: the known properties of the model, as JSON, for cache keys; empty if the model is unknown.
+        identity: the properties of the model that the server reports, as JSON, for cache keys; empty if unknown.
         model: name of the model; empty if unknown.
         batch: maximum number of texts in one request.
         requests: maximum number of concurrent requests with `batch` texts each; 0 if unknown.
@@ -50,25 +52,25 @@ class About(NamedTuple):
     requests: int
 
 
-UNKNOWN = About("", "", BATCH, 0)
+UNKNOWN = ServerInfo("", "", BATCH, 0)
 
 
-def read_info(reply: bytes) -> About | None:
+def parse_info(reply: bytes) -> ServerInfo | None:
     """Parse a reply of TEI's `/info`; return None if it is not one."""
-    record = _record(reply)
-    model = record.get("model_id")
+    fields = _parse_object(reply)
+    model = fields.get("model_id")
     if not isinstance(model, str) or not model:
         return None
-    named = {name: record.get(name) for name in ("model_id", "model_sha", "model_dtype", "model_type")}
-    # The limit counts texts: TEI always refuses a request that has more texts than permits.
-    permits = _count(record.get("max_concurrent_requests"), 0)
-    batch = min(_count(record.get("max_client_batch_size"), BATCH), permits or BATCH_MOST, BATCH_MOST)
-    return About(json.dumps(named, sort_keys=True), model, batch, permits // batch)
+    identity = {name: fields.get(name) for name in ("model_id", "model_sha", "model_dtype", "model_type")}
+    # TEI's limit of concurrent requests counts texts: it refuses a request that has more texts than that.
+    permits = _positive_int(fields.get("max_concurrent_requests"), 0)
+    batch = min(_positive_int(fields.get("max_client_batch_size"), BATCH), permits or MAX_BATCH, MAX_BATCH)
+    return ServerInfo(json.dumps(identity, sort_keys=True), model, batch, permits // batch)
 
 
-def read_models(reply: bytes) -> About | None:
+def parse_models(reply: bytes) -> ServerInfo | None:
     """Parse the first model in a reply of OpenAI's `/v1/models`; return None if it is not one."""
-    models = _record(reply).get("data")
+    models = _parse_object(reply).get("data")
     first = models[0] if isinstance(models, list) and models and isinstance(models[0], dict) else {}
     model = first.get("id")
     if not isinstance(model, str) or not model:
@@ -76,29 +78,29 @@ def read_models(reply: bytes) -> About | None:
     return UNKNOWN._replace(identity=json.dumps([model, first.get("root")]), model=model)
 
 
-def write_request(path: Path, texts: Sequence[str], asked: Asked, model: str) -> bytes:
+def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, model: str) -> bytes:
     """Return the body of a request for the vectors of `texts`; unpaired surrogates become question marks.
 
     Raises:
         RejectedError: `prompt_name` is set, which `/v1/embeddings` does not support.
     """
-    sent = [text[:TEXT_MOST] for text in texts] if asked.truncate else list(texts)
+    inputs = [text[:MAX_TEXT] for text in texts] if params.truncate else list(texts)
     if path == EMBED:
-        body: dict[str, Any] = {"inputs": sent, "normalize": True, "truncate": asked.truncate}
-        if asked.prompt_name:
-            body["prompt_name"] = asked.prompt_name
-        return _encoded(body)
-    if asked.prompt_name:
+        body: dict[str, Any] = {"inputs": inputs, "normalize": True, "truncate": params.truncate}
+        if params.prompt_name:
+            body["prompt_name"] = params.prompt_name
+        return _encode(body)
+    if params.prompt_name:
         raise RejectedError("a server without /embed does not support prompt_name; set prompt_prefix instead", 404)
-    return _encoded({"input": sent, "model": asked.model or model, "encoding_format": "float"})
+    return _encode({"input": inputs, "model": params.model or model, "encoding_format": "float"})
 
 
-def _encoded(body: Mapping[str, Any]) -> bytes:
+def _encode(body: Mapping[str, Any]) -> bytes:
     """Return JSON in UTF-8, which takes at most half the bytes of ASCII escapes for non-ASCII text."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def read_vectors(path: Path, reply: bytes, count: int) -> list[Vector | ReplyError]:
+def parse_vectors(path: ApiPath, reply: bytes, count: int) -> list[Vector | ReplyError]:
     """Return the vectors in a reply, normalized and rounded; a vector that is not finite becomes an error.
 
     Args:
@@ -111,33 +113,33 @@ def read_vectors(path: Path, reply: bytes, count: int) -> list[Vector | ReplyErr
     """
     try:
         parsed: Any = json.loads(reply)
-        rows = parsed if path == EMBED else _in_order(parsed["data"])
+        rows = parsed if path == EMBED else _ordered_rows(parsed["data"])
         vectors: NDArray[Any] = np.asarray(rows, dtype=np.float64)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise ReplyError(f"{path}: the reply is not a list of vectors of one length") from error
     if vectors.ndim != 2 or vectors.shape[0] != count or not vectors.shape[1]:
         raise ReplyError(f"{path}: the reply has the shape {vectors.shape} for {count} texts")
-    finite = np.isfinite(vectors).all(axis=1)
-    kept = rounded(np.where(finite[:, None], vectors, 0.0))
+    is_finite = np.isfinite(vectors).all(axis=1)
+    normalized = normalize(np.where(is_finite[:, None], vectors, 0.0))
     bad = ReplyError(f"{path}: a vector contains a value that is not a finite number")
-    return [one.copy() if good else bad for one, good in zip(kept, finite, strict=True)]
+    return [vector.copy() if is_good else bad for vector, is_good in zip(normalized, is_finite, strict=True)]
 
 
-def _in_order(data: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _ordered_rows(data: Sequence[Mapping[str, Any]]) -> list[Any]:
     rows: list[Any] = [None] * len(data)
-    for one in data:
-        rows[one["index"]] = one["embedding"]
+    for entry in data:
+        rows[entry["index"]] = entry["embedding"]
     return rows
 
 
-def _record(reply: bytes) -> dict[str, Any]:
+def _parse_object(reply: bytes) -> dict[str, Any]:
     try:
-        record = json.loads(reply)
+        fields = json.loads(reply)
     except (ValueError, RecursionError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
-def _count(value: Any, default: int) -> int:
+def _positive_int(value: Any, default: int) -> int:
     """Return `value` if it is a positive integer, else `default`."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default

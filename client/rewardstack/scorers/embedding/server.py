@@ -1,4 +1,4 @@
-"""A client of an embedding server: what the server reports about itself, and vectors for texts."""
+"""Client of an embedding server: request what the server reports about itself, and the vectors of texts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RewardstackError, ServiceError
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import KEY_REFUSED
-from rewardstack.scorers.embedding.options import Asked
+from rewardstack.scorers.embedding.options import RequestParams
 from rewardstack.scorers.embedding.protocol import (
-    BODY_MOST,
     EMBED,
     INFO,
+    MAX_BODY,
     OPENAI,
     UNKNOWN,
-    About,
-    read_info,
-    read_models,
-    read_vectors,
+    ServerInfo,
+    parse_info,
+    parse_models,
+    parse_vectors,
     write_request,
 )
 from rewardstack.scorers.embedding.similarity import Vector
@@ -32,15 +32,15 @@ from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
-TOO_MUCH = (400, 413, 422)
+TEXT_REFUSED = (400, 413, 422)
 """HTTP statuses for a request with a text that is too long, or with too many texts."""
 FAILED_DEPENDENCY = 424
 """TEI's HTTP status for a failure of the model, which a single text can cause."""
 TOO_LARGE = 413
-BLIND_SPLITS = 2
-"""How many times a failing request is split while no part of it succeeds."""
+MAX_BLIND_SPLITS = 2
+"""Maximum number of times to split a failing request while no part of it succeeds."""
 
-Found = Vector | RewardstackError
+VectorOrError = Vector | RewardstackError
 """A text's vector, or the error in its place."""
 
 
@@ -48,23 +48,23 @@ class Server:
     """A client of equivalent embedding servers.
 
     Args:
-        service: the endpoints of the servers.
-        explained: adds to the error for a refused key where the key is set.
+        pool: the endpoints of the servers.
+        with_key_hint: adds to an error about a refused key where the key is set.
         meter: counts the usage of requests for vectors.
     """
 
     def __init__(
-        self, service: EndpointPool, explained: Callable[[RejectedError], RejectedError], meter: Meter
+        self, pool: EndpointPool, with_key_hint: Callable[[RejectedError], RejectedError], meter: Meter
     ) -> None:
-        self._service = service
-        self._explained = explained
+        self._pool = pool
+        self._with_key_hint = with_key_hint
         self._meter = meter
         self._path = EMBED
-        self._about = UNKNOWN
+        self._info = UNKNOWN
         self._has_info = False
-        self._discovery: Discovery[EndpointPool, About] = Discovery()
+        self._discovery: Discovery[EndpointPool, ServerInfo] = Discovery()
 
-    async def about(self, deadline: SharedDeadline, wait: float = math.inf) -> About:
+    async def info(self, deadline: SharedDeadline, wait: float = math.inf) -> ServerInfo:
         """Return what the server reports about itself; `UNKNOWN` if it reports nothing.
 
         Args:
@@ -75,69 +75,70 @@ class Server:
             DeadlineError, ReplyError: the server did not answer.
             RefusedKeyError: the server refuses the key.
         """
-        about = await self._discovery.find(self._service, self._ask_about, deadline, wait)
-        if about.requests and about != self._about:
-            self._service.lower_limit(about.requests)
-        self._about = about
-        return about
+        info = await self._discovery.find(self._pool, self._fetch_info, deadline, wait)
+        if info.requests and info != self._info:
+            self._pool.lower_limit(info.requests)
+        self._info = info
+        return info
 
-    async def embed(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
+    async def embed(
+        self, texts: Sequence[str], params: RequestParams, deadline: SharedDeadline
+    ) -> Sequence[VectorOrError]:
         """Return the vector or the error of each text, in order; split a failing request to find the bad text.
 
-        If the server itself fails (rather than rejects a text), and fails for all parts, splitting stops after
-        `BLIND_SPLITS` levels.
+        If the server does not reject a text, but fails for all parts, splitting stops after `MAX_BLIND_SPLITS` levels.
 
         Args:
             texts: non-empty texts.
-            asked: the parameters of the request.
+            params: the parameters of the request.
             deadline: deadline of the batch.
         """
-        found: dict[int, Found] = {}
+        results: dict[int, VectorOrError] = {}
         parts, depth, has_answered = [range(len(texts))], 0, False
         while parts:
-            some = [[texts[at] for at in part] for part in parts]
-            posts = [self._try(one, asked, deadline, once=depth > 0) for one in some]
-            outcomes = await asyncio.gather(*posts)
+            part_texts = [[texts[index] for index in part] for part in parts]
+            requests = [self._try(one, params, deadline, once=depth > 0) for one in part_texts]
+            outcomes = await asyncio.gather(*requests)
             has_answered |= any(not isinstance(outcome, RewardstackError) for outcome in outcomes)
             halves: list[range] = []
-            for part, one, outcome in zip(parts, some, outcomes, strict=True):
+            for part, one, outcome in zip(parts, part_texts, outcomes, strict=True):
                 if not isinstance(outcome, RewardstackError):
-                    found.update(zip(part, outcome, strict=True))
-                elif len(part) > 1 and _splits(outcome, has_answered or depth < BLIND_SPLITS):
-                    middle = _middle(one) if is_too_large(outcome) else len(part) // 2
+                    results.update(zip(part, outcome, strict=True))
+                elif len(part) > 1 and _should_split(outcome, has_answered or depth < MAX_BLIND_SPLITS):
+                    middle = _split_index(one) if is_too_large(outcome) else len(part) // 2
                     halves += [part[:middle], part[middle:]]
                 else:
-                    found.update(dict.fromkeys(part, self._final(outcome, one)))
+                    results.update(dict.fromkeys(part, self._text_error(outcome, one)))
             parts, depth = halves, depth + 1
-        return [found[at] for at in range(len(texts))]
+        return [results[index] for index in range(len(texts))]
 
     async def _try(
-        self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline, *, once: bool
-    ) -> Sequence[Found] | ServiceError | BudgetError:
+        self, texts: Sequence[str], params: RequestParams, deadline: SharedDeadline, *, once: bool
+    ) -> Sequence[VectorOrError] | ServiceError | BudgetError:
         try:
-            return await self._post(texts, asked, deadline, once=once)
+            return await self._post(texts, params, deadline, once=once)
         except (ServiceError, BudgetError) as error:
             return error
 
-    def _final(self, error: ServiceError | BudgetError, texts: Sequence[str]) -> RewardstackError:
+    def _text_error(self, error: ServiceError | BudgetError, texts: Sequence[str]) -> RewardstackError:
         if not isinstance(error, RejectedError):
             return error
         if is_too_large(error):
             size = len(texts[0].encode("utf-8", "replace"))
             return RejectedError(f"a text of {size:,} bytes is too large for the server: {error}", error.status)
-        return self._explained(error)
+        return self._with_key_hint(error)
 
     async def _post(
-        self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline, *, once: bool
-    ) -> Sequence[Found]:
-        path, model = self._path, self._about.model
-        body, probe = write_request(path, texts, asked, model), write_request(path, (), asked, model)
-        if len(body) > BODY_MOST and len(texts) > 1:
+        self, texts: Sequence[str], params: RequestParams, deadline: SharedDeadline, *, once: bool
+    ) -> Sequence[VectorOrError]:
+        path, model = self._path, self._info.model
+        body, probe = write_request(path, texts, params, model), write_request(path, (), params, model)
+        if len(body) > MAX_BODY and len(texts) > 1:
             raise RejectedError(f"{path}: {len(texts)} texts of {len(body)} bytes are too many for one request", 413)
 
-        def read(reply: bytes) -> Sequence[Found]:
-            self._meter.read(reply)
-            return read_vectors(path, reply, len(texts))
+        def read(reply: bytes) -> Sequence[VectorOrError]:
+            self._meter.count_tokens(reply)
+            return parse_vectors(path, reply, len(texts))
 
         is_known = path != EMBED or self._has_info
         message = Message(
@@ -150,31 +151,31 @@ class Server:
             is_hedged=True,
         )
         try:
-            found: Sequence[Found] = await self._service.ask(message, deadline)
-            return found
+            vectors: Sequence[VectorOrError] = await self._pool.ask(message, deadline)
+            return vectors
         except RejectedError as error:
             if error.status != 404 or is_known:
                 raise
         self._path = OPENAI
-        return await self._post(texts, asked, deadline, once=once)
+        return await self._post(texts, params, deadline, once=once)
 
-    async def _ask_about(self, deadline: SharedDeadline) -> About:
-        for path, read in ((INFO, read_info), ("/v1/models", read_models)):
+    async def _fetch_info(self, deadline: SharedDeadline) -> ServerInfo:
+        for path, read in ((INFO, parse_info), ("/v1/models", parse_models)):
             try:
-                message = Message("GET", path, read=partial(_read, read), is_optional=True)
-                about: About | None = await self._service.ask(message, deadline)
+                message = Message("GET", path, read=partial(_parse, read), is_optional=True)
+                info: ServerInfo | None = await self._pool.ask(message, deadline)
             except RejectedError as error:
                 if error.status in KEY_REFUSED:
-                    raise self._explained(error) from error
+                    raise self._with_key_hint(error) from error
                 continue
-            if about is not None:
+            if info is not None:
                 self._has_info = path == INFO
-                return about
+                return info
         return UNKNOWN
 
 
-def _read(read: Callable[[bytes], About | None], reply: bytes) -> About | None:
-    """Parse a reply with `read`; raise ReplyError if the reply is not JSON."""
+def _parse(read: Callable[[bytes], ServerInfo | None], reply: bytes) -> ServerInfo | None:
+    """Return the result of `read`; raise ReplyError if the reply is not JSON."""
     try:
         json.loads(reply)
     except (ValueError, RecursionError) as error:
@@ -187,19 +188,19 @@ def is_too_large(error: BaseException) -> bool:
     return isinstance(error, RejectedError) and error.status == TOO_LARGE
 
 
-def _middle(texts: Sequence[str]) -> int:
+def _split_index(texts: Sequence[str]) -> int:
     """Return the index that splits the texts into two non-empty parts with about the same number of characters."""
     sums = [*accumulate(map(len, texts))]
     return min(max(1, bisect_left(sums, sums[-1] / 2)), len(texts) - 1)
 
 
-def _splits(error: ServiceError | BudgetError, may_be_text: bool) -> bool:
+def _should_split(error: ServiceError | BudgetError, may_be_text: bool) -> bool:
     """Return whether to split a failed request.
 
     Args:
         error: the error of the request.
-        may_be_text: whether a failure of the server may be due to one of the texts.
+        may_be_text: whether one of the texts may have caused the failure of the server.
     """
     if isinstance(error, RejectedError):
-        return error.status in TOO_MUCH or (error.status == FAILED_DEPENDENCY and may_be_text)
+        return error.status in TEXT_REFUSED or (error.status == FAILED_DEPENDENCY and may_be_text)
     return isinstance(error, ReplyError) and may_be_text

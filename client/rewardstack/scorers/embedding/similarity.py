@@ -16,19 +16,19 @@ Vector = NDArray[np.float16]
 """The vector of a text: shape (dimensions,); its norm is 1, or it is all zeros."""
 
 SLICE = 256
-"""Number of pairs to compare at a time: it bounds the memory, and keeps the event loop waiting for some 10 ms."""
+"""Maximum number of pairs to compare at a time, which limits memory, and blocking of the event loop to about 10 ms."""
 
 
-def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
-    """Return vectors normalized to length 1 as float16; a zero vector stays zero.
+def normalize(vectors: NDArray[Any]) -> NDArray[np.float16]:
+    """Return vectors normalized to length 1, as float16; a zero vector stays zero.
 
     Args:
         vectors: finite vectors, shape (texts, dimensions).
     """
-    exact = vectors.astype(np.float64)
-    exact /= np.maximum(np.abs(exact).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    return (exact / np.where(lengths == 0.0, 1.0, lengths)).astype(np.float16)
+    scaled = vectors.astype(np.float64)
+    scaled /= np.maximum(np.abs(scaled).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return (scaled / np.where(lengths == 0.0, 1.0, lengths)).astype(np.float16)
 
 
 def similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
@@ -37,24 +37,24 @@ def similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
     Args:
         pairs: pairs of vectors, `SLICE` at most; the two vectors of a pair have the same number of dimensions.
     """
-    found = [0.0] * len(pairs)
-    alike: dict[int, list[int]] = {}
-    for at, (one, _) in enumerate(pairs):
-        alike.setdefault(len(one), []).append(at)
-    for members in alike.values():
-        for at, value in zip(members, _compared([pairs[at] for at in members]), strict=True):
-            found[at] = value
-    return found
+    results = [0.0] * len(pairs)
+    by_dimensions: dict[int, list[int]] = {}
+    for index, (vector, _) in enumerate(pairs):
+        by_dimensions.setdefault(len(vector), []).append(index)
+    for indices in by_dimensions.values():
+        for index, value in zip(indices, _same_length_similarities([pairs[index] for index in indices]), strict=True):
+            results[index] = value
+    return results
 
 
-def _compared(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
+def _same_length_similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
     first, second = (np.stack([pair[side] for pair in pairs]).astype(np.float64) for side in (0, 1))
-    lengths = np.sqrt(_dots(first, first) * _dots(second, second))
-    cosines = np.clip(_dots(first, second) / np.where(lengths == 0.0, 1.0, lengths), -1.0, 1.0)
+    lengths = np.sqrt(_dot_products(first, first) * _dot_products(second, second))
+    cosines = np.clip(_dot_products(first, second) / np.where(lengths == 0.0, 1.0, lengths), -1.0, 1.0)
     values: list[float] = np.where(lengths == 0.0, 0.0, (cosines + 1.0) / 2.0).tolist()
     return values
 
 
-def _dots(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def _dot_products(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     products: NDArray[np.float64] = np.einsum("nd,nd->n", first, second)
     return products

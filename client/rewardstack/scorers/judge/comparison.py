@@ -1,10 +1,10 @@
-"""How the members of a group are compared: which requests are sent, and what their verdicts say about each member.
+"""Compare the members of a group: list the requests to send, and compute the members' values from the verdicts.
 
 Listwise: each request shows all members, and gives each a score from 0 to 1; a member's value is its mean score.
-Pairwise: each request shows two members, and its label probabilities say how likely the first is better; a member's
-value is the mean of p over its pairs and both orders, which for all pairs is the sum of p / (n - 1). Members are shown
-in an order that depends on their texts alone. The second order is the reverse, because judges prefer what they see
-first (FastChat's LLM-as-a-judge: the first answer wins 52.6 % of GPT-4's comparisons).
+Pairwise: each request shows two members, and its label probabilities give the probability p that the first is better; a
+member's value is its mean p over its pairs and both orders. The order of members depends only on their texts. With two
+orders, each request is repeated in reverse order, because judges prefer what they see first (FastChat's LLM-as-a-judge:
+the first answer wins 52.6 % of GPT-4's comparisons).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rewardstack.routing.judges import Comparison
 from rewardstack.scorers.judge.fences import Fenced, fence
 
 Order = tuple[int, ...]
-"""The members that a request shows, by position, in this order."""
+"""The members that a request shows, as indices, in the order in which it shows them."""
 TIE = 0.5
-"""The value of a member that is compared with none, and the probability that one of two equal members is better."""
+"""The value of a member without comparisons, and the probability of a tie."""
 
 
 class Outcome(NamedTuple):
@@ -28,8 +28,8 @@ class Outcome(NamedTuple):
 
     Args:
         values: value of each member, from 0 to 1.
-        wins: number of members that each member is better than, as far as they were compared; a tie counts 0.5.
-        agreement: share of the pairs about which both orders agree; None for a single order, or without pairs.
+        wins: number of compared members that each member is better than; a tie counts 0.5.
+        agreement: share of the pairs with the same winner in both orders; None for a single order, or without pairs.
     """
 
     values: list[float]
@@ -37,89 +37,91 @@ class Outcome(NamedTuple):
     agreement: float | None
 
 
-def shown_order(texts: Iterable[str]) -> list[str]:
-    """Return the distinct texts in an order that depends on their hashes alone."""
+def stable_order(texts: Iterable[str]) -> list[str]:
+    """Return the distinct texts, sorted by their hashes."""
     return sorted({*texts}, key=lambda text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
 
 
-def orders_of(count: int, how: Comparison) -> list[Order]:
-    """Return the members that each request shows; for each list or pair, its reverse follows at once.
+def request_orders(count: int, comparison: Comparison) -> list[Order]:
+    """Return the members that each request shows; with two orders, each list or pair is followed by its reverse.
 
     Args:
-        count: number of members; without a second one, `pairwise` needs no request.
-        how: the comparison.
+        count: number of members; `pairwise` needs no request for a single one.
+        comparison: the comparison.
     """
     shown: list[Order] = [tuple(range(count))] if count else []
-    if how.mode == "pairwise":
+    if comparison.mode == "pairwise":
         shown = [(one, other) for one in range(count) for other in range(one + 1, count)]
-        if how.pairs == "circular" and count > 2:
-            shown = [(at, (at + 1) % count) for at in range(count)]
-    is_reversed = how.orders == 2 and count > 1
+        if comparison.pairs == "circular" and count > 2:
+            shown = [(index, (index + 1) % count) for index in range(count)]
+    is_reversed = comparison.orders == 2 and count > 1
     return [order for one in shown for order in ((one, one[::-1]) if is_reversed else (one,))]
 
 
-def block(texts: Sequence[str], order: Order, how: Comparison) -> Fenced:
-    """Return the part of the prompt with the candidates, each fenced below its number or letter."""
-    names = "AB" if how.mode == "pairwise" else [str(at) for at in range(1, len(order) + 1)]
-    shown = zip(names, (texts[at] for at in order), strict=True)
+def format_candidates(texts: Sequence[str], order: Order, comparison: Comparison) -> Fenced:
+    """Return the candidates for the prompt: each has a number or letter, and a fenced text."""
+    names = "AB" if comparison.mode == "pairwise" else [str(index) for index in range(1, len(order) + 1)]
+    shown = zip(names, (texts[index] for index in order), strict=True)
     candidates = ((name, text if isinstance(text, Fenced) else fence("candidate", text)) for name, text in shown)
     return Fenced("\n".join(f"Candidate {name}:\n{text}" for name, text in candidates))
 
 
-def of_lists(count: int, orders: Sequence[Order], scores: Sequence[Sequence[float]]) -> Outcome:
-    """Return the outcome of lists.
+def combine_lists(count: int, orders: Sequence[Order], scores: Sequence[Sequence[float]]) -> Outcome:
+    """Return the outcome of listwise requests.
 
     Args:
         count: number of members.
         orders: the members in each list.
         scores: the scores in each list, in its order.
     """
-    lists = [dict(zip(order, found, strict=True)) for order, found in zip(orders, scores, strict=True)]
-    values = [fmean(one[at] for one in lists) for at in range(count)]
+    lists = [dict(zip(order, values, strict=True)) for order, values in zip(orders, scores, strict=True)]
+    means = [fmean(one[index] for one in lists) for index in range(count)]
     pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
     margins = {pair: [one[pair[0]] - one[pair[1]] for one in lists] for pair in pairs}
-    return Outcome(_rounded(values), _wins(count, margins), _agreement(margins))
+    return Outcome(_round(means), _count_wins(count, margins), _order_agreement(margins))
 
 
-def of_pairs(count: int, orders: Sequence[Order], chances: Sequence[float]) -> Outcome:
-    """Return the outcome of pairs.
+def combine_pairs(count: int, orders: Sequence[Order], probabilities: Sequence[float]) -> Outcome:
+    """Return the outcome of pairwise requests.
 
     Args:
         count: number of members.
         orders: the two members of each request, in the order in which they are shown.
-        chances: probability, for each request, that the member shown first is better.
+        probabilities: probability, for each request, that the member shown first is better.
     """
-    found: dict[tuple[int, int], list[float]] = {}
-    for (first, second), chance in zip(orders, chances, strict=True):
-        pair, share = ((first, second), chance) if first < second else ((second, first), 1 - chance)
-        found.setdefault(pair, []).append(share)
+    shares_by_pair: dict[tuple[int, int], list[float]] = {}
+    for (first, second), probability in zip(orders, probabilities, strict=True):
+        pair, share = ((first, second), probability) if first < second else ((second, first), 1 - probability)
+        shares_by_pair.setdefault(pair, []).append(share)
     won: list[list[float]] = [[] for _ in range(count)]
-    for (one, other), shares in found.items():
+    for (one, other), shares in shares_by_pair.items():
         won[one].append(fmean(shares))
         won[other].append(1 - fmean(shares))
-    margins = {pair: [share - TIE for share in shares] for pair, shares in found.items()}
-    return Outcome(_rounded([fmean(one) if one else TIE for one in won]), _wins(count, margins), _agreement(margins))
+    margins = {pair: [share - TIE for share in shares] for pair, shares in shares_by_pair.items()}
+    return Outcome(
+        _round([fmean(one) if one else TIE for one in won]), _count_wins(count, margins), _order_agreement(margins)
+    )
 
 
-def _wins(count: int, margins: Mapping[tuple[int, int], Sequence[float]]) -> list[float]:
+def _count_wins(count: int, margins: Mapping[tuple[int, int], Sequence[float]]) -> list[float]:
     wins = [0.0] * count
-    for (one, other), found in margins.items():
-        share = (1 + _sign(fmean(found))) / 2
+    for (one, other), differences in margins.items():
+        share = (1 + _sign(fmean(differences))) / 2
         wins[one] += share
         wins[other] += 1 - share
     return wins
 
 
-def _agreement(margins: Mapping[tuple[int, int], Sequence[float]]) -> float | None:
-    both = [found for found in margins.values() if len(found) == 2]
+def _order_agreement(margins: Mapping[tuple[int, int], Sequence[float]]) -> float | None:
+    both = [differences for differences in margins.values() if len(differences) == 2]
     return fmean(_sign(first) == _sign(second) for first, second in both) if both else None
 
 
 def _sign(margin: float) -> int:
-    """Return 1, 0 or -1; differences due to rounding count as 0."""
+    """Return 1, 0 or -1; differences below 1e-9 are due to rounding and count as 0."""
     return 0 if abs(margin) < 1e-9 else 1 if margin > 0 else -1
 
 
-def _rounded(values: Iterable[float]) -> list[float]:
-    """Return the values without the differences due to rounding, so that equal members share a rank."""
+def _round(values: Iterable[float]) -> list[float]:
+    """Round the values to 9 decimals, so that equal members share a rank."""
     return [round(value, 9) for value in values]

@@ -1,7 +1,7 @@
-"""What a judge sees of a sample: the task, and the response: its last reply, or all turns (`view = "full_trace"`).
+"""Select the parts of a sample that a judge sees: the task, and the last reply or all turns of the response.
 
-Each turn of a conversation is fenced (`fences`). Turns in the response that are not the policy's, such as tool output,
-are marked as not the candidate's words. Reasoning is omitted unless `hide_reasoning` is false.
+Each turn of a conversation is fenced (`fences`). Turns in the response that are not written by the policy, such as tool
+output, are marked as not the candidate's words. Reasoning is omitted unless `hide_reasoning` is false.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from rewardstack.core.json_types import plain
 from rewardstack.core.messages import TEXTS, is_conversation
 from rewardstack.score import Item
 from rewardstack.scorers.judge.fences import Fenced, fence
-from rewardstack.scorers.judge.images import IMAGES, MARK, ImageReader
+from rewardstack.scorers.judge.images import IMAGE_MARK, IMAGES, ImageReader
 from rewardstack_verifier.transcript import ASSISTANT, REASONING, TOOL, all_turns, without_reasoning
 
 View = Literal["last_reply", "full_trace"]
 VIEWS: tuple[View, ...] = ("last_reply", "full_trace")
 MESSAGES = "messages"
-TASKS = ("problem", "prompt", MESSAGES, "question")
-"""Fields of `extra_info` that may have the task; the first one that has it counts."""
-THOUGHTS = ("reasoning", "reasoning_content", "thinking")
-"""Fields of a message that may have the reasoning."""
+TASK_FIELDS = ("problem", "prompt", MESSAGES, "question")
+"""Fields of `extra_info` that may contain the task; the first match is used."""
+REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
+"""Fields of a message that may contain the reasoning."""
 IMAGE_PARTS = ("image_url", "image", "input_image")
 """Types of message parts with an image."""
 ROLES = {"system": "System", "developer": "System", "user": "User", "assistant": "Assistant", "model": "Assistant"}
-"""Display names of roles in the prompt; any other role counts as a tool."""
+"""Display names of roles in the prompt; any other role is shown as tool output."""
 
 
 class Turn(NamedTuple):
@@ -46,21 +46,21 @@ class Turn(NamedTuple):
 
     @property
     def is_policy(self) -> bool:
-        """Whether the turn is the policy's."""
+        """Whether the policy wrote the turn."""
         return self.role in (ASSISTANT, REASONING)
 
 
 Turns = tuple[Turn, ...]
 
 
-class Shown(NamedTuple):
-    """The parts of a sample that the judge sees, except its references.
+class ShownParts(NamedTuple):
+    """The parts of a sample that the judge sees, without the references.
 
     Args:
         problem: the task as a text; fenced if the task is a conversation.
-        candidate: the last reply, or the fenced turns of the response if all are shown.
+        candidate: the last reply, or all turns of the response, fenced.
         task: the turns of the task if it is a conversation; else empty.
-        trace: the turns of the response if all are shown; else empty.
+        trace: the turns of the response if `view` is `full_trace`; else empty.
         images: URLs of the images, in the order in which the texts mention them.
     """
 
@@ -72,18 +72,18 @@ class Shown(NamedTuple):
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The fields of `extra_info` from which a reward server builds an equal `Shown`."""
-        found: dict[str, Any] = {"problem": _messages(self.task) if self.task else self.problem}
-        found |= {MESSAGES: _messages(self.trace)} if self.trace else {}
-        return {**found, **({IMAGES: list(self.images)} if self.images else {})}
+        """The fields of `extra_info` that make a reward server show its judge the same parts."""
+        turns: dict[str, Any] = {"problem": _to_messages(self.task) if self.task else self.problem}
+        turns |= {MESSAGES: _to_messages(self.trace)} if self.trace else {}
+        return {**turns, **({IMAGES: list(self.images)} if self.images else {})}
 
 
-def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown:
+def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) -> ShownParts:
     """Return the parts of a sample that the judge sees.
 
     Args:
         item: the sample.
-        view: whether to show all turns of the response, or the last reply.
+        view: whether to show the last reply or all turns of the response.
         hide: whether to omit the policy's reasoning.
         allow_urls: whether images may be URLs, which the judge then fetches.
 
@@ -92,49 +92,51 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
     """
     problem, task = read_task(item.extra, hide=hide)
     is_needed = view == "full_trace" or not (problem or task)
-    messages = _turns(item.extra.get(MESSAGES), MESSAGES, hide=hide) if is_needed else ()
+    messages = _parse_turns(item.extra.get(MESSAGES), MESSAGES, hide=hide) if is_needed else ()
     if not task and messages and not problem:
-        task = _before(messages, _trace(item, messages, (), hide=hide) if view == "full_trace" else messages[-1:])
-    trace = _trace(item, messages, task, hide=hide) if view == "full_trace" else ()
+        task = _turns_before(
+            messages, _select_trace(item, messages, (), hide=hide) if view == "full_trace" else messages[-1:]
+        )
+    trace = _select_trace(item, messages, task, hide=hide) if view == "full_trace" else ()
     trace = trace if len(trace) > 1 else ()
     images = ImageReader(item.extra, allow_urls=allow_urls)
-    task, trace = (tuple(_numbered(turn, images) for turn in turns) for turns in (task, trace))
+    task, trace = (tuple(_number_images(turn, images) for turn in turns) for turns in (task, trace))
     if len(task) == 1 and task[0].role == "user":
         problem, task = task[0].text, ()
-    candidate = _fenced(trace, "candidate") if trace else _last_reply(item, hide=hide)
-    return Shown(_fenced(task, "problem") if task else problem, candidate, task, trace, images.finish())
+    candidate = _fence_turns(trace, "candidate") if trace else _last_reply(item, hide=hide)
+    return ShownParts(_fence_turns(task, "problem") if task else problem, candidate, task, trace, images.finish())
 
 
 def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
-    """Return the task as a text and as turns; the turns are empty unless it is a conversation, the text if it is one.
+    """Return the task: a text and no turns, or, for a conversation, an empty text and its turns.
 
-    Both are empty if there is no task.
+    Text and turns are empty if there is no task.
 
     Raises:
         RequestError: `problem` is neither a string nor chat messages.
     """
-    for name in TASKS:
+    for name in TASK_FIELDS:
         value = Fields(extra).get(name)
         if name == MESSAGES and not _ends_before_reply(value):
             continue
         if isinstance(value, str) and (value or name == "problem"):
             return value, ()
         if is_conversation(value):
-            return "", _turns(value, name, hide=hide)
+            return "", _parse_turns(value, name, hide=hide)
         if value is not None and name == "problem":
             raise field_error(name, f"expected a string or chat messages, got {type(value).__name__}")
     return "", ()
 
 
 def _ends_before_reply(messages: Any) -> bool:
-    """Return whether messages are a conversation that ends before the response: with a user or system turn."""
+    """Return whether `messages` is a conversation that ends with a user or system turn."""
     if not is_conversation(messages):
         return False
     last = messages[-1] if isinstance(messages, list) else messages
     return ROLES.get(str(last["role"]).lower()) in ("User", "System")
 
 
-def _turns(value: Any, name: str, *, hide: bool) -> Turns:
+def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
     """Return the turns of chat messages; raise RequestError if the value is not chat messages."""
     messages = plain(value)
     if not messages and (messages is None or isinstance(messages, list)):
@@ -142,42 +144,44 @@ def _turns(value: Any, name: str, *, hide: bool) -> Turns:
     if not is_conversation(messages):
         raise field_error(name, "expected chat messages: a list of {'role': …, 'content': …}")
     messages = [messages] if isinstance(messages, dict) else messages
-    turns = (_turn(one, f"{name}[{at}]", hide=hide) for at, one in enumerate(messages, 1))
+    turns = (_parse_turn(one, f"{name}[{index}]", hide=hide) for index, one in enumerate(messages, 1))
     return tuple(turn for turn in turns if turn.text)
 
 
-def _turn(message: Mapping[str, Any], place: str, *, hide: bool) -> Turn:
+def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Turn:
     role = str(message.get("role")).lower()
     role = ASSISTANT if ROLES.get(role) == "Assistant" else role if role in ROLES else TOOL
     content = message.get("content")
     parts = [content] if isinstance(content, str) else [] if content is None else content
     if not isinstance(parts, list):
-        raise field_error(place.partition("[")[0], f"the content of {place} is neither a text nor a list of parts")
+        raise field_error(
+            location.partition("[")[0], f"the content of {location} is neither a text nor a list of parts"
+        )
     images = [part for part in parts if isinstance(part, dict) and part.get("type") in IMAGE_PARTS]
-    text = "".join(map(_part, parts))
+    text = "".join(map(_part_text, parts))
     text = without_reasoning(text).strip() if hide and role == ASSISTANT else text
-    thoughts = next((message[name] for name in THOUGHTS if isinstance(message.get(name), str)), "")
+    reasoning = next((message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)), "")
     calls = message.get("tool_calls")
-    pieces = [_thought(thoughts) if thoughts and not hide else "", text]
-    pieces += map(_call, calls if isinstance(calls, list) else [])
+    pieces = [_format_reasoning(reasoning) if reasoning and not hide else "", text]
+    pieces += map(_format_call, calls if isinstance(calls, list) else [])
     return Turn(role, "\n".join(filter(None, pieces)), tuple(images))
 
 
-def _part(part: Any) -> str:
+def _part_text(part: Any) -> str:
     if isinstance(part, str):
-        return part.replace(MARK, "")
+        return part.replace(IMAGE_MARK, "")
     kind = part.get("type", "text") if isinstance(part, dict) else type(part).__name__
     if kind in TEXTS:
-        return str(part.get("text") or "").replace(MARK, "")
-    return MARK if kind in IMAGE_PARTS else f"[{kind}, which is not shown]"
+        return str(part.get("text") or "").replace(IMAGE_MARK, "")
+    return IMAGE_MARK if kind in IMAGE_PARTS else f"[{kind}, which is not shown]"
 
 
-def _thought(text: str) -> str:
+def _format_reasoning(text: str) -> str:
     return f"<think>\n{text}\n</think>"
 
 
-def _call(call: Any) -> str:
-    """Return a tool call in readable form."""
+def _format_call(call: Any) -> str:
+    """Return a tool call as a text for the prompt."""
     function = call.get("function", call) if isinstance(call, dict) else {}
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments", "")
@@ -185,35 +189,37 @@ def _call(call: Any) -> str:
     return f"[call {function.get('name', '')}({shown})]"
 
 
-def _response(item: Item, *, hide: bool) -> Turns:
-    """Return the turns of the response, which is a list of chat messages or a string with chat template headers."""
+def _parse_response(item: Item, *, hide: bool) -> Turns:
+    """Return the turns of the response, which may be chat messages or a string with chat template headers."""
     if not isinstance(item.messages, str):
-        return _turns(item.messages, "solution_str", hide=hide)
-    found = []
+        return _parse_turns(item.messages, "solution_str", hide=hide)
+    turns = []
     for role, text in all_turns(item.messages):
         if role == REASONING:
-            found += [] if hide else [Turn(role, _thought(text))]
+            turns += [] if hide else [Turn(role, _format_reasoning(text))]
         else:
-            known = role if role in ROLES else TOOL
-            found.append(Turn(known, without_reasoning(text).strip() if hide and role == ASSISTANT else text))
-    return tuple(turn for turn in found if turn.text)
+            known_role = role if role in ROLES else TOOL
+            turns.append(Turn(known_role, without_reasoning(text).strip() if hide and role == ASSISTANT else text))
+    return tuple(turn for turn in turns if turn.text)
 
 
-def _trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
-    """Return the turns to judge: those of the response, else `messages` after the task or from the first reply on."""
-    if item.messages is not None and len(found := _response(item, hide=hide)) > 1:
-        return found
+def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
+    """Return the turns of the response; if it has only one, the turns of `messages` that follow the task."""
+    if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
+        return turns
     if task and messages[: len(task)] == task:
-        found = messages[len(task) :]
+        turns = messages[len(task) :]
     else:
-        found = messages[next((at for at, turn in enumerate(messages) if turn.is_policy), len(messages)) :]
+        turns = messages[next((index for index, turn in enumerate(messages) if turn.is_policy), len(messages)) :]
     last = _last_reply(item, hide=hide).strip()
-    return found if not last or (found and found[-1].text.strip() == last) else (*found, Turn(ASSISTANT, last))
+    return turns if not last or (turns and turns[-1].text.strip() == last) else (*turns, Turn(ASSISTANT, last))
 
 
-def _before(messages: Turns, trace: Turns) -> Turns:
+def _turns_before(messages: Turns, trace: Turns) -> Turns:
     """Return the turns of `messages` that come before those in `trace`."""
-    shared = next((at for at in range(len(messages)) if messages[at:] == trace[: len(messages) - at]), len(messages))
+    shared = next(
+        (index for index in range(len(messages)) if messages[index:] == trace[: len(messages) - index]), len(messages)
+    )
     return messages[:shared] if trace and trace[0].is_policy else messages
 
 
@@ -221,37 +227,39 @@ def _last_reply(item: Item, *, hide: bool) -> str:
     """Return the last reply of the policy, without its reasoning if `hide`."""
     if hide:
         return without_reasoning(item.solution)
-    turns = _response(item, hide=False) if item.messages is not None else ()
-    last = max((at for at, turn in enumerate(turns) if turn.role == ASSISTANT), default=-1)
+    turns = _parse_response(item, hide=False) if item.messages is not None else ()
+    last = max((index for index, turn in enumerate(turns) if turn.role == ASSISTANT), default=-1)
     if last < 0:
         return item.solution
-    thoughts = turns[last - 1 : last] if last and turns[last - 1].role == REASONING else ()
-    return "\n".join(turn.text for turn in (*thoughts, turns[last]))
+    reasoning = turns[last - 1 : last] if last and turns[last - 1].role == REASONING else ()
+    return "\n".join(turn.text for turn in (*reasoning, turns[last]))
 
 
-def _numbered(turn: Turn, images: ImageReader) -> Turn:
-    """Add the turn's images to `images`; return the turn with the number of each image in its text."""
+def _number_images(turn: Turn, images: ImageReader) -> Turn:
+    """Add the turn's images to `images`, and write the number of each image into the text of the turn."""
     text = turn.text
     for image in turn.images:
-        text = text.replace(MARK, images.add(image), 1)
+        text = text.replace(IMAGE_MARK, images.add(image), 1)
     return turn._replace(text=text, images=())
 
 
-def _messages(turns: Turns) -> list[dict[str, str]]:
+def _to_messages(turns: Turns) -> list[dict[str, str]]:
     return [{"role": turn.role, "content": turn.text} for turn in turns]
 
 
-def _fenced(turns: Iterable[Turn], own: str) -> Fenced:
-    """Return the turns as a text: each turn is fenced, below the name of its role.
+def _fence_turns(turns: Iterable[Turn], fence_name: str) -> Fenced:
+    """Return the turns as a text; each turn is fenced and has its role as heading.
 
     Args:
         turns: the turns of the task or of the response.
-        own: name of the fences: `problem` or `candidate`; for `candidate`, turns that are not the policy's get `tool`.
+        fence_name: `problem` or `candidate`; turns in a `candidate` that the policy did not write get `tool`.
     """
     pieces = []
     for turn in turns:
-        name, label = own, ROLES.get(turn.role, "Tool output")
-        if own == "candidate":
-            name, label = (own, "Candidate") if turn.is_policy else ("tool", f"{label} (not the candidate's words)")
+        name, label = fence_name, ROLES.get(turn.role, "Tool output")
+        if fence_name == "candidate":
+            name, label = (
+                (fence_name, "Candidate") if turn.is_policy else ("tool", f"{label} (not the candidate's words)")
+            )
         pieces.append(f"{label}:\n{fence(name, turn.text)}")
     return Fenced("\n".join(pieces))

@@ -1,4 +1,4 @@
-"""Usage of verdicts before they are requested: the judge's `/tokenize` counts prompts, else their length is used."""
+"""Compute the usage of verdicts in advance, with the judge's `/tokenize`, or from the length of the prompts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import ServiceError
 from rewardstack.score import Usage
 from rewardstack.scorers.judge.api import Api
-from rewardstack.scorers.judge.images import TOKENS
+from rewardstack.scorers.judge.images import TOKENS_PER_IMAGE
 from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import content_text
-from rewardstack.scorers.judge.request import frame, most_tokens
+from rewardstack.scorers.judge.request import make_frame, max_reply_tokens
 from rewardstack.transport.endpoint import Message
 
 SLICE = 64
@@ -28,63 +28,63 @@ CHAT_FIELDS = ("model", "messages", "chat_template_kwargs")
 
 def estimate(plan: Plan, model: Model) -> Usage:
     """Return the estimated usage of one sample's verdict, from the length of its prompts."""
-    requests = _requests(plan)
-    texts = [text for sent in _sent(plan, model) for text in _texts(sent)]
-    images = TOKENS * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
-    prompt = (sum(map(estimate_tokens, texts)) + images) * _votes(plan)
-    return Usage(requests, prompt, _most_completion(plan, model), requests)
+    requests = _request_count(plan)
+    texts = [text for sent in _request_bodies(plan, model) for text in _message_texts(sent)]
+    images = TOKENS_PER_IMAGE * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
+    prompt = (sum(map(estimate_tokens, texts)) + images) * _vote_count(plan)
+    return Usage(requests, prompt, _max_completion(plan, model), requests)
 
 
-async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
-    """Return the usage of each sample's verdict; the judge counts the prompts if it can, else they are estimated.
+async def count_usage(samples: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
+    """Return the usage of each sample's verdict; prompts are estimated if the judge cannot count their tokens.
 
     Args:
-        asked: plan and model of each sample.
+        samples: plan and model of each sample.
         api: sends the requests.
         deadline: the caller's deadline.
     """
-    found: list[Usage] = []
-    for start in range(0, len(asked), SLICE):
-        some = asked[start : start + SLICE]
-        found += await asyncio.gather(*(_counted(plan, model, api, deadline) for plan, model in some))
-        if found[-1].uncounted:  # the judge has no `/tokenize`, so do not ask for the remaining samples
-            return found + [estimate(plan, model) for plan, model in asked[start + SLICE :]]
-    return found
+    usages: list[Usage] = []
+    for start in range(0, len(samples), SLICE):
+        chunk_of_samples = samples[start : start + SLICE]
+        usages += await asyncio.gather(*(_count_usage(plan, model, api, deadline) for plan, model in chunk_of_samples))
+        if usages[-1].uncounted:  # the judge has no `/tokenize`, so estimate the remaining samples
+            return usages + [estimate(plan, model) for plan, model in samples[start + SLICE :]]
+    return usages
 
 
-async def _counted(plan: Plan, model: Model, api: Api, deadline: SharedDeadline) -> Usage:
-    requests, prompt = _requests(plan), 0
+async def _count_usage(plan: Plan, model: Model, api: Api, deadline: SharedDeadline) -> Usage:
+    requests, prompt = _request_count(plan), 0
     try:
-        for sent in _sent(plan, model):
+        for sent in _request_bodies(plan, model):
             body = json.dumps({name: sent[name] for name in CHAT_FIELDS if name in sent}).encode()
             message = Message("POST", TOKENIZE, body, is_optional=True)
             reply = await api.ask(plan.destination, message, deadline)
             prompt += int(json.loads(reply)["count"])
     except (ServiceError, ValueError, KeyError, TypeError):
         return estimate(plan, model)
-    return Usage(requests, prompt * _votes(plan), _most_completion(plan, model))
+    return Usage(requests, prompt * _vote_count(plan), _max_completion(plan, model))
 
 
-def _votes(plan: Plan) -> int:
+def _vote_count(plan: Plan) -> int:
     return 1 if plan.options.labels else plan.options.num_samples
 
 
-def _requests(plan: Plan) -> int:
-    return len(plan.references) * len(plan.chunks) * _votes(plan)
+def _request_count(plan: Plan) -> int:
+    return len(plan.references) * len(plan.chunks) * _vote_count(plan)
 
 
-def _most_completion(plan: Plan, model: Model) -> int:
-    most = [most_tokens(plan.options, model.dialect, plan.answers(chunk)) for chunk in plan.chunks]
-    return sum(most) * len(plan.references) * _votes(plan)
+def _max_completion(plan: Plan, model: Model) -> int:
+    limits = [max_reply_tokens(plan.options, model.dialect, plan.valid_answers(chunk)) for chunk in plan.chunks]
+    return sum(limits) * len(plan.references) * _vote_count(plan)
 
 
-def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
-    """Return the bodies of the requests for a sample; requests that differ only in the vote are given once."""
+def _request_bodies(plan: Plan, model: Model) -> list[dict[str, Any]]:
+    """Return the bodies of the requests for a sample, once for all votes."""
     options, dialect = plan.options, model.dialect
     return [
         json.loads(
-            frame(options, model.name, dialect=dialect, answers=plan.answers(chunk)).body(
-                plan.user(reference, chunk), plan.shown.images
+            make_frame(options, model.name, dialect=dialect, answers=plan.valid_answers(chunk)).body(
+                plan.user_message(reference, chunk), plan.shown.images
             )
         )
         for reference in plan.references
@@ -92,5 +92,5 @@ def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
     ]
 
 
-def _texts(sent: Mapping[str, Any]) -> list[str]:
+def _message_texts(sent: Mapping[str, Any]) -> list[str]:
     return [content_text(message["content"]) for message in sent["messages"]]

@@ -1,4 +1,4 @@
-"""Explanations of verdicts, for traces: the effective options, the messages, the replies, and the parsed verdicts."""
+"""Explain a judge's verdict in a trace: the effective options, the messages, the replies, and the parsed verdicts."""
 
 from __future__ import annotations
 
@@ -12,113 +12,123 @@ from rewardstack.core.json_types import shorten
 from rewardstack.core.steps import Exchange, Step, drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
-from rewardstack.scorers.judge.calls import TRIAL
-from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.judge.calls import TRIAL_MESSAGE
+from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import (
     TOKEN_ID,
     content_text,
-    read_label_verdict,
-    read_text_verdict,
-    read_top_verdict,
-    reasoning_of,
+    get_reasoning,
+    parse_label_verdict,
+    parse_text_verdict,
+    parse_top_verdict,
 )
 from rewardstack.scorers.judge.request import CHAT, REMINDER
-from rewardstack.scorers.judge.rubric import pairs_in
+from rewardstack.scorers.judge.rubric import parse_answer_pairs
 from rewardstack.scorers.judge.templates import BUILTIN
 from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
-WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
-"""Fields of `extra_info` by option, where the names differ."""
+OPTION_FIELDS = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
+"""Options, and their fields in `extra_info` if these have other names."""
 
 
-def options_that_hold(options: Options, extra: Mapping[str, Any], model: str, named: Named | None) -> Record:
+def effective_options(options: Options, extra: Mapping[str, Any], model: str, named: JudgeConfig | None) -> Record:
     """Return the value of each option and where it is set: the sample, the routes file, a setting, or the default.
 
     Args:
         options: the effective options.
-        extra: the sample's `extra_info`, overridden by the options in the routes file.
+        extra: the sample's `extra_info`, after the options in the routes file have replaced its fields.
         model: the model that the environment or the routes file sets; empty for none.
         named: the judge if a routes file defines it; None for the environment's judge.
     """
-    place = named.place if named is not None else "extra_info.{}".format
-    by_setting = named.model if named is not None else "LLM_JUDGE_MODEL"
-    found: Record = {}
-    for one in fields(options):
-        value = getattr(options, one.name)
-        given = [name for name in WRITTEN.get(one.name, (one.name,)) if extra.get(name) is not None]
-        origin = place(given[-1]) if given else "default"
-        if one.name == "template":
+    field_name = named.field_name if named is not None else "extra_info.{}".format
+    setting = named.model_setting if named is not None else "LLM_JUDGE_MODEL"
+    records: Record = {}
+    for option in fields(options):
+        value = getattr(options, option.name)
+        set_fields = [name for name in OPTION_FIELDS.get(option.name, (option.name,)) if extra.get(name) is not None]
+        origin = field_name(set_fields[-1]) if set_fields else "default"
+        if option.name == "template":
             name = extra.get("prompt_template") or "default"
-            value = name if name in BUILTIN and "prompt_template_path" not in extra else "".join(_shown(value.parts))
-            found["score_range"] = _range_shown(options, extra, place)
-        elif one.name == "labels":
+            value = (
+                name
+                if name in BUILTIN and "prompt_template_path" not in extra
+                else "".join(_template_parts(value.parts))
+            )
+            records["score_range"] = _describe_range(options, extra, field_name)
+        elif option.name == "labels":
             value = dict(value) or None
-        elif one.name == "model" and not value:
-            value, origin = model or "the one that the judge serves", by_setting if model else "default"
-        found[one.name] = {"value": value, "from": origin}
-    return found
+        elif option.name == "model" and not value:
+            value, origin = model or "the one that the judge serves", setting if model else "default"
+        records[option.name] = {"value": value, "from": origin}
+    return records
 
 
-def _range_shown(options: Options, extra: Mapping[str, Any], place: Callable[[str], str]) -> Record:
+def _describe_range(options: Options, extra: Mapping[str, Any], field_name: Callable[[str], str]) -> Record:
     declared = extra.get("score_range") is not None
-    return {"value": list(options.template.scale), "from": place("score_range") if declared else "the template"}
+    return {"value": list(options.template.scale), "from": field_name("score_range") if declared else "the template"}
 
 
-def _shown(parts: tuple[str, ...]) -> list[str]:
+def _template_parts(parts: tuple[str, ...]) -> list[str]:
     return [f"{{{part}}}" if at % 2 else part for at, part in enumerate(parts)]
 
 
-def explained(plan: Plan, exchange: Exchange) -> Step:
-    """Return a request to a judge and its reply as a step of a trace, with the verdict parsed from the reply."""
+def explain_exchange(plan: Plan, exchange: Exchange) -> Step:
+    """Return the step of a trace for one HTTP request to a judge, with the verdict parsed from the reply."""
     if not exchange.path.endswith(CHAT):
         return exchange.step()
     if not exchange.sent:
         return exchange.step("request for a verdict", {"note": "left out: the texts before it are too long together"})
     request = json.loads(exchange.sent)
     messages = request.pop("messages")
-    system, user, begun = (_content(messages, role) for role in ("system", "user", "assistant"))
-    if user == TRIAL:
+    system, user, reply_start = (_message_text(messages, role) for role in ("system", "user", "assistant"))
+    if user == TRIAL_MESSAGE:
         return exchange.step("trial", {"note": "shows what the judge takes; scores nothing"})
-    first_asked, again, _ = user.partition(REMINDER)
-    known_users = {plan.user(one, chunk): at for at, one in enumerate(plan.references, 1) for chunk in plan.chunks}
-    asked = known_users.get(first_asked, len(plan.references) if again else 0)
-    facts: Record = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system}
+    question, is_retry, _ = user.partition(REMINDER)
+    number_by_message = {
+        plan.user_message(reference, chunk): number
+        for number, reference in enumerate(plan.references, 1)
+        for chunk in plan.chunks
+    }
+    reference_number = number_by_message.get(question, len(plan.references) if is_retry else 0)
+    facts: Record = {"reference": f"{reference_number} of {len(plan.references)}", "fields": request, "system": system}
     facts["images"] = [shorten(url) for url in plan.shown.images] or None
-    facts = drop_none({**facts, "user": user, "asked once more": True if again else None, "the reply is begun": begun})
+    facts = drop_none(
+        {**facts, "user": user, "asked once more": True if is_retry else None, "the reply is begun": reply_start}
+    )
     if not exchange.received:
         return exchange.step("request for a verdict", facts)
-    return exchange.step("request for a verdict", {**facts, **_reply(plan, request, exchange.received)})
+    return exchange.step("request for a verdict", {**facts, **_describe_reply(plan, request, exchange.received)})
 
 
-def _content(messages: Sequence[Mapping[str, Any]], role: str) -> str:
+def _message_text(messages: Sequence[Mapping[str, Any]], role: str) -> str:
     """Return the text of the first message with a role; empty if there is none."""
     return next((content_text(message["content"]) for message in messages if message["role"] == role), "")
 
 
-def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
-    """Return the reply's text, reasoning and finish reason, the labels' probabilities if any, and the verdict."""
+def _describe_reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
+    """Return the reply's text, reasoning and finish reason, the probabilities of labels, and the verdict."""
     try:
         choice = json.loads(received)["choices"][0]
         message = choice.get("message") or {}
-        text, ended = content_text(message.get("content")), choice.get("finish_reason")
-        facts = {"reply": text, "reasoning": reasoning_of(message), "finish reason": ended}
+        text, finish_reason = content_text(message.get("content")), choice.get("finish_reason")
+        facts = {"reply": text, "reasoning": get_reasoning(message), "finish reason": finish_reason}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         choice, text, facts = {}, "", {"reply": received.decode("utf-8", "replace")}
     if plan.options.labels:
         facts["probabilities"] = _probabilities(plan, request, choice)
     elif plan.options.verdict == "rubric":
-        facts["answers read"] = _pairs(text)
+        facts["answers read"] = _describe_answers(text)
     elif text:
         facts["line read"] = verdict_line(text) or "none begins with REWARD:"
     try:
-        return {**drop_none(facts), **_verdict(plan, request, received)}
+        return {**drop_none(facts), **_describe_verdict(plan, request, received)}
     except ServiceError as error:
         return {**drop_none(facts), "verdict": None, "why": str(error)}
 
 
-def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
+def _describe_verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     options = plan.options
     if options.verdict == "rubric":
         return {}
@@ -126,32 +136,35 @@ def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
         structured = (request.get("response_format") or {}).get("type") == "json_schema"
         thinking = options.enable_thinking
         return {
-            "verdict": read_text_verdict(received, options.template.scale, thinking=thinking, structured=structured)
+            "verdict": parse_text_verdict(received, options.template.scale, thinking=thinking, structured=structured)
         }
     names, values = zip(*options.labels, strict=True)
     ids = request.get("logprob_token_ids")
     if ids:
-        value, mass = read_label_verdict(received, ids, values, options.label_mass_floor)
+        value, mass = parse_label_verdict(received, ids, values, options.label_mass_floor)
     else:
-        value, mass = read_top_verdict(received, names, values, options.label_mass_floor)
+        value, mass = parse_top_verdict(received, names, values, options.label_mass_floor)
     return {"verdict": value, "label mass": mass}
 
 
-def _pairs(text: str) -> Record:
+def _describe_answers(text: str) -> Record:
     try:
-        return {str(number): word for number, word in pairs_in(text)}
+        return {str(number): word for number, word in parse_answer_pairs(text)}
     except UnreadableError as error:
         return {"none": str(error)}
 
 
 def _probabilities(plan: Plan, request: Mapping[str, Any], choice: Mapping[str, Any]) -> Record | None:
-    """Return the probability of each label, else of each of the most likely tokens; None if the reply has none."""
+    """Return the probabilities of the labels or of the most likely tokens; None if the reply has none."""
     names = {
-        f"{TOKEN_ID}{one}": name
-        for one, (name, _) in zip(request.get("logprob_token_ids") or (), plan.options.labels, strict=False)
+        f"{TOKEN_ID}{token}": name
+        for token, (name, _) in zip(request.get("logprob_token_ids") or (), plan.options.labels, strict=False)
     }
     try:
         entries = choice["logprobs"]["content"][0]["top_logprobs"]
-        return {names.get(one["token"], one["token"]): math.exp(min(float(one["logprob"]), 0.0)) for one in entries}
+        return {
+            names.get(option["token"], option["token"]): math.exp(min(float(option["logprob"]), 0.0))
+            for option in entries
+        }
     except (LookupError, TypeError, ValueError):
         return None

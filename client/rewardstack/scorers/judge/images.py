@@ -1,4 +1,4 @@
-"""The images that a judge sees, from chat messages and from the field `images` of `extra_info`."""
+"""Collect the images that a judge sees, from chat messages and from `extra_info.images`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from rewardstack.core.fields import Fields, field_error
 
 IMAGES = "images"
-MARK = "\ufffc"
+IMAGE_MARK = "\ufffc"
 """Placeholder for an image in the text of a turn, until the image has a number."""
-MOST = 16
+MAX_IMAGES = 16
 """Maximum number of images of a sample."""
-MOST_CHARACTERS = 20_000_000
+MAX_CHARACTERS = 20_000_000
 """Maximum length of an image as a data URL, in characters."""
-TOKENS = 1000
+TOKENS_PER_IMAGE = 1000
 """Estimated number of tokens of an image in a prompt."""
 SOURCES = ("image_url", "image", "url", "bytes")
 """Fields of a message part, or of an image in a data set, that may contain the image."""
@@ -31,48 +31,48 @@ class ImageReader:
     """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: the sample's `extra_info`. Its field `images` has the images that messages mention without containing
-            them, then further images; false means that the judge sees no images.
-        allow_urls: whether an image may be a URL, which the judge then fetches.
+        extra: the sample's `extra_info`. Its field `images` lists the images for message parts that have none, then
+            further images; false means that the judge sees no images.
+        allow_urls: whether an image may be a web URL, which the judge then fetches.
     """
 
     def __init__(self, extra: Mapping[str, Any], *, allow_urls: bool) -> None:
-        given = Fields(extra).get(IMAGES)
-        self._is_off = given is False
-        self._given = [] if given in (None, False) else given if isinstance(given, list) else [given]
+        value = Fields(extra).get(IMAGES)
+        self._is_off = value is False
+        self._pending = [] if value in (None, False) else value if isinstance(value, list) else [value]
         self._allow_urls = allow_urls
-        self._found: list[str] = []
+        self._urls: list[str] = []
 
     def add(self, part: Mapping[str, Any]) -> str:
-        """Add the image in a message part, or the next one from `images` if the part has none; return its name."""
+        """Add the image of a message part, by default the next one in `images`; return its name in the text."""
         if self._is_off:
             return "[image, which is not shown]"
         source: Any = part
         if all(part.get(name) is None for name in SOURCES):
-            if not self._given:
+            if not self._pending:
                 why = "a message mentions more images than `images` has"
                 raise field_error(IMAGES, f"{why}; pass the data set's images, or images = false to judge without")
-            source = self._given.pop(0)
-        self._found.append(self._url(source))
-        return f"[image {len(self._found)}]"
+            source = self._pending.pop(0)
+        self._urls.append(self._to_url(source))
+        return f"[image {len(self._urls)}]"
 
     def finish(self) -> tuple[str, ...]:
-        """Return the images of message parts, then the rest of `images`, as URLs; raise RequestError for too many."""
-        found = (*self._found, *map(self._url, self._given))
-        if len(found) > MOST:
-            raise field_error(IMAGES, f"{len(found)} images exceed the maximum of {MOST} for a judge")
+        """Return the URLs of the added images and of the rest of `images`; raise RequestError if they are too many."""
+        found = (*self._urls, *map(self._to_url, self._pending))
+        if len(found) > MAX_IMAGES:
+            raise field_error(IMAGES, f"{len(found)} images exceed the maximum of {MAX_IMAGES} for a judge")
         return found
 
-    def _url(self, source: Any) -> str:
+    def _to_url(self, source: Any) -> str:
         while isinstance(source, dict):
             source = next((source[name] for name in SOURCES if source.get(name) is not None), None)
         if isinstance(source, bytes):
-            source = _data_url(source)
+            source = _to_data_url(source)
         elif callable(getattr(source, "save", None)):
-            source = _data_url(_encoded(source))
+            source = _to_data_url(_encode_png(source))
         if isinstance(source, str) and _DATA_URL.match(source):
-            if len(source) > MOST_CHARACTERS:
-                raise field_error(IMAGES, f"an image has more than {MOST_CHARACTERS} characters; make it smaller")
+            if len(source) > MAX_CHARACTERS:
+                raise field_error(IMAGES, f"an image has more than {MAX_CHARACTERS} characters; make it smaller")
             return source
         if not (isinstance(source, str) and _WEB_URL.match(source)):
             raise field_error(IMAGES, "expected PNG, JPEG, GIF or WebP as a data: URL, as bytes or as a PIL image")
@@ -82,19 +82,19 @@ class ImageReader:
         return source
 
 
-def content_with(images: Sequence[str], user: str) -> Any:
+def make_content(images: Sequence[str], user: str) -> Any:
     """Return the content of the user message: the text `user`, or a list of parts with the images before the text."""
     if not images:
         return user
     return [*({"type": "image_url", "image_url": {"url": url}} for url in images), {"type": "text", "text": user}]
 
 
-def _data_url(data: bytes) -> str:
+def _to_data_url(data: bytes) -> str:
     kind = next((kind for signature, kind in _SIGNATURES.items() if data.startswith(signature)), "")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}" if kind else ""
 
 
-def _encoded(image: Any) -> bytes:
+def _encode_png(image: Any) -> bytes:
     """Return a PIL image as the bytes of a PNG; empty if it cannot be encoded."""
     stream = BytesIO()
     try:

@@ -1,4 +1,4 @@
-"""The token IDs of labels (the answers whose probabilities give a verdict), from the judge's `POST /tokenize`."""
+"""Find the token IDs of labels (answers whose probabilities give a verdict) with the judge's `POST /tokenize`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LabelTokens:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._known: LruCache[Hashable, dict[str, tuple[int, ...]]] = LruCache(MAX_SERVERS)
+        self._cached: LruCache[Hashable, dict[str, tuple[int, ...]]] = LruCache(MAX_SERVERS)
 
     async def find(
         self,
@@ -55,13 +55,13 @@ class LabelTokens:
             RequestError: a label is not one token, or two labels have the same token.
             ServiceError: the server does not answer.
         """
-        place = destination, model.name, model.root
-        known = self._known.get(place)
+        key = destination, model.name, model.root
+        known = self._cached.get(key)
         if known is None:
-            self._known.put(place, known := {})
+            self._cached.put(key, known := {})
         missing = [label for label in labels if label not in known]
-        found = await asyncio.gather(*(self._tokens(label, model.name, destination, deadline) for label in missing))
-        known.update(zip(missing, found, strict=True))
+        results = await asyncio.gather(*(self._tokens(label, model.name, destination, deadline) for label in missing))
+        known.update(zip(missing, results, strict=True))
         ids = []
         for label in labels:
             tokens = known[label]
@@ -78,7 +78,7 @@ class LabelTokens:
         self, label: str, model: str, destination: Destination, deadline: SharedDeadline
     ) -> tuple[int, ...]:
         body = json.dumps(label_request(label, model)).encode()
-        message = Message("POST", TOKENIZE, body, read=_read_tokens, is_optional=True)
+        message = Message("POST", TOKENIZE, body, read=_parse_tokens, is_optional=True)
         try:
             tokens: tuple[int, ...] = await self._api.ask(destination, message, deadline)
             return tokens
@@ -90,7 +90,7 @@ class LabelTokens:
             ) from error
 
 
-def _read_tokens(reply: bytes) -> tuple[int, ...]:
+def _parse_tokens(reply: bytes) -> tuple[int, ...]:
     try:
         return tuple(int(token) for token in json.loads(reply)["tokens"])
     except (ValueError, KeyError, TypeError) as error:

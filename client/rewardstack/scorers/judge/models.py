@@ -1,4 +1,4 @@
-"""Discovery of a judge's models and API dialect, from `GET /v1/models` and from refused requests."""
+"""Discover a judge's models and API dialect, from `GET /v1/models` and from refused requests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
-from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
-from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
-from rewardstack.scorers.judge.refusals import corrected, refused_fields
+from rewardstack.scorers.judge.api import MODELS, Api, api_path, deployment_name
+from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, detect_dialect, parse_vllm_version
+from rewardstack.scorers.judge.refusals import omit_fields, refused_fields
 from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wait
 from rewardstack.transport.endpoint import Message
 
@@ -33,7 +33,7 @@ class Model(NamedTuple):
 
     Args:
         name: the name under which the server serves the model.
-        root: the underlying model, such as its weights' name; None if the server does not report it.
+        root: name of the underlying weights; None if the server does not report it.
         dialect: the request fields that the server supports.
     """
 
@@ -42,7 +42,7 @@ class Model(NamedTuple):
     dialect: Dialect = VLLM
 
 
-class Served(NamedTuple):
+class ServerReport(NamedTuple):
     """What a judge reports about itself.
 
     Args:
@@ -54,12 +54,12 @@ class Served(NamedTuple):
     dialect: Dialect = UNKNOWN
 
 
-NOTHING = Served()
-"""What is known of a judge that reports nothing."""
+UNREPORTED = ServerReport()
+"""The report of a judge that does not list its models."""
 
 
 class Models:
-    """The models and dialects of judges, as far as they are known.
+    """Discovers and stores the models and dialects of judges.
 
     Args:
         api: sends the requests.
@@ -67,11 +67,11 @@ class Models:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._served: Discovery[Destination, Served] = Discovery()
-        self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(MAX_SERVERS)
+        self._reports: Discovery[Destination, ServerReport] = Discovery()
+        self._corrected_dialects: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(MAX_SERVERS)
 
-    async def meet(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
-        """Request a judge's models, unless a recent answer is known.
+    async def discover(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
+        """Request a judge's models, unless there is a recent reply.
 
         Args:
             destination: the judge's servers and key.
@@ -82,24 +82,26 @@ class Models:
             DeadlineError: the judge did not answer in time.
             RejectedError: the judge refuses the key.
         """
-        await self._served.find(destination, partial(self._ask, destination), deadline, wait)
+        await self._reports.find(destination, partial(self._fetch, destination), deadline, wait)
 
-    def served(self, destination: Destination) -> list[str]:
+    def served_models(self, destination: Destination) -> list[str]:
         """Return the names of the models that the judge serves; empty if they are unknown."""
-        return list(self._served.last_answer(destination, NOTHING).roots)
+        return list(self._reports.last_answer(destination, UNREPORTED).roots)
 
-    def choose(self, wanted: str, destination: Destination) -> Model:
+    def choose(self, name_or_empty: str, destination: Destination) -> Model:
         """Return the model to request from a judge.
 
         Args:
-            wanted: name of the model; empty for the judge's only model, or `DEFAULT` if it does not report exactly one.
+            name_or_empty: name of the model; empty for the only model that the judge reports, else for `DEFAULT`.
             destination: the judge's servers and key.
         """
-        roots, dialect = self._served.last_answer(destination, NOTHING)
-        name = wanted or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
-        return Model(name, roots.get(name), self._corrected.get((destination, name, dialect)) or dialect)
+        roots, dialect = self._reports.last_answer(destination, UNREPORTED)
+        name = name_or_empty or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
+        return Model(name, roots.get(name), self._corrected_dialects.get((destination, name, dialect)) or dialect)
 
-    def learn(self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]) -> Model:
+    def record_refusal(
+        self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]
+    ) -> Model:
         """Record the fields that a judge refuses, and return the model with a dialect that omits them.
 
         Args:
@@ -109,15 +111,15 @@ class Models:
             fields: the optional fields of the request.
 
         Returns:
-            The model; unchanged if the refusal names no field that can be omitted.
+            The model; unchanged if no field can be omitted.
         """
         refused = refused_fields(error, fields)
         if not refused:
             return model
-        place = destination, model.name, self._served.last_answer(destination, NOTHING).dialect
-        known = self._corrected.get(place) or place[2]
-        if known == model.dialect and (better := corrected(known, refused)) != known:
-            self._corrected.put(place, better)
+        key = destination, model.name, self._reports.last_answer(destination, UNREPORTED).dialect
+        current = self._corrected_dialects.get(key) or key[2]
+        if current == model.dialect and (corrected_dialect := omit_fields(current, refused)) != current:
+            self._corrected_dialects.put(key, corrected_dialect)
             log.warning("%s does not support %s, which is now omitted: %s", model.name, ", ".join(refused), error)
             if "thinking_token_budget" in refused:
                 log.warning(
@@ -125,41 +127,41 @@ class Models:
                     "--reasoning-parser",
                     model.name,
                 )
-            known = better
-        return model._replace(dialect=known)
+            current = corrected_dialect
+        return model._replace(dialect=current)
 
-    async def _ask(self, destination: Destination, deadline: SharedDeadline) -> Served:
-        if name := deployment(destination.urls[0]):
-            return Served({name: name})
+    async def _fetch(self, destination: Destination, deadline: SharedDeadline) -> ServerReport:
+        if name := deployment_name(destination.urls[0]):
+            return ServerReport({name: name})
         try:
-            message = Message("GET", below(destination.urls, MODELS), read=_read, is_optional=True)
+            message = Message("GET", api_path(destination.urls, MODELS), read=_parse, is_optional=True)
             roots, dialect = await self._api.ask(destination, message, deadline)
         except (RejectedError, ReplyError) as error:
             if isinstance(error, RejectedError) and error.status in KEY_REFUSED:
                 raise
-            if isinstance(error, ReplyError) and destination in self._served:
+            if isinstance(error, ReplyError) and destination in self._reports:
                 raise  # a temporary failure: the last answer stays valid
             log.warning("the judge does not report its models, so its verdicts are not cached: %s", error)
-            return NOTHING
-        return Served(roots, await self._vllm(destination, deadline) if dialect is VLLM else dialect)
+            return UNREPORTED
+        return ServerReport(roots, await self._vllm_dialect(destination, deadline) if dialect is VLLM else dialect)
 
-    async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
-        """Return the dialect of a vLLM server; if it reports no version, its last known dialect, else `VLLM`."""
+    async def _vllm_dialect(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
+        """Return the dialect for a vLLM server's version; by default its last known dialect, else `VLLM`."""
         try:
-            asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
-            return vllm_of(await run_with_timeout(optional_wait(deadline), asked))
+            reply = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
+            return parse_vllm_version(await run_with_timeout(optional_wait(deadline), reply))
         except (ServiceError, asyncio.TimeoutError):
-            return OLD_VLLM if self._served.last_answer(destination, NOTHING).dialect is OLD_VLLM else VLLM
+            return OLD_VLLM if self._reports.last_answer(destination, UNREPORTED).dialect is OLD_VLLM else VLLM
 
 
-def _read(data: bytes) -> tuple[dict[str, str], Dialect]:
-    roots = read_models(data)
+def _parse(data: bytes) -> tuple[dict[str, str], Dialect]:
+    roots = parse_models(data)
     if roots is None:
         raise ReplyError("not a list of models")
-    return roots, dialect_of(data)
+    return roots, detect_dialect(data)
 
 
-def read_models(data: bytes) -> dict[str, str] | None:
+def parse_models(data: bytes) -> dict[str, str] | None:
     """Return the underlying models by served name from a reply of `/v1/models`; None if it is not one."""
     try:
         return {str(one["id"]): str(one.get("root") or one["id"]) for one in json.loads(data)["data"]}

@@ -1,4 +1,4 @@
-"""The judge options in a sample's `extra_info`; `docs/judge.md` has a table of them."""
+"""Parse the judge options in a sample's `extra_info`; `docs/judge.md` has a table of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
-from rewardstack.scorers.judge.conversation import VIEWS, Shown, View
+from rewardstack.scorers.judge.conversation import VIEWS, ShownParts, View
 from rewardstack.scorers.judge.images import IMAGES
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
-from rewardstack.scorers.judge.rubric import MOST_CRITERIA, Rubric
+from rewardstack.scorers.judge.rubric import MAX_CRITERIA, Rubric
 from rewardstack.scorers.judge.scale import read_range
 from rewardstack.scorers.judge.templates import KINDS, LABELS, Kind, Template, find_template, read_template
 from rewardstack.scorers.names import JUDGE_OPTIONS
@@ -22,11 +22,11 @@ AGGREGATES: tuple[Aggregate, ...] = ("mean", "median", "majority")
 
 THINKING_TOKENS = 4096
 """Default of `thinking_budget`, the maximum number of tokens of reasoning, in addition to those of the reply."""
-MOST_TOKENS = 131_072
+MAX_TOKENS = 131_072
 """Upper bound on `max_new_tokens` and on `thinking_budget`."""
-MOST_SAMPLES = 64
+MAX_SAMPLES = 64
 """Upper bound on `num_samples`."""
-MOST_LABELS = 32
+MAX_LABELS = 32
 """Maximum number of labels."""
 LABEL_MASS_FLOOR = 0.5
 """Default of `label_mass_floor`."""
@@ -34,11 +34,11 @@ LABEL_MASS_FLOOR = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Options:
-    """How one sample is judged. Options are compared by identity: `read_options` caches them.
+    """The options for judging one sample; equal options are the same object, because `read_options` caches them.
 
     Args:
-        model: the judge's model; empty for the model that the settings name, else the one that the server serves.
-        verdict: how the verdict is read: from the reply's text (`text`), from the probabilities of labels
+        model: the judge's model; empty for the model in the settings, else the server's only model.
+        verdict: whether the verdict is read from the reply's text (`text`), from the probabilities of labels
             (`logprob`), or from an answer to each criterion (`rubric`).
         template: the prompt template, with the scale of its verdicts.
         system_prompt: the system prompt; empty for none, None for the built-in one.
@@ -92,45 +92,45 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     values = [extra.get(name) for name in JUDGE_OPTIONS]
     path = Fields(extra).text("prompt_template_path", "")
     if path:
-        values[_TEMPLATE_AT] = read_template(path)
-        values[_PATH_AT] = None
+        values[_TEMPLATE_INDEX] = read_template(path)
+        values[_PATH_INDEX] = None
     if isinstance(extra.get("labels"), Mapping):
-        values[_LABELS_AT] = _Pairs(tuple(plain(extra["labels"]).items()))
-    values[_RANGE_AT] = read_range(Fields(extra).get("score_range"))
+        values[_LABELS_INDEX] = _HashableMapping(tuple(plain(extra["labels"]).items()))
+    values[_RANGE_INDEX] = read_range(Fields(extra).get("score_range"))
     try:
         return _parse(*values)
-    except TypeError:  # a value is a list or an array, which cannot be a key of the cache
+    except TypeError:  # a list or an array cannot be a key of the cache
         return _parse.__wrapped__(*map(plain, values))
 
 
-def portable_extra(extra: Mapping[str, Any], shown: Shown, rubric: Rubric) -> dict[str, Any]:
+def portable_extra(extra: Mapping[str, Any], shown: ShownParts, rubric: Rubric) -> dict[str, Any]:
     """Return the `extra_info` to send to a reward server, with the template's text in place of its path.
 
     Args:
         extra: the sample's `extra_info`, which `read_options` accepts.
-        shown: the result of `read_shown` for the sample.
+        shown: the result of `read_shown_parts` for the sample.
         rubric: the result of `read_rubric` for the sample.
 
     Raises:
         RequestError: the template file cannot be read.
     """
     path = Fields(extra).text("prompt_template_path", "")
-    read = {name: extra[name] for name in JUDGE_OPTIONS if name in extra and name != "prompt_template_path"}
+    portable = {name: extra[name] for name in JUDGE_OPTIONS if name in extra and name != "prompt_template_path"}
     if path:
-        read["prompt_template"] = read_template(path)
+        portable["prompt_template"] = read_template(path)
     if rubric:
-        read[RUBRICS] = [one.record() for one in rubric]
-    return {**read, **({} if Fields(extra).get(IMAGES) is not False else {IMAGES: False}), **shown.portable}
+        portable[RUBRICS] = [one.to_record() for one in rubric]
+    return {**portable, **({} if Fields(extra).get(IMAGES) is not False else {IMAGES: False}), **shown.portable}
 
 
-_TEMPLATE_AT = JUDGE_OPTIONS.index("prompt_template")
-_PATH_AT = JUDGE_OPTIONS.index("prompt_template_path")
-_RANGE_AT = JUDGE_OPTIONS.index("score_range")
-_LABELS_AT = JUDGE_OPTIONS.index("labels")
+_TEMPLATE_INDEX = JUDGE_OPTIONS.index("prompt_template")
+_PATH_INDEX = JUDGE_OPTIONS.index("prompt_template_path")
+_RANGE_INDEX = JUDGE_OPTIONS.index("score_range")
+_LABELS_INDEX = JUDGE_OPTIONS.index("labels")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
+class _HashableMapping:
     """A hashable form of a mapping, for the cache."""
 
     pairs: tuple[tuple[str, Any], ...]
@@ -138,37 +138,39 @@ class _Pairs:
 
 @lru_cache(maxsize=512, typed=True)
 def _parse(*values: Any) -> Options:
-    given = Fields(dict(zip(JUDGE_OPTIONS, values, strict=True)))
-    verdict = given.choice("verdict", KINDS)
-    labelled = verdict == "logprob"
-    template, declared = given.text("prompt_template", "default"), read_range(given.get("score_range"))
-    most = given.integer("max_criteria", None, 1, MOST_CRITERIA)
+    fields = Fields(dict(zip(JUDGE_OPTIONS, values, strict=True)))
+    verdict = fields.choice("verdict", KINDS)
+    uses_labels = verdict == "logprob"
+    template, declared_scale = fields.text("prompt_template", "default"), read_range(fields.get("score_range"))
+    max_criteria = fields.integer("max_criteria", None, 1, MAX_CRITERIA)
     options = Options(
-        model=given.text("model_name", "") or given.text("model", ""),
+        model=fields.text("model_name", "") or fields.text("model", ""),
         verdict=verdict,
-        template=find_template(template, verdict=verdict, declared=declared, is_split=most is not None),
-        system_prompt=given.text("system_prompt", None),
-        temperature=given.number("temperature", 0.7, 0, 2),
-        top_p=given.number("top_p", 0.8, 0, 1, is_exclusive=True),
-        max_new_tokens=given.integer("max_new_tokens", 512, 1, MOST_TOKENS),
-        enable_thinking=given.flag("enable_thinking", False),
-        thinking_budget=given.integer("thinking_budget", THINKING_TOKENS, 1, MOST_TOKENS),
-        seed=given.integer("seed", None, 0, 2**53),
-        batch_size=given.integer("batch_size", None, 1, 2**31),
-        labels=_labels(given.get("labels"), template) if labelled else (),
-        label_mass_floor=given.number("label_mass_floor", LABEL_MASS_FLOOR, 0, 1),
-        num_samples=given.integer("num_samples", 1, 1, MOST_SAMPLES),
-        aggregate=given.choice("aggregate", AGGREGATES),
-        max_criteria=most,
-        clip_negative=given.flag("clip_negative", True),
-        view=given.choice("view", VIEWS),
-        hide_reasoning=given.flag("hide_reasoning", True),
+        template=find_template(
+            template, verdict=verdict, declared_scale=declared_scale, is_split=max_criteria is not None
+        ),
+        system_prompt=fields.text("system_prompt", None),
+        temperature=fields.number("temperature", 0.7, 0, 2),
+        top_p=fields.number("top_p", 0.8, 0, 1, is_exclusive=True),
+        max_new_tokens=fields.integer("max_new_tokens", 512, 1, MAX_TOKENS),
+        enable_thinking=fields.flag("enable_thinking", False),
+        thinking_budget=fields.integer("thinking_budget", THINKING_TOKENS, 1, MAX_TOKENS),
+        seed=fields.integer("seed", None, 0, 2**53),
+        batch_size=fields.integer("batch_size", None, 1, 2**31),
+        labels=_parse_labels(fields.get("labels"), template) if uses_labels else (),
+        label_mass_floor=fields.number("label_mass_floor", LABEL_MASS_FLOOR, 0, 1),
+        num_samples=fields.integer("num_samples", 1, 1, MAX_SAMPLES),
+        aggregate=fields.choice("aggregate", AGGREGATES),
+        max_criteria=max_criteria,
+        clip_negative=fields.flag("clip_negative", True),
+        view=fields.choice("view", VIEWS),
+        hide_reasoning=fields.flag("hide_reasoning", True),
     )
-    _check_together(options)
+    _check_combinations(options)
     return options
 
 
-def _check_together(options: Options) -> None:
+def _check_combinations(options: Options) -> None:
     if options.labels and options.enable_thinking:
         raise field_error("verdict", "'logprob' reads the first token, so it cannot reason; leave enable_thinking out")
     if options.labels and options.num_samples > 1:
@@ -182,20 +184,20 @@ def _check_together(options: Options) -> None:
         raise field_error("num_samples", "verdicts at temperature 0 are all the same; raise temperature")
 
 
-def _labels(value: Any, template: str) -> tuple[tuple[str, float], ...]:
+def _parse_labels(value: Any, template: str) -> tuple[tuple[str, float], ...]:
     if value is None:
         if template not in LABELS:
             raise field_error("labels", "verdict 'logprob' with a custom template needs them, such as {'A': 1, 'B': 0}")
         value = LABELS[template]
-    if isinstance(value, _Pairs):
+    if isinstance(value, _HashableMapping):
         value = dict(value.pairs)
-    if not isinstance(value, Mapping) or not 2 <= len(value) <= MOST_LABELS or any(map(is_missing, value.values())):
-        raise field_error("labels", f"expected an object of 2 to {MOST_LABELS} labels with their values")
-    given = Fields({f"labels.{name}": number for name, number in value.items()})
-    return tuple((_label(name), given.number(f"labels.{name}", 0.0, 0, 1)) for name in value)
+    if not isinstance(value, Mapping) or not 2 <= len(value) <= MAX_LABELS or any(map(is_missing, value.values())):
+        raise field_error("labels", f"expected an object of 2 to {MAX_LABELS} labels with their values")
+    fields = Fields({f"labels.{name}": number for name, number in value.items()})
+    return tuple((_check_label(name), fields.number(f"labels.{name}", 0.0, 0, 1)) for name in value)
 
 
-def _label(name: Any) -> str:
+def _check_label(name: Any) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > 32:
         raise field_error("labels", f"{name!r} is not a label; use a short text that is one token, such as 'A'")
     return name

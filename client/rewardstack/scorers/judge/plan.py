@@ -1,4 +1,4 @@
-"""The plan of one sample's verdict, and the cache key of its score."""
+"""Plan the requests for one sample's verdict, and compute the cache key of its score."""
 
 from __future__ import annotations
 
@@ -17,66 +17,66 @@ from rewardstack.errors import RequestError
 from rewardstack.score import Item
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
-from rewardstack.scorers.judge.conversation import Shown, read_shown
+from rewardstack.scorers.judge.conversation import ShownParts, read_shown_parts
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
-from rewardstack.scorers.judge.request import frame, is_deterministic
+from rewardstack.scorers.judge.request import is_deterministic, make_frame
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
-from rewardstack.scorers.judge.rubric import GRADES, Answers, Rubric, answers_of, listed, read_rubric
+from rewardstack.scorers.judge.rubric import GRADES, Answers, Rubric, format_criteria, read_rubric, valid_answers
 
 AFFINITY = "X-Prompt-Affinity"
-"""Header by which a gateway sends all samples of a problem to the same replica, which caches their common prefix."""
+"""Header that lets a gateway send all samples of a problem to one replica, which caches their common prefix."""
 
 _PROCESS = uuid.uuid4().hex
-"""Scope of cached stochastic verdicts without a run ID."""
+"""Part of the cache keys of stochastic verdicts if there is no run ID."""
 
 log = logging.getLogger(__name__)
 
 
 class Plan(NamedTuple):
-    """Everything that the requests for one sample need; prompts are rendered when they are sent.
+    """The inputs of the requests for one sample; prompts are rendered when they are sent.
 
     Args:
         destination: the judge's servers and key.
         options: how the sample is judged.
         shown: what the judge sees of the sample.
-        references: the references, each of which has its own requests; one empty text if the template uses none.
+        references: the references; each has its own requests; one empty text if the template uses none.
         meter: counts the usage of the requests; None until the sample is scored.
         rubric: the criteria; empty if neither the verdict nor the template needs any.
-        compared: number of candidates that the request shows; 0 if it shows one candidate alone.
+        compared: number of candidates that are compared in a request; 0 for a single candidate.
     """
 
     destination: Destination
     options: Options
-    shown: Shown
+    shown: ShownParts
     references: tuple[str, ...]
     meter: Meter | None = None
     rubric: Rubric = ()
-    made_at: float = 0.0
-    """Time of creation, on `time.monotonic()`; the sample is queued from then on."""
+    created_at: float = 0.0
+    """Time of creation, on `time.monotonic()`; the latency of the score is measured from then."""
     compared: int = 0
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers of the plan's requests; see `AFFINITY`."""
-        return _affinity(self.shown.problem or self.references[0])
+        return _affinity_header(self.shown.problem or self.references[0])
 
     @property
     def chunks(self) -> list[Rubric]:
         """The criteria of each request; one empty rubric if there are no criteria."""
         size = self.options.max_criteria or len(self.rubric) or 1
-        return [self.rubric[at : at + size] for at in range(0, len(self.rubric), size)] or [()]
+        return [self.rubric[start : start + size] for start in range(0, len(self.rubric), size)] or [()]
 
-    def user(self, reference: str, criteria: Rubric = ()) -> str:
+    def user_message(self, reference: str, criteria: Rubric = ()) -> str:
         """Return the user message for a reference and for some of the criteria."""
-        listing = listed(criteria, with_points=self.options.verdict != "rubric")
+        listing = format_criteria(criteria, with_points=self.options.verdict != "rubric")
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
-    def answers(self, criteria: Rubric = ()) -> Answers:
-        """Return the valid answers to each criterion, or each candidate's in a list; empty for any other verdict."""
+    def valid_answers(self, criteria: Rubric = ()) -> Answers:
+        """Return the valid answers to each criterion, or the valid scores of each candidate; else empty."""
         if self.compared and not self.options.labels:
             return (GRADES,) * self.compared
-        return answers_of(criteria) if self.options.verdict == "rubric" else ()
+        return valid_answers(criteria) if self.options.verdict == "rubric" else ()
 
 
 def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False, compares: bool = False) -> Plan:
@@ -86,23 +86,23 @@ def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False,
         item: the sample.
         destination: the judge's servers and key.
         allow_urls: whether images may be URLs, which the judge then fetches.
-        compares: whether the judge compares candidates, so that it needs no reference.
+        compares: whether the judge compares candidates, which needs no reference.
     """
     options = read_options(item.extra)
-    shown = read_shown(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
+    shown = read_shown_parts(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     references = references or (("",) if compares else ())
     if not references:
         raise RequestError("ground_truth: missing, but the prompt template needs a reference", "ground_truth")
-    rubric = _rubric(options, item.extra)
+    rubric = _needed_rubric(options, item.extra)
     return Plan(destination, options, shown, references, rubric=rubric)
 
 
-def _rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
+def _needed_rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
     """Return the sample's criteria if the verdict or the template needs them; else an empty rubric."""
     if options.verdict != "rubric" and not options.template.uses("CRITERIA"):
         if extra.get(RUBRICS) is not None:
-            _warn_of_rubric()
+            _warn_of_unused_rubric()
         return ()
     rubric = read_rubric(extra)
     if not rubric:
@@ -112,16 +112,16 @@ def _rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
 
 
 @lru_cache
-def _warn_of_rubric() -> None:
+def _warn_of_unused_rubric() -> None:
     log.warning("extra_info.rubrics has no effect without verdict = 'rubric', or {CRITERIA} in the template")
 
 
 @lru_cache(maxsize=1024)
-def _affinity(text: str) -> Mapping[str, str]:
+def _affinity_header(text: str) -> Mapping[str, str]:
     return {AFFINITY: blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()}
 
 
-def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
+def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
     """Return the cache key of the plan's score; None if the judge does not report its underlying model.
 
     Args:
@@ -136,28 +136,28 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "")
     options = plan.options
     deterministic = is_deterministic(options, model.dialect)
     scope = "" if deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
-    further = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
-    state = _state(options, model, revision, scope, name)
+    criteria_text = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
+    prefix = _key_prefix(options, model, revision, scope, name)
     shown = plan.shown
-    text = hex_digest(state, shown.problem, shown.candidate, *plan.references, *further, *shown.images)
+    text = hex_digest(prefix, shown.problem, shown.candidate, *plan.references, *criteria_text, *shown.images)
     bounds = UNIT if options.clip_negative else ANY
     return Key(PREFIX + text, deterministic and options.num_samples == 1, bounds)
 
 
 @lru_cache(maxsize=512)
-def _state(options: Options, model: Model, revision: str, scope: str, name: str) -> Any:
-    request = frame(options, model.name, dialect=model.dialect)
-    reading = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
+def _key_prefix(options: Options, model: Model, revision: str, scope: str, name: str) -> Any:
+    request = make_frame(options, model.name, dialect=model.dialect)
+    aggregation = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
     sent = request.head.decode(), request.tail.decode()
     rubric = [f"{options.max_criteria} {options.clip_negative}"] if options.verdict == "rubric" else []
-    texts = (options.template.identity, repr(reading), *sent, *([name] if name else ()), *rubric)
-    return digest(("judge", FLOW_VERSION, _sources(), str(model.root), revision, scope, *texts))
+    parts = (options.template.identity, repr(aggregation), *sent, *([name] if name else ()), *rubric)
+    return digest(("judge", FLOW_VERSION, _source_hash(), str(model.root), revision, scope, *parts))
 
 
 @lru_cache
-def _sources() -> str:
-    """Return a hash of this package's source, because it determines how prompts are rendered and replies are parsed."""
-    state = blake2b(digest_size=16)
+def _source_hash() -> str:
+    """Return a hash of this package's source, which renders prompts and parses replies."""
+    source_hash = blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        state.update(path.read_bytes())
-    return state.hexdigest()
+        source_hash.update(path.read_bytes())
+    return source_hash.hexdigest()

@@ -1,7 +1,7 @@
 """Recognize the field that a server refuses, from its error message.
 
-A message may quote a sample, and a policy can write any text. So only the start of the server's message counts, and
-only fields that were sent.
+A message may quote a sample, and a policy can write any text. So only the start of the message is read, and only names
+of fields that were sent are recognized.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from rewardstack.errors import RejectedError
 from rewardstack.scorers.judge.dialect import Dialect
 
 ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_format"}
-"""Fields of our requests by other names that servers use for them in errors."""
+"""Names that servers use in errors for fields that have another name in the request."""
 
-_BEGINNING = re.compile(
+_PREAMBLE = re.compile(
     r"""
       (?:\{"detail":[ ]|\[?\{.{0,20}?(?:"\w{1,20}":[ ](?:"[^"]{0,60}"|[\w.]{1,20}),[ ]){0,4}"message":[ ]"|"?)
       (?:litellm\.)?(?:\w{1,40}(?:Error|Exception)[ ]?[-:][ ]){0,3}      # LiteLLM: who refused
@@ -78,36 +78,38 @@ WORDINGS: tuple[tuple[str, str], ...] = (
 )
 """Patterns for the start of a message, with a group for one or more field names, and a page that documents each."""
 _WORDING = re.compile("|".join(f"(?:{words})" for words, _ in WORDINGS))
-_TOO_MANY = "Requested sample logprobs"
-_ABOUT_VALUES = ("Failed to deserialize", "The parameter ")
-"""Starts of messages that may refuse only the value of a field. Then the fields `_CHOSEN` are still supported."""
-_CHOSEN = frozenset({"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"})
+_TOO_MANY_LOGPROBS = "Requested sample logprobs"
+_VALUE_ERRORS = ("Failed to deserialize", "The parameter ")
+"""Starts of messages that may refuse a value and not the field itself; fields in `_OPTION_FIELDS` are then kept."""
+_OPTION_FIELDS = frozenset(
+    {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"}
+)
 """Fields whose values the options of a sample set, so that another sample's value may be valid."""
 
 
-def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
+def refused_fields(error: RejectedError, fields: Collection[str]) -> list[str]:
     """Return the fields of a request that a server refuses; empty if the error has another cause.
 
     Args:
         error: the server's error.
-        sent: the names of the request's fields.
+        fields: the names of the request's fields.
     """
     text = error.complaint
-    beginning = _BEGINNING.match(text)
-    found = _WORDING.match(text, beginning.end()) if beginning else None
-    if found is None:
+    preamble = _PREAMBLE.match(text)
+    match = _WORDING.match(text, preamble.end()) if preamble else None
+    if match is None:
         return []
-    if found[0].startswith(_TOO_MANY):
-        return [field for field in ("top_logprobs",) if field in sent]
-    names = next(group for group in found.groups() if group is not None)
-    named = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
-    if found[0].startswith(_ABOUT_VALUES):
-        named -= _CHOSEN
-    return [field for field in sent if field in named]
+    if match[0].startswith(_TOO_MANY_LOGPROBS):
+        return [field for field in ("top_logprobs",) if field in fields]
+    names = next(group for group in match.groups() if group is not None)
+    refused = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
+    if match[0].startswith(_VALUE_ERRORS):
+        refused -= _OPTION_FIELDS
+    return [field for field in fields if field in refused]
 
 
-def corrected(dialect: Dialect, fields: Collection[str]) -> Dialect:
+def omit_fields(dialect: Dialect, fields: Collection[str]) -> Dialect:
     """Return the dialect without these fields; see `Dialect.refused`."""
     for field in fields:
-        dialect = dialect.refused(field)
+        dialect = dialect.omit(field)
     return dialect

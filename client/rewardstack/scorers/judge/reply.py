@@ -1,4 +1,4 @@
-"""Parsing of chat completions: the text of the reply, and the verdict in the text or in token probabilities."""
+"""Parse chat completions: the text of the reply, and the verdict in the text or in token probabilities."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 from rewardstack.core.messages import TEXTS
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import Scale
-from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_json_verdict, read_verdict
+from rewardstack.scorers.judge.verdict import THINKING_END, UnreadableError, parse_verdict, read_json_verdict
 
 TOKEN_ID = "token_id:"
 """Prefix of a token ID in vLLM's probabilities (`return_tokens_as_token_ids`)."""
 REASONING = ("reasoning", "reasoning_content", "thinking")
-"""Fields of a message that may have the reasoning: `reasoning` in vLLM, Ollama and OpenRouter, `reasoning_content` in
-SGLang, llama.cpp and old vLLM, `thinking` in other servers."""
-BROKEN_OFF = ("abort", "error")
-"""Values of `finish_reason` for an interrupted reply, which vLLM and OpenRouter send with HTTP status 200."""
+"""Fields of a message that may contain the reasoning.
+
+`reasoning` is for vLLM, Ollama and OpenRouter, `reasoning_content` for SGLang, llama.cpp and old vLLM.
+"""
+INTERRUPTED = ("abort", "error")
+"""Values of `finish_reason` for an interrupted reply, for which vLLM and OpenRouter return HTTP status 200."""
 Choice = Mapping[str, Any]
 """The first of a completion's `choices`, as parsed JSON."""
 
@@ -39,40 +41,40 @@ def read_completion(data: bytes) -> Choice:
         raise ReplyError(f"not a chat completion ({type(error).__name__})") from error
     if not isinstance(choice, dict):
         raise ReplyError("not a chat completion")
-    if choice.get("finish_reason") in BROKEN_OFF:
+    if choice.get("finish_reason") in INTERRUPTED:
         raise ReplyError(f"the judge's reply was interrupted (finish_reason {choice['finish_reason']})")
     return choice
 
 
-def _choice(reply: bytes | Choice) -> Choice:
+def _first_choice(reply: bytes | Choice) -> Choice:
     return read_completion(reply) if isinstance(reply, bytes) else reply
 
 
-def reasoning_of(message: Mapping[str, Any]) -> Any:
+def get_reasoning(message: Mapping[str, Any]) -> Any:
     """Return the reasoning in a message; None if there is none."""
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
-def read_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, structured: bool = False) -> float:
+def parse_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, structured: bool = False) -> float:
     """Return the verdict in a completion's text, from 0 to 1.
 
     Args:
         reply: the completion, or its first choice.
         scale: the scale of the template.
-        thinking: whether the model was allowed to reason first.
-        structured: whether a JSON object was requested; a reply in lines is accepted as well.
+        thinking: whether the model may reason first.
+        structured: whether a JSON object was requested; a `REWARD:` line is accepted, too.
 
     Raises:
         UnreadableError: the text has no valid verdict.
     """
-    choice = _choice(reply)
+    choice = _first_choice(reply)
     text = read_text(choice, thinking=thinking)
     if structured and (value := read_json_verdict(text, scale)) is not None:
         return value
-    return read_verdict(text, scale, cut=is_cut(choice))
+    return parse_verdict(text, scale, truncated=is_truncated(choice))
 
 
-def is_cut(choice: Choice) -> bool:
+def is_truncated(choice: Choice) -> bool:
     """Return whether a reply was truncated at the token limit."""
     return choice.get("finish_reason") == "length"
 
@@ -89,10 +91,10 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
     """
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
-    text, reasoned = content_text(message.get("content")), bool(reasoning_of(message))
+    text, has_reasoning = content_text(message.get("content")), bool(get_reasoning(message))
     if not text.strip():
-        raise UnreadableError(_why_empty(choice, message, reasoned))
-    if thinking and is_cut(choice) and not reasoned and END_OF_THINKING not in text:
+        raise UnreadableError(_describe_empty(choice, message, has_reasoning))
+    if thinking and is_truncated(choice) and not has_reasoning and THINKING_END not in text:
         raise UnreadableError("its reasoning was cut; raise max_new_tokens or thinking_budget")
     return text
 
@@ -105,7 +107,7 @@ def content_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _why_empty(choice: Choice, message: Mapping[str, Any], reasoned: bool) -> str:
+def _describe_empty(choice: Choice, message: Mapping[str, Any], has_reasoning: bool) -> str:
     if refusal := message.get("refusal"):
         return f"the judge refused: {str(refusal)[:80]!r}"
     if choice.get("finish_reason") == "content_filter":
@@ -113,17 +115,17 @@ def _why_empty(choice: Choice, message: Mapping[str, Any], reasoned: bool) -> st
     if isinstance(content := message.get("content"), list) and content:
         kinds = sorted({str(part.get("type")) for part in content if isinstance(part, dict)})
         return f"its content has no text part ({', '.join(kinds) or 'parts have no type'})"
-    if not reasoned:
-        return "it was cut before its first word; raise max_new_tokens" if is_cut(choice) else "it is empty"
-    if is_cut(choice):
+    if not has_reasoning:
+        return "it was cut before its first word; raise max_new_tokens" if is_truncated(choice) else "it is empty"
+    if is_truncated(choice):
         return "nothing but reasoning, which was cut; raise max_new_tokens or thinking_budget"
     return "nothing but reasoning: --reasoning-parser treats the reply as reasoning; leave enable_thinking out"
 
 
-def read_label_verdict(
+def parse_label_verdict(
     reply: bytes | Choice, ids: Sequence[int], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """Return the verdict from the probabilities of label tokens, which the reply gives by token ID.
+    """Return the verdict from the probabilities of label tokens in a reply with probabilities by token ID.
 
     Args:
         reply: the completion, or its first choice.
@@ -139,21 +141,21 @@ def read_label_verdict(
         ReplyError: the reply does not have the probabilities.
     """
     try:
-        entries = _choice(reply)["logprobs"]["content"][0]["top_logprobs"]
+        entries = _first_choice(reply)["logprobs"]["content"][0]["top_logprobs"]
         logprobs = {entry["token"]: float(entry["logprob"]) for entry in entries}
-        chances = [math.exp(min(logprobs[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
+        probabilities = [math.exp(min(logprobs[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ReplyError(
             "the judge's reply has no label probabilities: this needs vLLM with `logprob_token_ids`, and "
             "--max-logprobs not below the number of labels"
         ) from error
-    return _expected(chances, values, floor)
+    return _expected_value(probabilities, values, floor)
 
 
-def read_top_verdict(
+def parse_top_verdict(
     reply: bytes | Choice, labels: Sequence[str], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """Return the verdict from the probabilities of the most likely tokens; a label not among them has probability 0.
+    """Return the verdict from the probabilities of the most likely tokens; other labels have probability 0.
 
     Args:
         reply: the completion, or its first choice.
@@ -168,7 +170,7 @@ def read_top_verdict(
         NoProbabilitiesError: the reply has no token probabilities.
         UnreadableError: the total probability is below `floor`, or the token probabilities are malformed.
     """
-    logprobs = _choice(reply).get("logprobs")
+    logprobs = _first_choice(reply).get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if tokens is None:
         raise NoProbabilitiesError("the judge's reply has no token probabilities")
@@ -179,13 +181,17 @@ def read_top_verdict(
         raise UnreadableError("the probabilities of its first token are missing") from error
     if not likeliest:
         raise NoProbabilitiesError("the judge's reply has no token probabilities")
-    chances = [math.fsum(math.exp(logprob) for text, logprob in likeliest if text == label.strip()) for label in labels]
-    return _expected(chances, values, floor)
+    probabilities = [
+        math.fsum(math.exp(logprob) for text, logprob in likeliest if text == label.strip()) for label in labels
+    ]
+    return _expected_value(probabilities, values, floor)
 
 
-def _expected(chances: Sequence[float], values: Sequence[float], floor: float) -> tuple[float, float]:
-    """Return the expected value over the labels, and their total probability; `chances` are their probabilities."""
-    mass = math.fsum(chances)
+def _expected_value(probabilities: Sequence[float], values: Sequence[float], floor: float) -> tuple[float, float]:
+    """Return the expected value over the labels, and their total probability."""
+    mass = math.fsum(probabilities)
     if not mass >= floor or mass <= 0 or not mass <= 1.001:
         raise UnreadableError(f"the total probability of the labels is {mass:.3g}, expected {floor:g} to 1")
-    return math.fsum(chance * value for chance, value in zip(chances, values, strict=True)) / mass, min(mass, 1.0)
+    return math.fsum(probability * value for probability, value in zip(probabilities, values, strict=True)) / mass, min(
+        mass, 1.0
+    )

@@ -1,8 +1,8 @@
-"""Rubrics: lists of criteria, for which a judge answers one by one whether the response meets them.
+"""Parse rubrics and the judge's answers to them, and compute the reward.
 
-A criterion is met or not, or has choices from worst to best. The reward is the sum of the points of met criteria,
-divided by the sum of all positive points, as in HealthBench. The judge does not see the points. A criterion with
-negative points describes an undesired property, and is met if the response has this property.
+A rubric is a list of criteria. For each criterion, the judge answers yes or no, or selects a choice. The reward is the
+sum of the points of met criteria, divided by the sum of all positive points, as in HealthBench. A criterion with
+negative points describes an undesired property. The judge does not see the points.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ FIELD = "rubrics"
 TEXT_FIELDS = ("criterion", "criteria", "description", "text")
 POINTS_FIELDS = ("points", "weight")
 NAME_FIELDS = ("title", "name")
-"""Fields of a criterion with its name; the first one that is set counts, as in `TEXT_FIELDS` and `POINTS_FIELDS`."""
-MOST_CRITERIA = 128
+"""Fields of a criterion that may contain its name; as in `TEXT_FIELDS` and `POINTS_FIELDS`, the first match is used."""
+MAX_CRITERIA = 128
 """Maximum number of criteria."""
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 """Maximum length of a criterion's text, in characters."""
-LONGEST_NAME = 80
+MAX_NAME = 80
 """Maximum length of a criterion's name, in characters; longer names are cut."""
-MOST_POINTS = 1e6
+MAX_POINTS = 1e6
 """Maximum absolute value of a criterion's points."""
 YES_NO = ("no", "yes")
 """The valid answers to a criterion without choices, from worst to best."""
 GRADES = ("0.00", "1.00")
-"""The valid answers to a candidate in a list: all numbers from the first to the second, with two decimals."""
+"""Minimum and maximum of the score of a candidate in a list; it has two decimals."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""The valid answers to a criterion with choices: the first letter is the first choice."""
-OWN_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
-"""Names of a score's parts that have another meaning, so that a criterion cannot have them."""
+"""Valid answers to a criterion with choices, one letter for each choice."""
+RESERVED_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
+"""Names of parts of a score that have another meaning, and so cannot be the name of a criterion."""
 
 _ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?!\w)(?!\s{1,4}(?:and|or)\b)")
 _GRADE = re.compile(r"(\d{1,4})\s{0,4}(?:[:)=-]{1,2}|\.(?=\s))\s{0,4}(\d{0,4}\.?\d{1,9})(?![\w./%])")
-"""A candidate's number and score; `1.5` alone is not both."""
+"""A candidate's number and score; `1.5` is not read as candidate 1 with score 5."""
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
 
 
@@ -51,7 +51,7 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion's part of the score; its number in the rubric if it has no valid, unique name.
+        name: name of the criterion and its part of the score; its number if it has no valid, unique name.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
         choices: texts of the choices from worst to best; empty for a criterion that is met or not.
@@ -69,8 +69,8 @@ class Criterion(NamedTuple):
         """The valid answers to the criterion, from worst to best."""
         return tuple(LETTERS[: len(self.choices)]) or YES_NO
 
-    def record(self) -> dict[str, Any]:
-        """Return the criterion in the form that `read_rubric` parses."""
+    def to_record(self) -> dict[str, Any]:
+        """Return the criterion as a record that `read_rubric` can parse."""
         modifiers = {"category": "must_pass"} if self.must_pass else {}
         found = {"name": self.name, "text": self.text, "points": self.points}
         return {**found, "choices": list(self.choices), "modifiers": modifiers}
@@ -91,19 +91,19 @@ def read_rubric(extra: Mapping[str, Any]) -> Rubric:
     Raises:
         RequestError: a criterion is invalid; the error names the criterion and the field.
     """
-    given = Fields(extra)
-    model = given.get("reward_model")
-    value = next((one for name in (FIELD, "rubric") if (one := given.get(name)) is not None), None)
+    fields = Fields(extra)
+    model = fields.get("reward_model")
+    value = next((one for name in (FIELD, "rubric") if (one := fields.get(name)) is not None), None)
     if value is None and isinstance(model, dict):
         value = plain(model.get(FIELD))
     if value is None:
         return ()
-    entries = _entries(value)
-    if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_CRITERIA:
+    entries = _find_criteria(value)
+    if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_CRITERIA:
         shown = f"{len(entries)} criteria" if isinstance(entries, list) else f"a value of type {type(value).__name__}"
-        why = f"expected a list of 1 to {MOST_CRITERIA} criteria such as {{'criterion': 'Names a dose', 'points': -5}}"
+        why = f"expected a list of 1 to {MAX_CRITERIA} criteria such as {{'criterion': 'Names a dose', 'points': -5}}"
         raise field_error(FIELD, f"{why}, got {shown}")
-    found = [_criterion(at, one) for at, one in enumerate(entries, 1)]
+    found = [_parse_criterion(at, one) for at, one in enumerate(entries, 1)]
     if not any(one.points > 0 for one in found):
         raise field_error(FIELD, "no criterion has points above 0; give one that makes an answer good")
     names = [one.name for one in found]
@@ -114,10 +114,10 @@ def read_rubric(extra: Mapping[str, Any]) -> Rubric:
 
 
 def _is_part_name(name: str) -> bool:
-    return bool(name) and not name.isdigit() and name.lower() not in OWN_PARTS
+    return bool(name) and not name.isdigit() and name.lower() not in RESERVED_PARTS
 
 
-def _entries(value: Any) -> Any:
+def _find_criteria(value: Any) -> Any:
     """Return the list of criteria in `value`, which may be JSON, JSON encoded twice, or an object with the list."""
     for _ in range(2):
         if isinstance(value, str):
@@ -130,40 +130,42 @@ def _entries(value: Any) -> Any:
     return value
 
 
-def _criterion(at: int, entry: Any) -> Criterion:
+def _parse_criterion(at: int, entry: Any) -> Criterion:
     if isinstance(entry, str):
         entry = {"text": entry}
     if not isinstance(entry, dict):
-        raise _wrong(at, "", f"expected an object, got {type(entry).__name__}")
+        raise _criterion_error(at, "", f"expected an object, got {type(entry).__name__}")
     text = next((entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)), "")
     text = " ".join(text.split())
-    if not text or len(text) > MOST_CHARACTERS:
+    if not text or len(text) > MAX_CHARACTERS:
         names = ", ".join(TEXT_FIELDS)
-        raise _wrong(at, "", f"expected a text of at most {MOST_CHARACTERS} characters in one of the fields {names}")
+        raise _criterion_error(
+            at, "", f"expected a text of at most {MAX_CHARACTERS} characters in one of the fields {names}"
+        )
     modifiers = entry.get("modifiers")
     modifiers = modifiers if isinstance(modifiers, dict) else {}
     name = next((entry[name] for name in NAME_FIELDS if isinstance(entry.get(name), str)), "")
-    points = _points(at, entry, modifiers)
-    choices = _choices(at, entry.get("choices"))
-    name = " ".join(name.split())[:LONGEST_NAME]
+    points = _parse_points(at, entry, modifiers)
+    choices = _parse_choices(at, entry.get("choices"))
+    name = " ".join(name.split())[:MAX_NAME]
     return Criterion(name, text, points, choices, modifiers.get("category") == "must_pass")
 
 
-def _points(at: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:
+def _parse_points(at: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:
     named = next(((name, entry[name]) for name in POINTS_FIELDS if entry.get(name) is not None), None)
     if named is None:
         severity = modifiers.get("severity")
-        return 1.0 if severity is None else _number(at, "modifiers.severity", severity)
-    return _number(at, *named)
+        return 1.0 if severity is None else _parse_number(at, "modifiers.severity", severity)
+    return _parse_number(at, *named)
 
 
-def _number(at: int, name: str, value: Any) -> float:
-    if not is_finite(value) or abs(value) > MOST_POINTS:
-        raise _wrong(at, f".{name}", f"expected a number, got {str(value)[:50]!r}")
+def _parse_number(at: int, name: str, value: Any) -> float:
+    if not is_finite(value) or abs(value) > MAX_POINTS:
+        raise _criterion_error(at, f".{name}", f"expected a number, got {str(value)[:50]!r}")
     return float(value)
 
 
-def _choices(at: int, value: Any) -> tuple[str, ...]:
+def _parse_choices(at: int, value: Any) -> tuple[str, ...]:
     if not value:
         return ()
     if (
@@ -171,21 +173,21 @@ def _choices(at: int, value: Any) -> tuple[str, ...]:
         or not 2 <= len(value) <= len(LETTERS)
         or not all(isinstance(one, str) for one in value)
     ):
-        raise _wrong(at, ".choices", f"expected a list of 2 to {len(LETTERS)} texts, from worst to best")
+        raise _criterion_error(at, ".choices", f"expected a list of 2 to {len(LETTERS)} texts, from worst to best")
     return tuple(" ".join(one.split()) for one in value)
 
 
-def _wrong(at: int, name: str, why: str) -> RequestError:
+def _criterion_error(at: int, name: str, why: str) -> RequestError:
     error = field_error(FIELD, why)
     return RequestError(str(error).replace(f".{FIELD}:", f".{FIELD}[{at}]{name}:", 1), error.field)
 
 
-def listed(rubric: Sequence[Criterion], *, with_points: bool) -> str:
+def format_criteria(rubric: Sequence[Criterion], *, with_points: bool) -> str:
     """Return the criteria as a numbered list for the judge.
 
     Args:
         rubric: the criteria.
-        with_points: whether to show the points, for a template in which the judge gives one verdict on all criteria.
+        with_points: whether to show the points, for templates in which the judge gives one verdict on all criteria.
     """
     lines = []
     for at, one in enumerate(rubric, 1):
@@ -194,19 +196,19 @@ def listed(rubric: Sequence[Criterion], *, with_points: bool) -> str:
     return "\n".join(lines)
 
 
-def answers_of(rubric: Iterable[Criterion]) -> Answers:
+def valid_answers(rubric: Iterable[Criterion]) -> Answers:
     """Return the valid answers to each criterion."""
     return tuple(one.labels for one in rubric)
 
 
-def form_of(answers: Answers) -> str:
-    """Return the regular expression for a reply: a numbered line with an answer for each criterion."""
+def answers_pattern(answers: Answers) -> str:
+    """Return the regular expression for a reply with a numbered line for each answer."""
     forms = (r"0\.[0-9]{2}|1\.00" if labels == GRADES else "|".join(labels) for labels in answers)
     return r"\n".join(f"{at}: ({form})" for at, form in enumerate(forms, 1))
 
 
-def schema_of(answers: Answers) -> dict[str, Any]:
-    """Return the JSON schema for a reply: a member with an answer for each criterion."""
+def answers_schema(answers: Answers) -> dict[str, Any]:
+    """Return the JSON schema for a reply with a member for each answer."""
     members: dict[str, Any] = {
         str(at): {"type": "number"} if labels == GRADES else {"type": "string", "enum": list(labels)}
         for at, labels in enumerate(answers, 1)
@@ -214,13 +216,13 @@ def schema_of(answers: Answers) -> dict[str, Any]:
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
 
-def closing_of(answers: Answers, *, is_json: bool) -> str:
-    """Return the part of the prompt that tells the judge how to answer the criteria at the end of the reply."""
+def answer_instructions(answers: Answers, *, uses_json: bool) -> str:
+    """Return the part of the prompt that describes the answers at the end of the reply."""
     if answers[0] == GRADES:
-        return _closing_of_list(len(answers), is_json=is_json)
+        return _grade_instructions(len(answers), uses_json=uses_json)
     count, choices = len(answers), any(labels != YES_NO for labels in answers)
     kinds = "`yes` or `no`" + (", or the letter of a choice where the criterion has choices" if choices else "")
-    if is_json:
+    if uses_json:
         return f'Your reply is a JSON object with the members "1" to "{count}", one for each criterion: {kinds}.'
     return (
         f"Your reply ends with one line for each criterion, from 1 to {count}, with its number and the answer, {kinds}."
@@ -228,8 +230,8 @@ def closing_of(answers: Answers, *, is_json: bool) -> str:
     )
 
 
-def _closing_of_list(count: int, *, is_json: bool) -> str:
-    if is_json:
+def _grade_instructions(count: int, *, uses_json: bool) -> str:
+    if uses_json:
         return f'Your reply is a JSON object with the members "1" to "{count}", one for each candidate: its score.'
     return (
         f"Your reply ends with one line for each candidate, from 1 to {count}, with its number and its score from 0 to "
@@ -237,30 +239,30 @@ def _closing_of_list(count: int, *, is_json: bool) -> str:
     )
 
 
-def read_grades(text: str, count: int, *, cut: bool = False) -> list[float]:
+def parse_grades(text: str, count: int, *, truncated: bool = False) -> list[float]:
     """Parse the scores of a list of candidates, from 0 to 1.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
         count: number of candidates.
-        cut: whether the reply was truncated at the token limit.
+        truncated: whether the reply was truncated at the token limit.
 
     Raises:
         UnreadableError: a candidate does not have exactly one score, or a score is not from 0 to 1.
     """
     found: dict[int, float] = {}
-    for number, word in pairs_in(text, cut=cut, answer=_GRADE):
+    for number, word in parse_answer_pairs(text, truncated=truncated, answer=_GRADE):
         if not 1 <= number <= count or number in found:
             why = "twice" if number in found else f"but the candidates are 1 to {count}"
             raise UnreadableError(f"it has a score for candidate {number}, {why}")
-        found[number] = _grade(number, word)
+        found[number] = _parse_grade(number, word)
     if len(found) < count:
         missing = ", ".join(str(at) for at in range(1, count + 1) if at not in found)
         raise UnreadableError(f"scores for {len(found)} of {count} candidates; missing: {missing[:100]}")
     return [found[at] for at in range(1, count + 1)]
 
 
-def _grade(number: int, word: str) -> float:
+def _parse_grade(number: int, word: str) -> float:
     try:
         value = float(word)
     except ValueError:
@@ -270,44 +272,48 @@ def _grade(number: int, word: str) -> float:
     return value
 
 
-def read_answers(text: str, answers: Answers, *, cut: bool = False) -> dict[int, float]:
+def parse_answers(text: str, answers: Answers, *, truncated: bool = False) -> dict[int, float]:
     """Parse the answers in a reply; criteria without exactly one valid answer are omitted.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
         answers: the valid answers to each criterion.
-        cut: whether the reply was truncated at the token limit.
+        truncated: whether the reply was truncated at the token limit.
 
     Returns:
-        How far each criterion is met, from 0 to 1, by its position from 0.
+        How far each criterion is met, from 0 to 1, by its index.
 
     Raises:
-        UnreadableError: the reply has a number that no criterion has, or its reasoning does not end.
+        UnreadableError: the reply has a number without a criterion, or its reasoning does not end.
     """
     found: dict[int, set[str]] = {}
-    for number, word in pairs_in(text, cut=cut):
+    for number, word in parse_answer_pairs(text, truncated=truncated):
         if not 1 <= number <= len(answers):
             raise UnreadableError(f"it answers criterion {number}, but the criteria are 1 to {len(answers)}")
         found.setdefault(number - 1, set()).add(word)
-    return {at: share for at, words in found.items() if (share := _share(words, answers[at])) is not None}
+    return {
+        at: met_share for at, words in found.items() if (met_share := _answer_share(words, answers[at])) is not None
+    }
 
 
-def _share(words: set[str], labels: tuple[str, ...]) -> float | None:
+def _answer_share(words: set[str], labels: tuple[str, ...]) -> float | None:
     """Return how far a criterion is met, from 0 to 1; None if `words` is not exactly one valid answer."""
     known = {_WORDS.get(word.lower(), "") if labels == YES_NO else word.upper() for word in words}
     word = known.pop()
     return None if known or word not in labels else labels.index(word) / (len(labels) - 1)
 
 
-def pairs_in(text: str, *, cut: bool = False, answer: re.Pattern[str] = _ANSWER) -> list[tuple[int, str]]:
-    """Return number and word of each answer in a reply: from its JSON object, else from its last block of lines.
+def parse_answer_pairs(
+    text: str, *, truncated: bool = False, answer: re.Pattern[str] = _ANSWER
+) -> list[tuple[int, str]]:
+    """Return the number and the word of each answer in the JSON object or the last block of lines of a reply.
 
     Args:
         text: the reply.
-        cut: whether the reply was truncated at the token limit.
+        truncated: whether the reply was truncated at the token limit.
         answer: matches a line; its groups are the number and the word.
     """
-    text = without_thinking(text, cut=cut).strip()
+    text = without_thinking(text, truncated=truncated).strip()
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
         try:
@@ -316,7 +322,7 @@ def pairs_in(text: str, *, cut: bool = False, answer: re.Pattern[str] = _ANSWER)
         except (ValueError, TypeError, RecursionError):
             pass
     lines = [line for line in text.split("\n") if line.strip()]
-    lines = lines[:-1] if cut else lines
+    lines = lines[:-1] if truncated else lines
     block: list[tuple[int, str]] = []
     for line in reversed(lines):
         line = line.replace("*", "").lstrip(DECORATION + "-([").removeprefix("Criterion ").removeprefix("Candidate ")
@@ -327,29 +333,29 @@ def pairs_in(text: str, *, cut: bool = False, answer: re.Pattern[str] = _ANSWER)
     return block[::-1]
 
 
-def verdict_of(rubric: Rubric, shares: Sequence[float], *, clip: bool) -> Verdict:
+def rubric_verdict(rubric: Rubric, met_shares: Sequence[float], *, clip_negative: bool) -> Verdict:
     """Return the verdict from the answers to all criteria.
 
     Args:
         rubric: the criteria.
-        shares: how far each criterion is met, from 0 to 1.
-        clip: whether a reward below 0 becomes 0.
+        met_shares: how far each criterion is met, from 0 to 1.
+        clip_negative: whether a reward below 0 becomes 0.
     """
-    decided = list(zip(rubric, shares, strict=True))
+    results = list(zip(rubric, met_shares, strict=True))
     positive, negative = (
-        [(one, share) for one, share in decided if (one.points > 0) is good] for good in (True, False)
+        [(one, met_share) for one, met_share in results if (one.points > 0) is good] for good in (True, False)
     )
-    best = sum(one.points for one, _ in positive)
-    value = min(1.0, sum(one.points * share for one, share in decided) / best)
-    if any(one.must_pass and share < 1 for one, share in decided):
+    max_points = sum(one.points for one, _ in positive)
+    value = min(1.0, sum(one.points * met_share for one, met_share in results) / max_points)
+    if any(one.must_pass and met_share < 1 for one, met_share in results):
         value = min(value, 0.0)
-    parts = {one.name: share for one, share in decided}
-    parts |= {"positive": _met(positive), "negative": _met(negative)}
-    note = f"{sum(share == 1 for share in shares)} of {len(shares)} met"
-    return Verdict(max(value, 0.0) if clip else value, note, parts=parts)
+    parts = {one.name: met_share for one, met_share in results}
+    parts |= {"positive": _met_share(positive), "negative": _met_share(negative)}
+    note = f"{sum(met_share == 1 for met_share in met_shares)} of {len(met_shares)} met"
+    return Verdict(max(value, 0.0) if clip_negative else value, note, parts=parts)
 
 
-def _met(decided: Sequence[tuple[Criterion, float]]) -> float:
-    """Return the absolute points of met criteria, divided by those of all criteria; 0 if there are no points."""
-    whole = sum(abs(one.points) for one, _ in decided)
-    return sum(abs(one.points) * share for one, share in decided) / whole if whole else 0.0
+def _met_share(results: Sequence[tuple[Criterion, float]]) -> float:
+    """Return the sum of the absolute points of met criteria, divided by the sum of all; 0 without points."""
+    total = sum(abs(one.points) for one, _ in results)
+    return sum(abs(one.points) * met_share for one, met_share in results) / total if total else 0.0

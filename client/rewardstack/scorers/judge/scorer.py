@@ -1,4 +1,4 @@
-"""The judge scorer: an LLM judges each sample, with a request for each reference, vote and chunk of criteria."""
+"""Score samples with an LLM judge, with a request for each reference, vote and chunk of criteria."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from rewardstack.errors import BudgetError, RejectedError, RequestError, Service
 from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import NewMeter
-from rewardstack.scorers.destination import Destination, FindService, Servers
-from rewardstack.scorers.judge.api import Api, below
+from rewardstack.scorers.destination import Destination, FindPool, Servers
+from rewardstack.scorers.judge.api import Api, api_path
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, gather_all
-from rewardstack.scorers.judge.cost import counted, estimate
-from rewardstack.scorers.judge.explanation import explained, options_that_hold
+from rewardstack.scorers.judge.cost import count_usage, estimate
+from rewardstack.scorers.judge.explanation import effective_options, explain_exchange
 from rewardstack.scorers.judge.models import Model, Models
-from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.judge.options import Options, portable_extra, read_options
-from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
+from rewardstack.scorers.judge.plan import Plan, cache_key, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
-from rewardstack.scorers.rate import RateLimit, Spending
+from rewardstack.scorers.rate import RateLimit, Reservation
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
@@ -42,12 +42,12 @@ TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """Phrases in vLLM's errors about a prompt that is too long."""
 NO_ANSWER = "there is no answer"
 """Reason of the score 0 for a response that is empty or has only reasoning."""
-MOST_TIMES = 4096
-"""Maximum number of latencies to keep for the next report."""
+MAX_LATENCIES = 4096
+"""Maximum number of reply times to keep for the next report."""
 
 Decide = Callable[[Sequence[Plan], Model, SharedDeadline], Awaitable[Sequence[Verdict]]]
-Kind = tuple[Destination, Options]
-"""What samples have in common that are judged by the same servers with the same options."""
+ServerAndOptions = tuple[Destination, Options]
+"""The servers and options of a sample; samples with equal ones share discovery and trial requests."""
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +57,9 @@ class Judge(Relayable[Plan]):
 
     Args:
         settings: the settings, with the judge's servers, key, model and timeout.
-        find_service: returns the pool of endpoints for URLs and a key.
+        find_pool: returns the pool of endpoints for URLs and a key.
         new_meter: creates meters for the usage of requests.
-        named: the judge if a routes file defines it; None for the environment's judge.
+        named: the configuration of a judge that a routes file defines; None for the judge in the environment.
         rate: the judge's rate limit; None for none.
 
     Raises:
@@ -72,13 +72,13 @@ class Judge(Relayable[Plan]):
     def __init__(
         self,
         settings: Settings,
-        find_service: FindService,
+        find_pool: FindPool,
         new_meter: NewMeter,
-        named: Named | None = None,
+        named: JudgeConfig | None = None,
         rate: RateLimit | None = None,
     ) -> None:
-        variable = named.address if named is not None else VARIABLE
-        check_addresses(settings, variable)
+        variable = named.url_setting if named is not None else VARIABLE
+        check_urls(settings, variable)
         self.timeout = settings.judge_timeout
         self._settings = settings
         self._named, self._rate = named, rate
@@ -90,12 +90,12 @@ class Judge(Relayable[Plan]):
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
             "LLM_JUDGE_HEADERS" if settings.judge_headers else "",
-            named.key if named is not None else "",
+            named.key_setting if named is not None else "",
         )
-        api = self._api = Api(find_service, settings)
+        api = self._api = Api(find_pool, settings)
         self._models = Models(api)
         self._new_meter = new_meter
-        self._answered_in: deque[float] = deque(maxlen=MOST_TIMES)
+        self._reply_times: deque[float] = deque(maxlen=MAX_LATENCIES)
         self.calls = Calls(api, self._models, new_meter(self.source, bounded=False))
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
@@ -105,7 +105,7 @@ class Judge(Relayable[Plan]):
             RequestError: an option is invalid, or the template needs a reference and there is none.
             SettingsError: neither the sample nor the environment sets a judge.
         """
-        item = self._own(item)
+        item = self._with_fixed_options(item)
         destination = self._destination(item, destination)
         options = read_options(item.extra)  # first, so that invalid options are reported for every sample
         if options.view == "last_reply" and not item.solution.strip():
@@ -114,15 +114,15 @@ class Judge(Relayable[Plan]):
         return plan if plan.shown.candidate.strip() else Score(0.0, reason=NO_ANSWER, source=self.source)
 
     def plan(self, item: Item, destination: Destination | None) -> Plan:
-        """Return the plan of the item, also if the response has no answer; arguments and errors as in `prepare`."""
-        item = self._own(item)
+        """Return the plan of the item even if the response has no answer; raise as `prepare` does."""
+        item = self._with_fixed_options(item)
         return self._plan(item, self._destination(item, destination))
 
     def _destination(self, item: Item, destination: Destination | None) -> Destination:
         destination = destination or self._servers.destination(item.extra)
-        if destination.urls != self._servers.own.urls:
+        if destination.urls != self._servers.default.urls:
             try:
-                below(destination.urls, CHAT)
+                api_path(destination.urls, CHAT)
             except SettingsError as error:
                 raise field_error("server_url", str(error)) from error
         return destination
@@ -138,37 +138,39 @@ class Judge(Relayable[Plan]):
         if not plan.options.clip_negative and not (named is not None and named.may_be_negative):
             why = "only a named judge can give values below 0: set it in judges.NAME.options"
             raise field_error("clip_negative", why)
-        return plan._replace(made_at=time.monotonic())
+        return plan._replace(created_at=time.monotonic())
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
-        """Return a cache key for each sample; None if the model or its support of the request's fields is unknown."""
-        unready = await self._unready(samples, context.deadline)
-        return [None if unready and _kind(plan) in unready else self._key(plan) for plan in samples]
+        """Return a cache key for each sample; None if the model, or the fields that the judge accepts, are unknown."""
+        unavailable = await self._find_unavailable(samples, context.deadline)
+        return [
+            None if unavailable and _server_and_options(plan) in unavailable else self._key(plan) for plan in samples
+        ]
 
-    async def _unready(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[Kind]:
-        """Discover the judge's model for each kind of sample; return the kinds for which the judge did not answer."""
-        kinds = {_kind(plan): plan for plan in plans}
+    async def _find_unavailable(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[ServerAndOptions]:
+        """Discover the judges of samples; return the servers and options of those that did not answer."""
+        kinds = {_server_and_options(plan): plan for plan in plans}
         is_one = len({destination for destination, _ in kinds}) == 1
         wait = math.inf if is_one else optional_wait(deadline)  # a judge that is down does not delay the others
-        readied = (self._ready(plan, deadline, wait) for plan in kinds.values())
-        outcomes = await asyncio.gather(*readied, return_exceptions=True)
+        preparations = (self._prepare_model(plan, deadline, wait) for plan in kinds.values())
+        outcomes = await asyncio.gather(*preparations, return_exceptions=True)
         for one in outcomes:
             if not isinstance(one, (Model, ServiceError)):
                 raise one
         return {kind for kind, one in zip(kinds, outcomes, strict=True) if isinstance(one, ServiceError)}
 
-    async def _ready(self, plan: Plan, deadline: SharedDeadline, wait: float = math.inf) -> Model:
+    async def _prepare_model(self, plan: Plan, deadline: SharedDeadline, wait: float = math.inf) -> Model:
         """Return the judge's model after discovery and, if needed, a trial request.
 
         Args:
-            plan: the plan of a sample that will be sent.
+            plan: the plan of a sample.
             deadline: the caller's deadline.
             wait: maximum time to wait for the first discovery, in seconds.
 
         Raises:
             ServiceError: discovery failed.
         """
-        await self._models.meet(plan.destination, deadline, wait)
+        await self._models.discover(plan.destination, deadline, wait)
         model = self._model(plan)
         if not self.calls.is_accepted(plan, model):
             await self.calls.send_trial(plan, model, deadline)
@@ -180,45 +182,44 @@ class Judge(Relayable[Plan]):
 
         Raises:
             RequestError: the sample needs token probabilities, which the configured judge does not return.
-            BudgetError: the budget of the run is spent.
+            BudgetError: the budget of the run is used up.
         """
-        return await self.metered(samples, self._verdict, context)
+        return await self.score_requests(samples, self._verdict, context)
 
-    async def metered(self, asked: Sequence[Plan], decide: Decide, context: Context) -> list[Score]:
-        """Return the scores that come from the same requests; only the first one has their usage.
+    async def score_requests(self, plans: Sequence[Plan], decide: Decide, context: Context) -> list[Score]:
+        """Send requests and return the scores from their verdicts; the first score has the usage of all requests.
 
         Args:
-            asked: a plan of each request, whose estimated usage the rate limit admits.
-            decide: returns the verdicts, given the plans with a meter; its errors become the score of all samples.
+            plans: the plan of each request.
+            decide: sends the requests of plans, and returns the verdicts; its errors become scores without a value.
             context: deadline and trace of the samples.
 
         Returns:
-            The scores in the order of the verdicts; a single one without a value if there is an error.
+            The scores in the order of the verdicts; after an error, a single score without a value.
 
         Raises:
-            RequestError: as `score` does.
-            BudgetError: the budget of the run is spent.
+            RequestError, BudgetError: as `score` does.
         """
         try:
-            return await self._metered(asked, decide, context.deadline)
+            return await self._score_requests(plans, decide, context.deadline)
         finally:
             if context.trace is not None:
-                context.trace.note("judge", {}, [explained(asked[0], one) for one in context.trace.take()])
+                context.trace.note("judge", {}, [explain_exchange(plans[0], one) for one in context.trace.take()])
 
     def describe(self, item: Item, sample: Plan) -> Record:
         """Return the judge's servers, the texts in the prompt, and the options with their origin."""
-        extra, model = self._own(item).extra, self._settings.judge_model
-        options = options_that_hold(sample.options, extra, model, self._named)
+        extra, model = self._with_fixed_options(item).extra, self._settings.judge_model
+        options = effective_options(sample.options, extra, model, self._named)
         shown = sample.shown
         texts = {"problem": shown.problem, "references": list(sample.references), "candidate": shown.candidate}
-        further = {"criteria": [one.record() for one in sample.rubric]} if sample.rubric else {}
+        further = {"criteria": [one.to_record() for one in sample.rubric]} if sample.rubric else {}
         return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
-        """Return a batch key: one sample per batch; samples with the same problem are sent one after another.
+        """Return a batch key: one sample per batch; samples with the same problem are sent in sequence.
 
-        At most `batch_size` samples are in flight, by default as many as there are connections. With a rate limit,
-        there is no such default, because samples wait in the limiter, where their timeout does not run.
+        At most `batch_size` samples are in flight; by default, as many as connections, or any number with a rate
+        limit, because the time that samples wait for it does not count toward their timeout.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
@@ -226,23 +227,23 @@ class Judge(Relayable[Plan]):
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""
-        return replace(item, extra=portable_extra(self._own(item).extra, sample.shown, sample.rubric))
+        return replace(item, extra=portable_extra(self._with_fixed_options(item).extra, sample.shown, sample.rubric))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
-        """Return the maximum usage of samples; the judge's `/tokenize` counts the prompts if the judge has it."""
-        await self._unready(samples, context.deadline)  # prompts of a judge that is not ready are estimated
-        asked = [(plan, self._model(plan)) for plan in samples]
-        return Usage.total(await counted(asked, self._api, context.deadline))
+        """Return the maximum usage of samples; prompts are counted by the judge's `/tokenize`, or else estimated."""
+        await self._find_unavailable(samples, context.deadline)  # a judge that does not answer is estimated
+        plans = [(plan, self._model(plan)) for plan in samples]
+        return Usage.total(await count_usage(plans, self._api, context.deadline))
 
     def estimate(self, samples: Sequence[Plan]) -> Usage:
-        """Return the estimated usage of samples, without a request."""
+        """Return the estimated usage of samples; sends no request."""
         return Usage.total(estimate(plan, self._model(plan)) for plan in samples)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """Log a summary of a batch."""
-        taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
-        answered_in = 1000 * statistics.median(self._answered_in or [0.0])
-        self._answered_in.clear()
+        latencies = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
+        median_reply_time = 1000 * statistics.median(self._reply_times or [0.0])
+        self._reply_times.clear()
         log.info(
             "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms "
             "(median %.0f ms without the client's queue); "
@@ -251,9 +252,9 @@ class Judge(Relayable[Plan]):
             len(scores),
             seconds,
             len(scores) / max(seconds, 1e-6),
-            statistics.median(taken),
-            max(taken),
-            answered_in,
+            statistics.median(latencies),
+            max(latencies),
+            median_reply_time,
             sum(score.cached for score in scores),
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
@@ -261,8 +262,8 @@ class Judge(Relayable[Plan]):
             Usage.total(score.usage for score in scores).summary,
         )
 
-    def _own(self, item: Item) -> Item:
-        """Return the item with its options overridden by those of the named judge, if this is one."""
+    def _with_fixed_options(self, item: Item) -> Item:
+        """Return the item with the options that the routes file sets for a named judge."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
     def _key(self, plan: Plan) -> Key | None:
@@ -270,73 +271,73 @@ class Judge(Relayable[Plan]):
         if not self.calls.is_accepted(plan, model):
             return None
         name = self._named.name if self._named is not None else ""
-        return key_of(plan, model, self._settings.judge_revision, self._settings.run_id, name)
+        return cache_key(plan, model, self._settings.judge_revision, self._settings.run_id, name)
 
     def _model(self, plan: Plan) -> Model:
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
-    async def _metered(self, asked: Sequence[Plan], decide: Decide, deadline: SharedDeadline) -> list[Score]:
-        meter, plan = self._new_meter(self.source), asked[0]
-        spending = await self._turn(asked, deadline)
+    async def _score_requests(self, plans: Sequence[Plan], decide: Decide, deadline: SharedDeadline) -> list[Score]:
+        meter, plan = self._new_meter(self.source), plans[0]
+        reservation = await self._reserve(plans, deadline)
         started = time.monotonic()
         try:
-            model = await self._ready(plan, deadline)  # `keys` may not have been called, or its answer may be outdated
-            verdicts = await decide([one._replace(meter=meter) for one in asked], model, deadline)
-            scores = [self._scored(one) for one in verdicts]
+            model = await self._prepare_model(plan, deadline)  # `keys` may not have been called recently
+            verdicts = await decide([one._replace(meter=meter) for one in plans], model, deadline)
+            scores = [self._to_score(one) for one in verdicts]
         except RequestError as error:
-            shown = error if self._named is None else self._named.restated(error)
-            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
+            shown = error if self._named is None else self._named.rename_option(error)
+            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.default:
                 raise shown from error
             scores = [Score.unscored(str(shown), self.source, shown.field)]
         except BudgetError as error:
-            error.usage = meter.take()
+            error.usage = meter.pop()
             raise
         except ServiceError as error:
-            scores = [self._failure(error, plan)]
+            scores = [self._failed_score(error, plan)]
         ended = time.monotonic()
-        self._answered_in.append(ended - started)
+        self._reply_times.append(ended - started)
         for score in scores:
-            score.latency_ms = (ended - plan.made_at) * 1000
-        spent = scores[0].usage = meter.take()
-        self._correct(spending, spent or Usage())
+            score.latency_ms = (ended - plan.created_at) * 1000
+        usage = scores[0].usage = meter.pop()
+        self._correct(reservation, usage or Usage())
         return scores
 
-    def _scored(self, verdict: Verdict) -> Score:
+    def _to_score(self, verdict: Verdict) -> Score:
         score = Score(verdict.value, "ok", verdict.note, self.source, label_mass=verdict.label_mass)
         score.agreement, score.parts = verdict.agreement, verdict.parts
         return score
 
-    async def _turn(self, asked: Sequence[Plan], deadline: SharedDeadline) -> Spending | None:
-        """Wait until the judge's rate limit admits the requests; return their spending, None without a rate limit."""
+    async def _reserve(self, plans: Sequence[Plan], deadline: SharedDeadline) -> Reservation | None:
+        """Wait until the judge's rate limit admits the requests; return the reservation, None without a rate limit."""
         if self._rate is None:
             return None
-        cost = self.estimate(asked)
-        return await self._rate.turn(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
+        cost = self.estimate(plans)
+        return await self._rate.admit(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
-    def _correct(self, spending: Spending | None, spent: Usage) -> None:
-        """Correct the rate limit's estimate by what the requests used."""
-        if self._rate is not None and spending is not None:
-            known = None if spent.uncounted else spent.prompt_tokens + spent.completion_tokens
-            self._rate.correct(spending, spent.requests, known)
+    def _correct(self, reservation: Reservation | None, usage: Usage) -> None:
+        """Replace the estimate in the rate limit by the actual usage."""
+        if self._rate is not None and reservation is not None:
+            known = None if usage.uncounted else usage.prompt_tokens + usage.completion_tokens
+            self._rate.correct(reservation, usage.requests, known)
 
-    async def _verdict(self, asked: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
-        """Return the best of the verdicts with each reference."""
-        [plan] = asked
+    async def _verdict(self, plans: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
+        """Return the best verdict over the references."""
+        [plan] = plans
         found = [self.calls.verdict(plan, model, reference, deadline) for reference in plan.references]
         return [max(await gather_all(found), key=lambda one: one.value) if len(found) > 1 else await found[0]]
 
-    def _failure(self, error: ServiceError, plan: Plan) -> Score:
+    def _failed_score(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
-            error = self._servers.explained(error, plan.destination)
+            error = self._servers.with_key_hint(error, plan.destination)
             if any(words in str(error) for words in TOO_LONG):
                 return self._too_long(error, plan)
-            if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
-                where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model
+            if error.status == 404 and (served := ", ".join(self._models.served_models(plan.destination))):
+                where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model_setting
                 return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
-        return Score.failed(f"{error}{_about_images(error, plan)}", self.source)
+        return Score.failed(f"{error}{_image_hint(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
-        """Return the score for a prompt that is too long: 0 if the candidate is over half of it, else failed."""
+        """Return the score for a prompt that is too long: 0 if the candidate is more than half of it, else failed."""
         if plan.compared:
             remedy = "raise the judge's MAX_MODEL_LEN, shorten the responses" + (
                 ", or compare fewer at a time: compare = 'pairwise', a smaller group" if plan.compared > 2 else ""
@@ -348,8 +349,8 @@ class Judge(Relayable[Plan]):
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
 
 
-def _about_images(error: ServiceError, plan: Plan) -> str:
-    """Return a remedy to append to the error if the judge most likely does not support the sample's images."""
+def _image_hint(error: ServiceError, plan: Plan) -> str:
+    """Return a remedy to append to an error if the judge probably does not support images; else an empty text."""
     refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
     if not plan.shown.images or not (refused or "image" in str(error).lower()):
         return ""
@@ -358,11 +359,11 @@ def _about_images(error: ServiceError, plan: Plan) -> str:
     return f"; the sample has {shown}: use a judge that supports images, or set images = false"
 
 
-def _kind(plan: Plan) -> Kind:
+def _server_and_options(plan: Plan) -> ServerAndOptions:
     return plan.destination, plan.options
 
 
-def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
+def check_urls(settings: Settings, variable: str = VARIABLE) -> None:
     """Check that a judge's URLs are valid, and that either all or none of them end with an API version.
 
     Args:
@@ -375,6 +376,6 @@ def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
     for url in settings.judge_urls:
         ray_actor.check(url)
     try:
-        below(settings.judge_urls, CHAT)
+        api_path(settings.judge_urls, CHAT)
     except SettingsError as error:
         raise SettingsError(f"{variable}: {error}", variable) from error

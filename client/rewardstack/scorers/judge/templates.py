@@ -1,4 +1,4 @@
-"""Prompt templates of a judge: built-in ones, from files in the folder `templates`, and custom ones."""
+"""Load and render the prompt templates of a judge: built-in templates (in the folder `templates`) and custom ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Literal
 
 from rewardstack.core.fields import field_error
 from rewardstack.scorers.judge.fences import Fenced, fence
-from rewardstack.scorers.judge.scale import FIELD, UNIT, Scale, read_range, scale_of
+from rewardstack.scorers.judge.scale import FIELD, UNIT, Scale, find_scale, read_range
 
 Kind = Literal["text", "logprob", "rubric"]
 """How a verdict is read."""
@@ -27,7 +27,7 @@ PLACEHOLDERS = {
     "CRITERIA": "criteria",
     "CANDIDATE_SOLUTION": "candidate",
 }
-"""Names of the placeholders, and of the fences around the texts that replace them."""
+"""The placeholders, and the names of the fences around the texts that replace them."""
 
 _NUMBER = r"(0\.[0-9]{3}|1\.000)"
 _POINTS = r"(10|[0-9])"
@@ -37,22 +37,22 @@ BUILTIN: Mapping[str, str | None] = {
     "points": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
     "detailed": None,
 }
-"""The built-in templates by name: a regular expression that constrains the reply; None for a free-form reply."""
+"""The built-in templates, and the regular expression that constrains the reply; None for a free-form reply."""
 LABELS: Mapping[str, Mapping[str, float]] = {
     "default": {str(digit): digit / 9 for digit in range(10)},
     "binary": {"0": 0.0, "1": 1.0},
 }
-"""The labels and their values for `verdict: "logprob"`, by the built-in templates that support it."""
+"""The built-in templates that support `verdict: "logprob"`, and their labels with values."""
 
-FORMS: Mapping[str, Collection[str]] = {"logprob": LABELS, "rubric": ("default",)}
-"""The built-in templates that support each kind of verdict; all of them support `text`."""
+SUPPORTED_TEMPLATES: Mapping[str, Collection[str]] = {"logprob": LABELS, "rubric": ("default",)}
+"""The built-in templates that support each kind of verdict, except `text`, which all templates support."""
 CRITERIA = "Criteria:\n{CRITERIA}\n\n"
-"""The section with the criteria in the built-in rubric template; it moves to the end if requests split the criteria."""
+"""The section with the criteria in the built-in rubric template; it is moved to the end if criteria are split."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _HEADER = re.compile(rf"\s*{FIELD}\s*=\s*(\[[^\]\n]{{0,60}}\])[ \t\r]*\n")
-"""A first line of a custom template that declares the scale."""
-_FENCES_KEPT = 1024
+"""The first line of a custom template that declares its scale."""
+_CACHED_FENCES = 1024
 """Number of fenced texts to cache, because samples of a group have the same problem and reference."""
 
 
@@ -61,20 +61,20 @@ class Template:
     """A prompt with placeholders for untrusted text.
 
     Args:
-        parts: texts and names of placeholders in turn, starting and ending with a text.
+        parts: alternating texts and names of placeholders; the first and last part are texts.
         scale: the scale of the verdicts.
-        form: regular expression that constrains the reply; None for a free-form reply.
+        pattern: regular expression that constrains the reply; None for a free-form reply.
     """
 
     parts: tuple[str, ...]
     scale: Scale
-    form: str | None
+    pattern: str | None
 
     @property
     def identity(self) -> str:
         """The whole template as a string, for cache keys."""
         low = f", low={self.scale.low!r}" if self.scale.low else ""
-        return f"Template(parts={self.parts!r}, top={self.scale.high!r}{low}, form={self.form!r})"
+        return f"Template(parts={self.parts!r}, top={self.scale.high!r}{low}, form={self.pattern!r})"
 
     @property
     def size(self) -> int:
@@ -86,7 +86,7 @@ class Template:
         return placeholder in self.parts[1::2]
 
     def render(self, problem: str, reference: str, candidate: str, criteria: str = "") -> str:
-        """Return the template with each placeholder replaced by a fenced text; placeholders in the texts stay.
+        """Return the template with fenced texts in place of the placeholders; placeholders in these texts stay.
 
         Args:
             problem: the task; empty for none.
@@ -97,57 +97,57 @@ class Template:
         texts = {"PROBLEM": problem, "REFERENCE_SOLUTION": reference, "CANDIDATE_SOLUTION": candidate}
         texts["CRITERIA"] = criteria
         pieces = list(self.parts)
-        for at in range(1, len(pieces), 2):
-            name = pieces[at]
-            pieces[at] = _wrapped(name, texts[name])
+        for index in range(1, len(pieces), 2):
+            name = pieces[index]
+            pieces[index] = _fence_text(name, texts[name])
         return "".join(pieces)
 
 
-def _wrapped(placeholder: str, text: str) -> str:
+def _fence_text(placeholder: str, text: str) -> str:
     if isinstance(text, Fenced) or not text.strip():
         return text if text.strip() else "(none)"
-    return (fence if placeholder == "CANDIDATE_SOLUTION" else _known_fence)(PLACEHOLDERS[placeholder], text)
+    return (fence if placeholder == "CANDIDATE_SOLUTION" else _cached_fence)(PLACEHOLDERS[placeholder], text)
 
 
-_known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
+_cached_fence = lru_cache(maxsize=_CACHED_FENCES)(fence)
 
 
 def find_template(
-    name_or_text: str, *, verdict: Kind = "text", declared: Scale | None = None, is_split: bool = False
+    name_or_text: str, *, verdict: Kind = "text", declared_scale: Scale | None = None, is_split: bool = False
 ) -> Template:
     """Return a built-in template by its name, or a custom template from its text.
 
     Args:
         name_or_text: a name in `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.
         verdict: how the verdict is read.
-        declared: the `score_range` of the sample; None for none. Only `text` verdicts can have one.
-        is_split: whether the criteria are split over several requests. The criteria then come last in a built-in
-            template, so that the requests share a prefix.
+        declared_scale: the `score_range` of the sample; None for none. Only `text` verdicts can have one.
+        is_split: whether several requests share the criteria; a built-in template then ends with the criteria, so
+            that the requests have a common prefix.
 
     Raises:
-        RequestError: there is no such template, it does not support the verdict, or its scale contradicts `declared`.
+        RequestError: the template does not exist or does not support the verdict, or the scales contradict each other.
     """
     if name_or_text not in BUILTIN:
-        return _own(name_or_text, verdict, declared)
-    _check_scale(verdict, declared)
-    if declared not in (None, UNIT):
-        raise field_error(FIELD, f"the template {name_or_text!r} has verdicts from {UNIT.words}; leave score_range out")
-    if verdict != "text" and name_or_text not in FORMS[verdict]:
-        lacks = "labels" if verdict == "logprob" else "criteria"
-        known = ", ".join(FORMS[verdict])
-        why = f"{name_or_text!r} has no {lacks} for verdict {verdict!r}; those that have: {known}"
+        return _custom_template(name_or_text, verdict, declared_scale)
+    _check_scale(verdict, declared_scale)
+    if declared_scale not in (None, UNIT):
+        raise field_error(FIELD, f"the template {name_or_text!r} has verdicts from {UNIT.text}; leave score_range out")
+    if verdict != "text" and name_or_text not in SUPPORTED_TEMPLATES[verdict]:
+        missing = "labels" if verdict == "logprob" else "criteria"
+        known = ", ".join(SUPPORTED_TEMPLATES[verdict])
+        why = f"{name_or_text!r} has no {missing} for verdict {verdict!r}; those that have: {known}"
         raise field_error("prompt_template", why)
-    return _builtin(name_or_text, verdict, is_split)
+    return _builtin_template(name_or_text, verdict, is_split)
 
 
-def _check_scale(verdict: Kind, declared: Scale | None) -> None:
-    if verdict != "text" and declared is not None:
+def _check_scale(verdict: Kind, declared_scale: Scale | None) -> None:
+    if verdict != "text" and declared_scale is not None:
         source = "labels, whose values are in `labels`" if verdict == "logprob" else "criteria, which have points"
         raise field_error(FIELD, f"verdict {verdict!r} reads {source}; leave score_range out")
 
 
 @lru_cache(maxsize=64)
-def _own(text: str, verdict: Kind, declared: Scale | None) -> Template:
+def _custom_template(text: str, verdict: Kind, declared_scale: Scale | None) -> Template:
     needed = ("{CANDIDATE_SOLUTION}", "{CRITERIA}") if verdict == "rubric" else ("{CANDIDATE_SOLUTION}",)
     if any(one not in text for one in needed):
         raise field_error(
@@ -160,35 +160,35 @@ def _own(text: str, verdict: Kind, declared: Scale | None) -> Template:
     header = _HEADER.match(text)
     if header:
         text = text[header.end() :]
-        declared = _declared_in(header[1], declared)
-    _check_scale(verdict, declared)
+        declared_scale = _header_scale(header[1], declared_scale)
+    _check_scale(verdict, declared_scale)
     parts = tuple(_PLACEHOLDER.split(text))
-    return Template(parts, scale_of(" ".join(parts[::2]), declared) if verdict == "text" else UNIT, None)
+    return Template(parts, find_scale(" ".join(parts[::2]), declared_scale) if verdict == "text" else UNIT, None)
 
 
-def _declared_in(header: str, declared: Scale | None) -> Scale | None:
-    """Return the scale in a template's first line; raise RequestError if `declared` is a different scale."""
+def _header_scale(header: str, declared_scale: Scale | None) -> Scale | None:
+    """Return the scale in a template's first line; raise RequestError if `declared_scale` is a different scale."""
     try:
-        own = read_range(json.loads(header))
+        custom = read_range(json.loads(header))
     except ValueError:
         raise field_error(FIELD, f"the template's first line has {header!r}; write {FIELD} = [1, 10]") from None
-    if declared not in (None, own):
+    if declared_scale not in (None, custom):
         raise field_error(FIELD, f"the template's first line declares {header}; remove one of the two")
-    return own
+    return custom
 
 
 @lru_cache
-def _builtin(name: str, verdict: Kind, is_split: bool) -> Template:
-    kind = "" if verdict == "text" else f".{verdict}"
-    text = (FOLDER / f"{name}{kind}.txt").read_text(encoding="utf-8").rstrip("\n")
+def _builtin_template(name: str, verdict: Kind, is_split: bool) -> Template:
+    suffix = "" if verdict == "text" else f".{verdict}"
+    text = (FOLDER / f"{name}{suffix}.txt").read_text(encoding="utf-8").rstrip("\n")
     if is_split:
         text = f"{text.replace(CRITERIA, '')}\n\n{CRITERIA.rstrip()}"
     return Template(tuple(_PLACEHOLDER.split(text)), UNIT, BUILTIN[name] if verdict == "text" else None)
 
 
 @lru_cache
-def comparing_template(mode: str) -> str:
-    """Return the text of the built-in template for judges with `compare`; the candidates replace CANDIDATE_SOLUTION.
+def comparison_template(mode: str) -> str:
+    """Return the text of the built-in template for judges with `compare`.
 
     Args:
         mode: `listwise` or `pairwise`.
@@ -203,23 +203,23 @@ def read_template(path: str) -> str:
         RequestError: the file cannot be read.
     """
     try:
-        return _read(path, os.stat(path).st_mtime_ns)
+        return _read_file(path, os.stat(path).st_mtime_ns)
     except (OSError, ValueError) as error:
         raise field_error("prompt_template_path", f"{path}: {error}") from error
 
 
 @lru_cache(maxsize=64)
-def _read(path: str, _: int) -> str:
+def _read_file(path: str, _: int) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=64)
-def system_message(closing: str, own: str | None = None) -> str:
+def system_message(closing: str, custom: str | None = None) -> str:
     """Return the system message of the judge; empty for none.
 
     Args:
-        closing: how the judge must end the reply; replaces `{CLOSING}` in the text.
-        own: a custom text; None for the built-in text.
+        closing: the reply instructions, which replace `{CLOSING}` in the text.
+        custom: a custom text; None for the built-in text.
     """
-    text = (FOLDER / "system.txt").read_text(encoding="utf-8") if own is None else own
+    text = (FOLDER / "system.txt").read_text(encoding="utf-8") if custom is None else custom
     return text.replace("{CLOSING}", closing).rstrip("\n")

@@ -1,7 +1,7 @@
-"""The parser of verdicts: a verdict is the number on the last `REWARD:` line of a judge's reply, after any reasoning.
+"""Parse the verdict in a judge's reply: the number on the last `REWARD:` line after any reasoning.
 
-The rest of the reply is ignored, because it may quote the candidate. The line must have exactly one number, and the
-number must be on the template's scale. Without such a line, the reply may be a JSON object with the member `REWARD`.
+The rest of the reply is ignored, because it may quote the candidate. The line must have exactly one number, which must
+be on the template's scale. Without such a line, the reply may be a JSON object with the member `REWARD`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
 
 UNREADABLE = "no verdict in the judge's reply"
 """Start of the message of every `UnreadableError`."""
-CUT = "it was cut at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
+TRUNCATED = "it was cut at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
 DECORATION = " \t\r*_`#>$\"'"
 """Characters that may surround a verdict, such as Markdown emphasis."""
 BULLET = re.compile(r"(?:[-+\u2022]|\d{1,3}[.)])\s{1,8}")
 """A bullet or number of a list, which may precede a verdict."""
-MARK = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
+VERDICT_MARKER = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
 """The marker of a verdict line. `fences` neutralizes it in all untrusted text."""
-END_OF_THINKING = "</think>"
-THINKING = "<think>"
+THINKING_END = "</think>"
+THINKING_START = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
 RATIO = re.compile(r"\s{0,3}\(?(?:/|out of)\s{0,3}(\d{1,7})(?:\.0{1,3})?\)?(?![\w.]\d|\w)")
-"""The rest of a ratio after its first number, as in `8/10` or `0.8 out of 1`; the group is the end of the scale."""
+"""The part of a ratio such as `8/10` or `0.8 out of 1` after the first number; the group is the end of the scale."""
 PERCENT = re.compile(r"\s{0,3}%")
 DIGITS = re.compile(r"\d{1,7}")
 FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
 """A JSON object in a code fence."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
-"""A whole reply with only a verdict from 0 to 1, which needs no further parsing."""
+"""A reply that is only a verdict line with a number from 0 to 1."""
 COMPLETE = re.compile(r"\.\d{3}$")
-"""The end of a number with three decimals, which counts as complete although the reply was truncated."""
+"""The end of a number with three decimals, which is complete even if the reply is truncated."""
 
 
 class Verdict(NamedTuple):
@@ -43,10 +43,10 @@ class Verdict(NamedTuple):
 
     Args:
         value: the verdict from 0 to 1; can be below 0 for a rubric that is not clipped.
-        note: additional information, for the reason of the score.
+        note: text for the reason of the score.
         label_mass: total probability of the labels; None unless the verdict is read from probabilities.
-        agreement: share of the votes with the most frequent value; None for a single vote.
-        parts: the parts of a rubric's score; None for other kinds of verdicts.
+        agreement: share of the votes with the most frequent value, or of pairs with the same winner; None if unknown.
+        parts: the parts of the score of a rubric or comparison; None for other verdicts.
     """
 
     value: float
@@ -63,54 +63,56 @@ class UnreadableError(ReplyError):
         super().__init__(f"{UNREADABLE}: {why}")
 
 
-def read_verdict(text: str, scale: Scale, *, cut: bool = False) -> float:
+def parse_verdict(text: str, scale: Scale, *, truncated: bool = False) -> float:
     """Return the verdict in a reply, mapped to 0 to 1: from the last `REWARD:` line, else from a JSON object.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
         scale: the scale of the template.
-        cut: whether the reply was truncated at the token limit.
+        truncated: whether the reply was truncated at the token limit.
 
     Raises:
         UnreadableError: there is no verdict, more than one number, or a number that is not on the scale.
     """
     if scale == UNIT and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
-    lines = without_thinking(text, cut=cut).strip().split("\n")
-    at, mark = _last_mark(lines)
-    if mark is None:
-        value = None if cut else read_json_verdict(text, scale)
+    lines = without_thinking(text, truncated=truncated).strip().split("\n")
+    index, marker = _find_last_marker(lines)
+    if marker is None:
+        value = None if truncated else read_json_verdict(text, scale)
         if value is None:
-            raise UnreadableError(CUT if cut else "it has no line `REWARD: <number>`")
+            raise UnreadableError(TRUNCATED if truncated else "it has no line `REWARD: <number>`")
         return value
-    value, number = _number(mark.string[mark.end() :], scale)
-    if cut and (at < len(lines) - 1 or not (COMPLETE.search(number) or (scale.high > 1 and value == scale.high))):
-        raise UnreadableError(CUT)
-    return _in_range(value, number, scale)
+    value, number = _parse_number(marker.string[marker.end() :], scale)
+    if truncated and (
+        index < len(lines) - 1 or not (COMPLETE.search(number) or (scale.high > 1 and value == scale.high))
+    ):
+        raise UnreadableError(TRUNCATED)
+    return _to_fraction(value, number, scale)
 
 
-def _in_range(value: float, number: str, scale: Scale) -> float:
+def _to_fraction(value: float, number: str, scale: Scale) -> float:
     if not scale.low <= value <= scale.high:
-        raise UnreadableError(f"{number[:24]} is not from {scale.words}")
+        raise UnreadableError(f"{number[:24]} is not from {scale.text}")
     return scale.fraction(value)
 
 
 def verdict_line(text: str) -> str:
-    """Return the line or JSON object from which `read_verdict` reads the verdict; empty if there is none."""
-    lines = text.rpartition(END_OF_THINKING)[2].strip().split("\n")
-    at, mark = _last_mark(lines)
-    if mark is not None:
-        return lines[at]
-    return next((one for one in _objects("\n".join(lines)) if "REWARD" in one), "")
+    """Return the line or JSON object from which `parse_verdict` reads the verdict; empty if there is none."""
+    lines = text.rpartition(THINKING_END)[2].strip().split("\n")
+    index, marker = _find_last_marker(lines)
+    if marker is not None:
+        return lines[index]
+    return next((one for one in _find_json_objects("\n".join(lines)) if "REWARD" in one), "")
 
 
-def _last_mark(lines: Sequence[str]) -> tuple[int, re.Match[str] | None]:
+def _find_last_marker(lines: Sequence[str]) -> tuple[int, re.Match[str] | None]:
     """Return the index of the last verdict line and the match of its marker; `(0, None)` if there is none."""
-    marks = ((at, MARK.match(_undecorated(lines[at]))) for at in reversed(range(len(lines))))
-    return next(((at, mark) for at, mark in marks if mark), (0, None))
+    markers = ((index, VERDICT_MARKER.match(_strip_decoration(lines[index]))) for index in reversed(range(len(lines))))
+    return next(((index, marker) for index, marker in markers if marker), (0, None))
 
 
-def _undecorated(line: str) -> str:
+def _strip_decoration(line: str) -> str:
     line = line.lstrip(DECORATION)
     bullet = BULLET.match(line)
     return line[bullet.end() :].lstrip(DECORATION) if bullet else line
@@ -126,58 +128,58 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
     Raises:
         UnreadableError: the object does not have exactly one number `REWARD` that is on the scale.
     """
-    for found in _objects(without_thinking(text, cut=False).strip()):
+    for match in _find_json_objects(without_thinking(text, truncated=False).strip()):
         try:
-            members: Any = json.loads(found, object_pairs_hook=list)
+            members: Any = json.loads(match, object_pairs_hook=list)
         except (ValueError, RecursionError):
             continue
         numbers = [value for name, value in members if name == "REWARD"]
         number = str(numbers[0]) if len(numbers) == 1 and not isinstance(numbers[0], bool) else ""
         if not NUMBER.fullmatch(number):
             raise UnreadableError("its JSON object does not have exactly one number REWARD")
-        return _in_range(float(number), number, scale)
+        return _to_fraction(float(number), number, scale)
     return None
 
 
-def _objects(text: str) -> list[str]:
-    """Return texts that may be a reply's JSON object: from the first to the last brace, and in the last code fence."""
+def _find_json_objects(text: str) -> list[str]:
+    """Return texts that may be a JSON object: from the first to the last brace, and in the last code fence."""
     start, end = text.find("{"), text.rfind("}")
-    whole = [text[start : end + 1]] if 0 <= start < end else []
-    return whole + FENCED.findall(text)[-1:]
+    outer = [text[start : end + 1]] if 0 <= start < end else []
+    return outer + FENCED.findall(text)[-1:]
 
 
-def without_thinking(text: str, *, cut: bool) -> str:
+def without_thinking(text: str, *, truncated: bool) -> str:
     """Return the text of a reply after its reasoning; raise UnreadableError if the reasoning does not end."""
-    _, mark, tail = text.rpartition(END_OF_THINKING)
-    if mark:
+    _, marker, tail = text.rpartition(THINKING_END)
+    if marker:
         return tail
-    if THINKING in tail:
-        raise UnreadableError("its reasoning was cut at max_new_tokens" if cut else "its reasoning does not end")
+    if THINKING_START in tail:
+        raise UnreadableError("its reasoning was cut at max_new_tokens" if truncated else "its reasoning does not end")
     return tail
 
 
-def _number(rest: str, scale: Scale) -> tuple[float, str]:
-    """Return the number after the marker of a verdict line, and its text; only a ratio, `%` or words may follow it."""
+def _parse_number(rest: str, scale: Scale) -> tuple[float, str]:
+    """Return the number after the marker of a verdict line, and its text; a ratio, `%` or words may follow."""
     rest = rest.lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
-    found = NUMBER.match(rest)
-    if found is None:
+    match = NUMBER.match(rest)
+    if match is None:
         raise UnreadableError(f"its last `REWARD:` line has no number but {rest[:24]!r}")
-    value, rest = float(found[0]), rest[found.end() :].lstrip("*_`")
+    value, rest = float(match[0]), rest[match.end() :].lstrip("*_`")
     if ratio := RATIO.match(rest):
-        value, rest = _share(value, found[0], int(ratio[1]), scale), rest[ratio.end() :]
+        value, rest = _parse_ratio(value, match[0], int(ratio[1]), scale), rest[ratio.end() :]
     elif percent := PERCENT.match(rest):
         if scale != HUNDRED:
-            raise UnreadableError(f"its number has a % sign, but the scale is {scale.words}")
+            raise UnreadableError(f"its number has a % sign, but the scale is {scale.text}")
         rest = rest[percent.end() :]
     if "REWARD" in rest or any(char.isdigit() for char in rest):
         raise UnreadableError("its last `REWARD:` line has more than one number")
-    return value, found[0]
+    return value, match[0]
 
 
-def _share(value: float, number: str, end: int, scale: Scale) -> float:
-    """Return the value of a ratio such as `8/10`: 8 if the scale ends at 10, and 0.8 if the scale is from 0 to 1."""
+def _parse_ratio(value: float, number: str, end: int, scale: Scale) -> float:
+    """Return the value of a ratio: `8/10` is 8 if the scale ends at 10, and 0.8 if the scale is from 0 to 1."""
     if end == scale.high:
         return value
     if scale == UNIT and end > 1 and DIGITS.fullmatch(number):
         return value / end
-    raise UnreadableError(f"its number is out of {end}, but the scale is {scale.words}")
+    raise UnreadableError(f"its number is out of {end}, but the scale is {scale.text}")

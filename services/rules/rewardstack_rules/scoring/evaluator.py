@@ -25,7 +25,7 @@ from rewardstack.routing.routes import CODE, RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
-from rewardstack.scorers.judge import Named, check_addresses
+from rewardstack.scorers.judge import JudgeConfig, check_urls
 from rewardstack.scorers.reward_model import key_of_model
 from rewardstack.scorers.service_health import ServiceHealth, service_health
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
@@ -154,7 +154,7 @@ class Evaluator:
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, rescore: bool) -> Explanation:
         shared, cache = self._parts()
-        backends = Backends(self._counters.count_spent, recorded=True, within=shared)
+        backends = Backends(self._counters.count_spent, records_requests=True, shared_with=shared)
         try:
             pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
             return await pipeline.explain(request, Trace(backends.recording.take, rescore=rescore), limit=limit)
@@ -204,10 +204,10 @@ class Evaluator:
 
     def _check_judges(self) -> None:
         """Raise SettingsError if a judge has no API key, or its addresses are inconsistent."""
-        check_addresses(self._client_settings)
+        check_urls(self._client_settings)
         for judge in self._routes.judges.values():
-            named = Named(judge)
-            check_addresses(named.settings(self._client_settings), named.address)
+            named = JudgeConfig(judge)
+            check_urls(named.settings(self._client_settings), named.url_setting)
         for model in self._routes.reward_models.values():
             key_of_model(model, self._client_settings)
 

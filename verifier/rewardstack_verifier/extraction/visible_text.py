@@ -1,33 +1,33 @@
-"""Remove what a reader of the final answer does not see: earlier turns, tool output, comments and LaTeX phantoms."""
+"""Remove text that a reader does not see: earlier turns, tool output, comments and LaTeX phantoms."""
 
 from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.extraction.boxes import braced
+from rewardstack_verifier.extraction.boxes import read_braces
 from rewardstack_verifier.transcript import last_turn, without_dialogue
 
 _COMMENT_LINE = re.compile(r"(?:^|(?<=<answer>))[ \t]{0,20}%[^\n]*", re.MULTILINE)
 _PHANTOM = re.compile(r"\\[hv]?phantom\s{0,3}\{")
-MOST_HIDDEN = 32
-"""Maximum number of HTML comments, and of `\\phantom` commands, that are removed."""
+MAX_HIDDEN = 32
+"""Maximum number of HTML comments, and of `\\phantom` commands, to remove."""
 
 
-def visible(response: str) -> str:
+def get_visible_text(response: str) -> str:
     """Return the visible text of the last assistant turn of a response.
 
     Args:
         response: text of the response, of any length.
     """
     text = without_dialogue(last_turn(response))
-    text = _without_comments(text) if "<!--" in text else text
-    text = _without_phantoms(text) if "phantom" in text else text
+    text = _drop_comments(text) if "<!--" in text else text
+    text = _drop_phantoms(text) if "phantom" in text else text
     return _COMMENT_LINE.sub("", text) if "%" in text else text
 
 
-def _without_comments(text: str) -> str:
+def _drop_comments(text: str) -> str:
     """Return the text without `<!-- ... -->`."""
-    for _ in range(MOST_HIDDEN):
+    for _ in range(MAX_HIDDEN):
         start = text.find("<!--")
         end = text.find("-->", start) if start >= 0 else -1
         if end < 0:
@@ -36,10 +36,10 @@ def _without_comments(text: str) -> str:
     return text
 
 
-def _without_phantoms(text: str) -> str:
-    for _ in range(MOST_HIDDEN):
+def _drop_phantoms(text: str) -> str:
+    for _ in range(MAX_HIDDEN):
         phantom = _PHANTOM.search(text)
-        group = None if phantom is None else braced(text, phantom.end() - 1)
+        group = None if phantom is None else read_braces(text, phantom.end() - 1)
         if phantom is None or group is None:
             break
         text = text[: phantom.start()] + text[group[0] :]

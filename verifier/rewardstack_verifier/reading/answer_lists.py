@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError, first_read
+from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadableError, parse_first
 from rewardstack_verifier.reading.names import JOINING
-from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.quantities import quantity, worded_value
+from rewardstack_verifier.reading.parser import parse_formula
+from rewardstack_verifier.reading.quantities import parse_quantity, parse_worded_value
 from rewardstack_verifier.reading.syntax import Node, Quantity, Sequence
-from rewardstack_verifier.reading.wording import choice, phrase
+from rewardstack_verifier.reading.wording import parse_choice, parse_phrase
 
-MOST_ITEMS = 20
+MAX_ITEMS = 20
 """Maximum number of answers in a list."""
 LABELS = "abcdefgh"
 """Labels of the parts of a question."""
 
 
-def several_phrases(tokens: list[Token]) -> Sequence:
+def parse_phrase_list(tokens: list[Token]) -> Sequence:
     """Parse names, verdicts or letters that are joined by commas and words such as "and".
 
     Raises:
-        UnreadError: there are fewer than two, or an item is neither a phrase nor a choice.
+        UnreadableError: there are fewer than two, or an item is neither a phrase nor a choice.
     """
-    return _several(tokens, (choice, phrase))
+    return _parse_list(tokens, (parse_choice, parse_phrase))
 
 
-def several_quantities(tokens: list[Token]) -> Sequence:
+def parse_quantity_list(tokens: list[Token]) -> Sequence:
     """Parse quantities that are joined by commas and words such as "and"; some units may be omitted.
 
     Raises:
-        UnreadError: there are fewer than two, an item cannot be parsed, or no item has a unit.
+        UnreadableError: there are fewer than two, an item cannot be parsed, or no item has a unit.
     """
-    found = _several(tokens, (worded_value, quantity))
+    found = _parse_list(tokens, (parse_worded_value, parse_quantity))
     if not any(isinstance(item, Quantity) for item in found.items):
-        raise UnreadError("no quantities")
+        raise UnreadableError("no quantities")
     return found
 
 
-def labeled(tokens: list[Token]) -> Sequence:
+def parse_labeled_answers(tokens: list[Token]) -> Sequence:
     """Parse the answers to the parts of a question: `(a) 3 (b) 4`.
 
     Raises:
-        UnreadError: the text does not begin with a label, has no second label, or an answer cannot be parsed.
+        UnreadableError: the text does not begin with a label, has no second label, or an answer cannot be parsed.
     """
     parts: list[list[Token]] = []
     at = 0
@@ -53,16 +53,19 @@ def labeled(tokens: list[Token]) -> Sequence:
             at += 3
             continue
         if not parts:
-            raise UnreadError("no label")
+            raise UnreadableError("no label")
         parts[-1].append(tokens[at])
         at += 1
-    answers = [first_read((formula, worded_value, quantity, phrase), _without_joint(part)) for part in parts]
+    answers = [
+        parse_first((parse_formula, parse_worded_value, parse_quantity, parse_phrase), _drop_joiner(part))
+        for part in parts
+    ]
     if len(answers) < 2:
-        raise UnreadError("not several")
+        raise UnreadableError("not several")
     return Sequence("", tuple(answers), "", (",",) * (len(answers) - 1))
 
 
-def _without_joint(tokens: list[Token]) -> list[Token]:
+def _drop_joiner(tokens: list[Token]) -> list[Token]:
     """Remove the commas and words that join the answer to a part to the next answer."""
     end = len(tokens)
     while end and (tokens[end - 1].text in (",", ";") or JOINING.get(tokens[end - 1].text) == "and"):
@@ -70,7 +73,7 @@ def _without_joint(tokens: list[Token]) -> list[Token]:
     return tokens[:end]
 
 
-def _several(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], ...]) -> Sequence:
+def _parse_list(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], ...]) -> Sequence:
     groups: list[list[Token]] = [[]]
     joined: list[str] = []
     for token in tokens:
@@ -82,6 +85,6 @@ def _several(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], 
             joined.append(joiner)
         elif joined:
             joined[-1] = joiner
-    if not 2 <= len(groups) <= MOST_ITEMS or not all(groups):
-        raise UnreadError("not several")
-    return Sequence("", tuple(first_read(readers, group) for group in groups), "", tuple(joined))
+    if not 2 <= len(groups) <= MAX_ITEMS or not all(groups):
+        raise UnreadableError("not several")
+    return Sequence("", tuple(parse_first(readers, group) for group in groups), "", tuple(joined))

@@ -5,39 +5,39 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rewardstack_verifier.numbers.tree import Symbol
-from rewardstack_verifier.reading.digits import sexagesimal
-from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, first_read
-from rewardstack_verifier.reading.names import GREEK, names
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.digits import parse_sexagesimal
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadableError, parse_first
+from rewardstack_verifier.reading.names import GREEK, word_set
+from rewardstack_verifier.reading.parser import parse_formula
 from rewardstack_verifier.reading.syntax import Relation, Sequence
 
-_NAMING = names(
+_NAMING = word_set(
     "angle triangle # nabla mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter"
 )
 """Tokens that can begin a name."""
-_FUNCTIONS = names("sin cos tan cot sec csc log ln")
-_SETS = names("cup cap setminus | ( ) { } , ' ^ c")
+_FUNCTIONS = word_set("sin cos tan cot sec csc log ln")
+_SETS = word_set("cup cap setminus | ( ) { } , ' ^ c")
 """Tokens that can be between the letters of sets."""
-_BRACES = names("{ }")
-MOST_TOKENS = 16
+_BRACES = word_set("{ }")
+MAX_TOKENS = 16
 """Maximum tokens of a name."""
 
 
-def named(tokens: list[Token]) -> Relation:
+def parse_named_value(tokens: list[Token]) -> Relation:
     """Parse a value with a name; the name becomes a symbol and is not evaluated.
 
     Raises:
-        UnreadError: the tokens do not begin with such a name, or the value cannot be parsed.
+        UnreadableError: the tokens do not begin with such a name, or the value cannot be parsed.
     """
-    if (named_point := _point(tokens)) is not None:
-        return named_point
-    at = _equals_sign(tokens[: MOST_TOKENS + 1])
+    if (point := _point(tokens)) is not None:
+        return point
+    at = _equals_sign(tokens[: MAX_TOKENS + 1])
     name = [token for token in tokens[:at] if token.text not in _BRACES]
     if not name or not _is_name(name):
-        raise UnreadError("no name")
-    value = first_read((formula, sexagesimal), tokens[at + 1 :])
-    chained = isinstance(value, Relation) and value.modulus is None and set(value.operators) == {"="}
-    sides = value.sides if isinstance(value, Relation) and chained else (value,)
+        raise UnreadableError("no name")
+    value = parse_first((parse_formula, parse_sexagesimal), tokens[at + 1 :])
+    is_chain = isinstance(value, Relation) and value.modulus is None and set(value.operators) == {"="}
+    sides = value.sides if isinstance(value, Relation) and is_chain else (value,)
     return Relation(("=",) * len(sides), (Symbol(" ".join(token.text for token in name)), *sides))
 
 
@@ -55,8 +55,8 @@ def _point(tokens: list[Token]) -> Relation | None:
     """Parse a point with its letter, `A(3, 4)`; None if the tokens are not such a point."""
     if len(tokens) < 5 or not (len(tokens[0].text) == 1 and tokens[0].text.isupper() and tokens[1].text == "("):
         return None
-    with suppress(UnreadError):
-        coordinates = formula(tokens[1:])
+    with suppress(UnreadableError):
+        coordinates = parse_formula(tokens[1:])
         if isinstance(coordinates, Sequence) and coordinates.opening == "(":
             return Relation(("=",), (Symbol(tokens[0].text), coordinates))
     return None
@@ -76,7 +76,7 @@ def _is_name(tokens: list[Token]) -> bool:
 
 
 def _has_number(tokens: list[Token]) -> bool:
-    """Return whether a number is a term outside of parentheses, as in the sum `\\sin x + 3`, which is no name."""
+    """Return whether a number is a term outside of parentheses, as in `\\sin x + 3`, which is not a name."""
     depth = 0
     for before, token, behind in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         depth += {"(": 1, ")": -1}.get(before.text, 0)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewardstack_verifier.extraction.bare import bare_answer
+from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.expressions import (
     FORMULA,
     NUMBER,
-    joined_formulas,
-    last_expression,
+    find_last_expression,
     last_match,
-    unit,
+    read_formulas,
+    read_unit,
 )
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOSEN
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOOSING_WORDS
 
 MAX_VALUE = 200
 """Maximum characters of an announced answer that is not a formula."""
@@ -34,30 +34,30 @@ _VERB = (
     r"(?:(?:is|was)\s(?:found|computed|calculated|determined)\s(?:as|to\sbe)|is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
 )
-_ASKED = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
-"""A pattern for one character or formula of the question within a phrase: "the answer to $2 + 3$ is"."""
+_QUESTION_PART = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
+"""A pattern for a character or formula of the question within a phrase: "the answer to $2 + 3$ is"."""
 ENGLISH = (
     rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
-    rf"(?:(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
+    rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
     r"|[\s*_\"']{0,4}(?=\$|\\[\[(]))"
     rf"|\b(?:final\s)?(?:result|solution)s?\s{_VERB}"
     r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?answer[*_ ]{0,4}\n"
 )
 """A pattern for phrases that announce an answer in English: "the answer to part b (Yes or No) is"."""
-FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOSEN}"
+FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOOSING_WORDS}"
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
 _NOUNS = sorted(
     {
         *("answer", "ans.", "ans:", "option", "choice", "selection", "result", "solution"),
         *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|")),
-        *CHOSEN.split("|"),
+        *CHOOSING_WORDS.split("|"),
     }
 )
-_WORDS_OF_PHRASES = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
-"""Lower-case words; each phrase that announces an answer contains at least one of them."""
+_PHRASE_WORDS = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
+"""Lower-case words, at least one of which is in each phrase that announces an answer."""
 _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
-"""The beginning of a phrase before one of `_WORDS_OF_PHRASES`: "correct " in "correct option"."""
-_LONGEST_BEFORE_WORD = 13
+"""The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
+_MAX_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
@@ -67,7 +67,7 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 """Text before a phrase that only supposes or reports an answer: "suppose the answer is 9", "Tom's answer is 9"."""
-TAKEN_BACK = re.compile(
+WITHDRAWN = re.compile(
     r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
     r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
     r"(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]\S{0,40}?[.!]?\s*(?:\Z|\n)))",
@@ -80,31 +80,31 @@ _IS_NOT = (
 )
 _NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
 _DENIAL = re.compile(
-    rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?\s{_IS_NOT}\s+"
+    rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
 )
 """A clause that denies an answer: "answer to part b cannot be 6.5"."""
 _RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
-_OWN = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
+_OWN_ANSWER = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
 )
-"""Text right after an answer which says that the answer is one of several: "or", "alternatively"."""
-_OF_ITSELF = re.compile(
+"""Text right after an answer that is one of several: "or", "alternatively"."""
+_DESCRIPTION = re.compile(
     r"(?:indeed|also|thus|therefore|then)?\s?(?:correct|clear|reasonable|sensible|plausible|consistent|obvious"
     r"|(?:double[ -])?checked|verified|confirmed|obtained|derived|found|computed|calculated)\b"
     r"(?!\s(?:wrong|incorrect)|:)",
     re.IGNORECASE,
 )
-"""Text after a phrase that only describes an earlier answer: "the answer was checked twice"."""
+"""Text after a phrase that describes an earlier answer: "the answer was checked twice"."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
-_IS_IT = re.compile(
+_IS_THE_ANSWER = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
 )
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
-LONGEST_BEFORE = 80
+MAX_BEFORE = 80
 """Maximum characters of a value before "is the answer"."""
 _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
 _ASIDE = re.compile(
@@ -115,7 +115,7 @@ _ASIDE = re.compile(
     r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
 )
-"""Remarks after a value, which are cut off: "because ...", "(approximately ...)"."""
+"""Remarks after a value, which are removed: "because ...", "(approximately ...)"."""
 _LEAD_IN = re.compile(
     r"(?:(?:therefore|thus|then|hence|indeed|simply|just|clearly|exactly|approximately|about|equal to|given by|that"
     r"|the (?:number|value|integer|fraction|sum|total|product)(?: of)?|option|choice|letter"
@@ -136,42 +136,42 @@ _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
 _JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
 _JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
 """Words that join a value to another value."""
-_GOES_ON = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
+_CONTINUES = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
 """Text after a formula that makes it part of another expression."""
-_NOT_IT = re.compile(
+_NOT_THE_ANSWER = re.compile(
     r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never"
     r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
-"""Text before a formula which says that the formula is not the answer: "not", "more than"."""
-_SAYING_WORD = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
+"""Words before a formula that is not the answer: "not", "more than"."""
+_WORD_BEFORE_NUMBER = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
 """A word before a number, unless the word is a name, as in "Apollo 11"."""
-MOST_BEFORE = 6
-"""Maximum words before a formula within an announced answer."""
+MAX_WORDS_BEFORE = 6
+"""Maximum number of words before a formula in an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
-_UNSPACED_BEHIND = re.compile(
+_UNSPACED_AFTER = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
 )
 """Text after a value in Japanese or Korean that is longer than a unit, for example a denial."""
 
 
-def announced(text: str) -> str | None:
-    """Return the answer that a text announces last; None if it announces none, or withdraws it right away."""
+def extract_announced(text: str) -> str | None:
+    """Return the last announced answer of a text; None if there is none, or if it is withdrawn right after."""
     before: re.Match[str] | None = None
-    for phrase in announcements(text):
-        if before is None or not _OF_ITSELF.match(text, phrase.end()):
+    for phrase in find_announcements(text):
+        if before is None or not _DESCRIPTION.match(text, phrase.end()):
             before = phrase
-    behind = last_match(_IS_IT.finditer(text))
-    if behind is not None and (before is None or behind.start() > before.start()):
-        value = _VALUE_BEFORE.search(text[max(0, behind.start() - LONGEST_BEFORE) : behind.start()])
-        return value_at_start(value.group()) if value else None
-    return value_at_start(text[before.end() :]) if before is not None else None
+    after = last_match(_IS_THE_ANSWER.finditer(text))
+    if after is not None and (before is None or after.start() > before.start()):
+        value = _VALUE_BEFORE.search(text[max(0, after.start() - MAX_BEFORE) : after.start()])
+        return read_value(value.group()) if value else None
+    return read_value(text[before.end() :]) if before is not None else None
 
 
-def announcements(text: str) -> Iterator[re.Match[str]]:
-    """Yield the phrases that announce an answer, without those that only suppose one."""
+def find_announcements(text: str) -> Iterator[re.Match[str]]:
+    """Yield the phrases that announce an answer, except those that suppose one."""
     end = 0
-    for start in _starts(text):
+    for start in _phrase_starts(text):
         phrase = PHRASE.match(text, start) if start >= end else None
         if phrase is None:
             continue
@@ -180,31 +180,33 @@ def announcements(text: str) -> Iterator[re.Match[str]]:
             yield phrase
 
 
-def _starts(text: str) -> list[int]:
-    """Return where a phrase may start, in order; trying the pattern at every position is about 100 times slower."""
+def _phrase_starts(text: str) -> list[int]:
+    """Return the positions where a phrase may start; trying the pattern everywhere is about 100 times slower."""
     lowered = text.lower()
     if len(lowered) != len(text):
         return [*range(len(text))]
     starts = set()
-    for word in _WORDS_OF_PHRASES:
+    for word in _PHRASE_WORDS:
         position = lowered.find(word)
         while position >= 0:
-            before = _BEFORE_WORD.search(lowered, max(0, position - _LONGEST_BEFORE_WORD), position)
+            before = _BEFORE_WORD.search(lowered, max(0, position - _MAX_BEFORE_WORD), position)
             starts |= {position, before.start() if before else position}
             position = lowered.find(word, position + 1)
     return sorted(starts)
 
 
-def without_retracted(text: str) -> str:
+def drop_retracted(text: str) -> str:
     """Return the text after the last "the answer is not correct"; the whole text if there is none."""
     end = 0
     for match in _RETRACTION.finditer(text):
-        if _OWN.search(text, max(0, match.start() - 12), match.start()) and not _is_supposed(text, match.start()):
+        if _OWN_ANSWER.search(text, max(0, match.start() - 12), match.start()) and not _is_supposed(
+            text, match.start()
+        ):
             end = match.end()
     return text[end:]
 
 
-def without_denials(text: str) -> str:
+def drop_denials(text: str) -> str:
     """Return a text without denied answers: "the answer is not 6"."""
     return _DENIAL.sub(" ", text) if any(noun in text for noun in _NOUN_ENDS) else text
 
@@ -213,14 +215,14 @@ def _is_supposed(text: str, start: int) -> bool:
     return _SUPPOSED.search(text, max(0, start - 40), start) is not None
 
 
-def final_answer(text: str) -> str | None:
-    """Return the last formula or number that a text calls "final answer"; None if there is none."""
+def extract_final_answer(text: str) -> str | None:
+    """Return the formula or number after the last "final answer is"; None if there is none."""
     phrase = last_match(_FINAL.finditer(text))
-    value = value_at_start(text[phrase.end() :]) if phrase is not None else None
+    value = read_value(text[phrase.end() :]) if phrase is not None else None
     return value if value is not None and any(char.isdigit() or char == "\\" for char in value) else None
 
 
-def value_at_start(rest: str) -> str | None:
+def read_value(rest: str) -> str | None:
     """Return the answer at the start of a text; None if there is none.
 
     Args:
@@ -229,20 +231,20 @@ def value_at_start(rest: str) -> str | None:
     lead_in = _LEAD_IN.match(rest) or _SUBJECT.match(rest)
     rest = rest[lead_in.end() :] if lead_in else rest
     rest = rest.lstrip("*_ ")
-    if (formulas := joined_formulas(rest)) is not None:
-        return formulas[0] if _ends(rest, formulas[1]) else None
+    if (formulas := read_formulas(rest)) is not None:
+        return formulas[0] if _ends_answer(rest, formulas[1]) else None
     end = _SENTENCE_END.search(rest)
-    if end is not None and (end.group() == "?" or TAKEN_BACK.match(rest, end.start())):
+    if end is not None and (end.group() == "?" or WITHDRAWN.match(rest, end.start())):
         return None
     sentence = rest[: end.start() if end else None]
     bold = _BOLD.findall(sentence)
     if len(bold) == 1 and any(map(str.isdigit, bold[0])):
         return bold[0]
     sentence = _STRESS.sub("", sentence).strip(" *_\"',;:“”「」")
-    return _value(sentence if "{" in sentence else sentence.rstrip("}\"'"))
+    return _read_sentence(sentence if "{" in sentence else sentence.rstrip("}\"'"))
 
 
-def _value(sentence: str) -> str | None:
+def _read_sentence(sentence: str) -> str | None:
     """Return the answer at the start of a sentence that does not begin with a formula."""
     if _LETTER.match(sentence):
         return sentence[:MAX_VALUE]
@@ -250,51 +252,51 @@ def _value(sentence: str) -> str | None:
     if aside is not None and _HEDGES.search(aside.group()):
         return None
     sentence = _COPULA.sub("", sentence[: aside.start()] if aside else sentence).strip(" ,;")
-    if _UNSPACED_BEHIND.search(sentence):
+    if _UNSPACED_AFTER.search(sentence):
         return None
     inner = FORMULA.search(sentence)
     if inner is not None:
-        return _formula_within(sentence, inner.start())
+        return _read_inner_formula(sentence, inner.start())
     number = NUMBER.match(sentence)
     if number is not None and _is_followed_by_prose(sentence, number.end()):
-        return number.group() + unit(sentence, number)
+        return number.group() + read_unit(sentence, number)
     return sentence[:MAX_VALUE] or None
 
 
-def within_sentence(sentence: str) -> str | None:
+def find_number_in_sentence(sentence: str) -> str | None:
     """Return the last number of an announced sentence.
 
     Returns:
-        None if the sentence is only an answer, has a formula, no number after a word, or negations or hedging words.
+        None if the sentence is only an answer, has a formula, negations or hedging words, or no number after a word.
     """
-    if "\\" in sentence or bare_answer(sentence) is not None or not _SAYING_WORD.search(sentence):
+    if "\\" in sentence or bare_answer(sentence) is not None or not _WORD_BEFORE_NUMBER.search(sentence):
         return None
-    return None if _NOT_IT.search(sentence) or _HEDGES.search(sentence) else last_expression(sentence)
+    return None if _NOT_THE_ANSWER.search(sentence) or _HEDGES.search(sentence) else find_last_expression(sentence)
 
 
-def _formula_within(sentence: str, start: int) -> str | None:
-    """Return the formulas that start at a position of a sentence; None if they are not the sentence's answer."""
-    before, formulas = sentence[:start], joined_formulas(sentence[start:])
-    if _NOT_IT.search(before) or len(before.split()) > MOST_BEFORE or formulas is None:
+def _read_inner_formula(sentence: str, start: int) -> str | None:
+    """Return the formulas at a position of a sentence; None if they are not its answer."""
+    before, formulas = sentence[:start], read_formulas(sentence[start:])
+    if _NOT_THE_ANSWER.search(before) or len(before.split()) > MAX_WORDS_BEFORE or formulas is None:
         return None
-    return formulas[0] if _ends(sentence, start + formulas[1]) else None
+    return formulas[0] if _ends_answer(sentence, start + formulas[1]) else None
 
 
-def _ends(text: str, start: int) -> bool:
+def _ends_answer(text: str, start: int) -> bool:
     """Return whether the rest of the sentence neither changes a formula nor adds another answer."""
     end = _SENTENCE_END.search(text, start)
-    if TAKEN_BACK.match(text, start) or (end is not None and end.group() == "?"):
+    if WITHDRAWN.match(text, start) or (end is not None and end.group() == "?"):
         return False
     rest = text[start : end.start() if end else None]
     aside = _ASIDE.search(rest)
     if aside is not None and _HEDGES.search(aside.group()):
         return False
-    return _GOES_ON.search(rest[: aside.start()] if aside else rest) is None
+    return _CONTINUES.search(rest[: aside.start()] if aside else rest) is None
 
 
 def _is_followed_by_prose(sentence: str, end: int) -> bool:
-    """Return whether words that join nothing and another number follow a number: "5 (see above for 6)"."""
-    behind = _TO_NEXT_NUMBER.match(sentence, end)
-    if behind is None:
+    """Return whether prose and another number follow a number: "5 (see above for 6)"."""
+    after = _TO_NEXT_NUMBER.match(sentence, end)
+    if after is None:
         return False
-    return _WORD.search(behind["between"]) is not None and _JOINER.search(behind["between"]) is None
+    return _WORD.search(after["between"]) is not None and _JOINER.search(after["between"]) is None

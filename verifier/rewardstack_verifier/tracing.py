@@ -1,4 +1,4 @@
-"""Trace where an answer was found and which comparisons were made, for explanations; active only within `traced`."""
+"""Trace where an answer was found and which comparisons were made, for explanations; only within `with_trace`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 MAX_STEPS = 64
 """Maximum number of traced steps, because an answer with many parts needs many comparisons."""
 UNDECIDED = "undecided"
-"""Step that is traced if a comparison of two expressions reached its limits without a decision."""
+"""The step that is traced if a comparison of two expressions reached its limits without a decision."""
 
 _steps: ContextVar[list[str] | None] = ContextVar("steps", default=None)
 
@@ -22,15 +22,15 @@ def trace(step: str) -> None:
         steps.append(step)
 
 
-def found(answer: str | None, where: str) -> str | None:
-    """Return `answer`; if it is not empty, trace where it was found."""
+def trace_place(answer: str | None, where: str) -> str | None:
+    """Trace where an answer was found unless it is empty or None; return the answer."""
     if answer:
         trace(where)
     return answer
 
 
-def traced(work: Callable[[], T]) -> tuple[T, list[str]]:
-    """Call `work`; return its result and the steps that it traced, in order."""
+def with_trace(work: Callable[[], T]) -> tuple[T, list[str]]:
+    """Call `work`, and return its result and the traced steps, in order."""
     steps: list[str] = []
     token = _steps.set(steps)
     try:

@@ -7,34 +7,36 @@ from dataclasses import fields
 from math import gcd, isqrt
 from typing import Any
 
-from rewardstack_verifier.numbers.rational import integral, rational
+from rewardstack_verifier.numbers.rational import to_fraction, to_integer
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, parts, symbols
-from rewardstack_verifier.reading.readings import readings
+from rewardstack_verifier.reading.readings import parse_readings
 from rewardstack_verifier.reading.syntax import is_expression
-from rewardstack_verifier.stack import on_any_stack
+from rewardstack_verifier.stack import with_fresh_stack
 
-_PLAIN = frozenset(("negative", "percent", "degree", "subscript"))
+_NOTATION = frozenset(("negative", "percent", "degree", "subscript"))
 """Operations that are part of the notation of a number, not arithmetic."""
 _OVER = "quotient"
-MOST_TRIED = 1000
-"""Largest divisor that is tried when a root is searched for factors to take out."""
+MAX_DIVISOR = 1000
+"""Largest divisor to try in the search for a factor that can be taken out of a root."""
 
 
-@on_any_stack
+@with_fresh_stack
 def is_simplified(answer: str, reference: str) -> bool:
-    """Return whether each kind of arithmetic that an answer leaves undone is also left undone in its reference.
+    """Return whether each kind of unfinished arithmetic in an answer is also in its reference.
 
     Args:
         answer: text of the answer; `bounds.refusal` must accept it.
         reference: text of the reference; `bounds.refusal` must accept it.
     """
-    return left_undone(answer) <= left_undone(reference)
+    return unfinished_operations(answer) <= unfinished_operations(reference)
 
 
-def left_undone(text: str) -> frozenset[str]:
-    """Return the operations on numbers that the first reading of a text leaves undone."""
-    found = readings(text)[:1]
-    return frozenset(kind for one in _expressions(found) for part in parts(one) if (kind := _undone(part)))
+def unfinished_operations(text: str) -> frozenset[str]:
+    """Return the unfinished operations on numbers in the first reading of a text."""
+    found = parse_readings(text)[:1]
+    return frozenset(
+        kind for one in _expressions(found) for part in parts(one) if (kind := _unfinished_operation(part))
+    )
 
 
 def _expressions(node: Any) -> Iterator[Expression]:
@@ -48,17 +50,17 @@ def _expressions(node: Any) -> Iterator[Expression]:
         yield from _expressions(tuple(getattr(node, field.name) for field in fields(node)))
 
 
-def _undone(part: Expression) -> str:
-    """Return the operation of a part if it could be carried out; empty otherwise."""
-    if not isinstance(part, Apply) or part.operation in _PLAIN:
+def _unfinished_operation(part: Expression) -> str:
+    """Return the operation of a part if it could be carried out, else an empty string."""
+    if not isinstance(part, Apply) or part.operation in _NOTATION:
         return ""
-    numbers = [argument for argument in part.arguments if rational(argument) is not None]
-    done = {"sum": _is_mixed, "product": _is_scientific, _OVER: _is_reduced, "root": _is_free_of_squares}
+    numbers = [argument for argument in part.arguments if to_fraction(argument) is not None]
+    is_finished = {"sum": _is_mixed, "product": _is_scientific, _OVER: _is_reduced, "root": _is_free_of_squares}
     if part.operation in ("sum", "product"):
-        return part.operation if len(numbers) > 1 and not done[part.operation](part) else ""
-    if part.operation in done:
-        return "" if done[part.operation](part) else part.operation
-    return part.operation if not symbols(part) and rational(part) is not None and not _is_power_of_ten(part) else ""
+        return part.operation if len(numbers) > 1 and not is_finished[part.operation](part) else ""
+    if part.operation in is_finished:
+        return "" if is_finished[part.operation](part) else part.operation
+    return part.operation if not symbols(part) and to_fraction(part) is not None and not _is_power_of_ten(part) else ""
 
 
 def _is_mixed(part: Apply) -> bool:
@@ -80,8 +82,8 @@ def _is_power_of_ten(expression: Expression) -> bool:
 
 def _is_reduced(part: Apply) -> bool:
     """Return whether the numeric factors of a fraction have no common divisor."""
-    over, under = (_coefficient(argument) for argument in part.arguments)
-    return over is None or under is None or (under > 1 and gcd(over, under) == 1)
+    numerator, denominator = (_coefficient(argument) for argument in part.arguments)
+    return numerator is None or denominator is None or (denominator > 1 and gcd(numerator, denominator) == 1)
 
 
 def _coefficient(expression: Expression) -> int | None:
@@ -91,15 +93,15 @@ def _coefficient(expression: Expression) -> int | None:
     if isinstance(expression, Apply) and expression.operation == "product":
         return _coefficient(expression.arguments[0])
     if isinstance(expression, Number):
-        value = integral(expression) if expression.places is None else None
+        value = to_integer(expression) if expression.places is None else None
         return None if value is None else abs(value)
     return None if isinstance(expression, Apply) and expression.operation == "sum" else 1
 
 
 def _is_free_of_squares(part: Apply) -> bool:
     """Return whether no factor can be taken out of the root of an integer, unlike 2 out of `\\sqrt{8}`."""
-    radicand, index = integral(part.arguments[0]), integral(part.arguments[1])
+    radicand, index = to_integer(part.arguments[0]), to_integer(part.arguments[1])
     if radicand is None or index is None or index < 2:
         return True
-    most = min(MOST_TRIED, isqrt(abs(radicand)))
-    return abs(radicand) > 1 and not any(radicand % divisor**index == 0 for divisor in range(2, most + 1))
+    max_divisor = min(MAX_DIVISOR, isqrt(abs(radicand)))
+    return abs(radicand) > 1 and not any(radicand % divisor**index == 0 for divisor in range(2, max_divisor + 1))

@@ -1,27 +1,27 @@
-"""Find operators that an answer leaves unevaluated: integrals, derivatives, limits, infinite sums and products."""
+"""Find unevaluated operators in an answer: integrals, derivatives, limits, infinite sums and products."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from rewardstack_verifier.reading.lexer import Token, UnreadError, lex
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.lexer import Token, UnreadableError, tokenize
+from rewardstack_verifier.reading.parser import parse_formula
 from rewardstack_verifier.reading.syntax import Node
 
 _OPERATORS = {
     **dict.fromkeys(("int", "iint", "iiint", "oint"), "integral"),
     **dict.fromkeys(("lim", "limsup", "liminf"), "limit"),
 }
-_ENDLESS = frozenset(("sum", "prod"))
+_INFINITE = frozenset(("sum", "prod"))
 CACHED_TEXTS = 1024
 """Number of texts whose operators are cached, because several responses share a reference."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def undone(text: str) -> frozenset[str]:
+def unevaluated_operators(text: str) -> frozenset[str]:
     """Return the operators that are not evaluated after the last equals sign of an answer.
 
-    Finite sums and products are not included: they are arithmetic, which is evaluated here.
+    Finite sums and products are not included, because the verifier evaluates them.
 
     Args:
         text: text of an answer; `bounds.refusal` must accept it.
@@ -29,21 +29,21 @@ def undone(text: str) -> frozenset[str]:
     if "\\" not in text and text.isascii():
         return frozenset()
     try:
-        return _operators(_last_side(lex(text)))
-    except UnreadError:
+        return _operators(_last_side(tokenize(text)))
+    except UnreadableError:
         return frozenset()
 
 
-def result(tokens: list[Token]) -> Node:
+def parse_result(tokens: list[Token]) -> Node:
     """Parse the result after the last equals sign of an answer that evaluates an operator.
 
     Raises:
-        UnreadError: there is no operator before the last equals sign, or the result cannot be parsed.
+        UnreadableError: there is no operator before the last equals sign, or the result cannot be parsed.
     """
     last = _last_side(tokens)
     if not _operators(tokens[: len(tokens) - len(last)]):
-        raise UnreadError("nothing to evaluate")
-    return formula(last)
+        raise UnreadableError("nothing to evaluate")
+    return parse_formula(last)
 
 
 def _last_side(tokens: list[Token]) -> list[Token]:
@@ -59,7 +59,7 @@ def _last_side(tokens: list[Token]) -> list[Token]:
 def _operators(tokens: list[Token]) -> frozenset[str]:
     found = {_OPERATORS[token.text] for token in tokens if token.text in _OPERATORS}
     names = {token.text for token in tokens}
-    if names & _ENDLESS and "infty" in names:
+    if names & _INFINITE and "infty" in names:
         found.add("series")
     if any(_is_derivative(tokens[at : at + 6]) for at in range(len(tokens))):
         found.add("derivative")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.extraction.expressions import FORMULA, joined_formulas, last_line
+from rewardstack_verifier.extraction.expressions import FORMULA, last_aligned_line, read_formulas
 
-MAX_BARE = 1_000
+MAX_LENGTH = 1_000
 """Maximum characters of a response that is only an answer."""
 MAX_WORDS = 6
 """Maximum words of a response that is only an answer."""
@@ -35,13 +35,13 @@ _PUNCTUATION = " \n.!\u3002"
 
 
 def bare_answer(text: str) -> str | None:
-    """Return the answer if a text is only an answer, without emphasis and delimiters; None for any other text.
+    """Return a text without emphasis and delimiters if it is only an answer; None for other texts.
 
     Args:
         text: a response without reasoning.
     """
     text = text.strip()
-    if not text or len(text) > MAX_BARE:
+    if not text or len(text) > MAX_LENGTH:
         return None
     fence = _FENCE.fullmatch(text)
     text = fence[1] if fence else text
@@ -49,11 +49,11 @@ def bare_answer(text: str) -> str | None:
     text = text[start.end() :] if start else text
     bold = _BOLD.fullmatch(text.rstrip(_PUNCTUATION))
     text = next(filter(None, bold.groups())) if bold else text
-    formulas = joined_formulas(text)
+    formulas = read_formulas(text)
     if formulas is not None:
         return formulas[0] if not text[formulas[1] :].strip(_PUNCTUATION) else None
     if text.startswith("\\begin{"):
-        return last_line(text.rstrip(_PUNCTUATION)) or (text if text.endswith("}") else None)
+        return last_aligned_line(text.rstrip(_PUNCTUATION)) or (text if text.endswith("}") else None)
     text = text.rstrip(". \u3002")
     return text if text and _is_bare(text) else None
 
