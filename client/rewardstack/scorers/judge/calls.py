@@ -140,9 +140,9 @@ class Calls:
     async def _aggregate_votes(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         ask = [self._text_verdict(plan, model, reference, vote, deadline) for vote in range(plan.options.num_samples)]
         outcomes = await asyncio.gather(*ask, return_exceptions=True)
-        values = [one.value for one in outcomes if isinstance(one, Verdict)]
+        values = [outcome.value for outcome in outcomes if isinstance(outcome, Verdict)]
         if 2 * len(values) <= len(outcomes):
-            raise next(one for one in outcomes if isinstance(one, BaseException))
+            raise next(outcome for outcome in outcomes if isinstance(outcome, BaseException))
         note = "" if len(values) == len(outcomes) else f"{len(values)} of {len(outcomes)} votes"
         return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
@@ -160,8 +160,8 @@ class Calls:
         return await self._ask_with_retry(plan, model, lambda: question, read, deadline, vote)
 
     async def _rubric_verdict(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
-        asked = [self._criterion_shares(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
-        shares = [share for found in await gather_all(asked) for share in found]
+        work = [self._criterion_shares(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
+        shares = [share for chunk_shares in await gather_all(work) for share in chunk_shares]
         return rubric_verdict(plan.rubric, shares, clip_negative=plan.options.clip_negative)
 
     async def grade_candidates(self, plan: Plan, model: Model, deadline: SharedDeadline) -> list[float]:
@@ -186,10 +186,10 @@ class Calls:
         shares: dict[int, float] = {}
 
         def unanswered() -> list[int]:
-            return [at for at in range(len(criteria)) if at not in shares]
+            return [index for index in range(len(criteria)) if index not in shares]
 
         def question() -> tuple[str, Answers]:
-            rest = tuple(criteria[at] for at in unanswered())
+            rest = tuple(criteria[index] for index in unanswered())
             return plan.user_message(reference, rest), plan.valid_answers(rest)
 
         def read(reply: Choice, _: Model, answers: Answers) -> list[float]:
@@ -197,15 +197,15 @@ class Calls:
             try:
                 text = read_text(reply, thinking=plan.options.enable_thinking)
                 shares.update(
-                    (positions[at], share)
-                    for at, share in parse_answers(text, answers, truncated=is_truncated(reply)).items()
+                    (positions[index], share)
+                    for index, share in parse_answers(text, answers, truncated=is_truncated(reply)).items()
                 )
             except UnreadableError as error:
                 why = f"; {str(error).removeprefix(f'{UNREADABLE}: ')}"
             if left := unanswered():
-                names = ", ".join(criteria[at].name for at in left)[:200]
+                names = ", ".join(criteria[index].name for index in left)[:200]
                 raise UnreadableError(f"no answer for {len(left)} of {len(criteria)} criteria: {names}{why}")
-            return [shares[at] for at in range(len(criteria))]
+            return [shares[index] for index in range(len(criteria))]
 
         return await self._ask_with_retry(plan, model, question, read, deadline)
 
@@ -337,7 +337,7 @@ class NoLogprobsError(RequestError):
 async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
     """Wait until all of `work` has ended; return the results in order, or raise the first error in this order."""
     outcomes = await asyncio.gather(*work, return_exceptions=True)
-    for one in outcomes:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in outcomes if not isinstance(one, BaseException)]
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]

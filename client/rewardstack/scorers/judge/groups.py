@@ -200,18 +200,18 @@ class GroupJudge(Relayable[Member]):
 
     def _make_plans(self, samples: Sequence[Member], texts: Sequence[str]) -> list[Plan]:
         """Return the plan of each request; one member's problem and references are used for the whole group."""
-        plan = min((member.plan for member in samples), key=lambda one: (one.shown.problem, one.references))
+        plan = min((member.plan for member in samples), key=lambda plan: (plan.shown.problem, plan.references))
         references = plan.references
         if len(references) > 1:
-            references = (Fenced("\n".join(fence("reference", one) for one in references)),)
+            references = (Fenced("\n".join(fence("reference", reference) for reference in references)),)
         orders = request_orders(len(texts), self._comparison)
         shown = [
             plan.shown._replace(candidate=format_candidates(texts, order, self._comparison), trace=())
             for order in orders
         ]
         return [
-            plan._replace(shown=one, references=references, compared=len(order))
-            for one, order in zip(shown, orders, strict=True)
+            plan._replace(shown=parts, references=references, compared=len(order))
+            for parts, order in zip(shown, orders, strict=True)
         ]
 
     async def _compare(

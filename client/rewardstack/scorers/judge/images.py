@@ -58,10 +58,10 @@ class ImageReader:
 
     def finish(self) -> tuple[str, ...]:
         """Return the URLs of the added images and of the rest of `images`; raise RequestError if they are too many."""
-        found = (*self._urls, *map(self._to_url, self._pending))
-        if len(found) > MAX_IMAGES:
-            raise field_error(IMAGES, f"{len(found)} images exceed the maximum of {MAX_IMAGES} for a judge")
-        return found
+        urls = (*self._urls, *map(self._to_url, self._pending))
+        if len(urls) > MAX_IMAGES:
+            raise field_error(IMAGES, f"{len(urls)} images exceed the maximum of {MAX_IMAGES} for a judge")
+        return urls
 
     def _to_url(self, source: Any) -> str:
         while isinstance(source, dict):

@@ -72,8 +72,8 @@ class Criterion(NamedTuple):
     def to_record(self) -> dict[str, Any]:
         """Return the criterion as a record that `read_rubric` can parse."""
         modifiers = {"category": "must_pass"} if self.must_pass else {}
-        found = {"name": self.name, "text": self.text, "points": self.points}
-        return {**found, "choices": list(self.choices), "modifiers": modifiers}
+        fields = {"name": self.name, "text": self.text, "points": self.points}
+        return {**fields, "choices": list(self.choices), "modifiers": modifiers}
 
 
 Rubric = tuple[Criterion, ...]
@@ -103,13 +103,13 @@ def read_rubric(extra: Mapping[str, Any]) -> Rubric:
         shown = f"{len(entries)} criteria" if isinstance(entries, list) else f"a value of type {type(value).__name__}"
         why = f"expected a list of 1 to {MAX_CRITERIA} criteria such as {{'criterion': 'Names a dose', 'points': -5}}"
         raise field_error(FIELD, f"{why}, got {shown}")
-    found = [_parse_criterion(at, one) for at, one in enumerate(entries, 1)]
-    if not any(one.points > 0 for one in found):
+    criteria = [_parse_criterion(number, entry) for number, entry in enumerate(entries, 1)]
+    if not any(criterion.points > 0 for criterion in criteria):
         raise field_error(FIELD, "no criterion has points above 0; give one that makes an answer good")
-    names = [one.name for one in found]
+    names = [criterion.name for criterion in criteria]
     return tuple(
-        one if _is_part_name(one.name) and names.count(one.name) == 1 else one._replace(name=str(at))
-        for at, one in enumerate(found, 1)
+        criterion if _is_part_name(name) and names.count(name) == 1 else criterion._replace(name=str(number))
+        for number, (name, criterion) in enumerate(zip(names, criteria, strict=True), 1)
     )
 
 
@@ -130,56 +130,56 @@ def _find_criteria(value: Any) -> Any:
     return value
 
 
-def _parse_criterion(at: int, entry: Any) -> Criterion:
+def _parse_criterion(number: int, entry: Any) -> Criterion:
     if isinstance(entry, str):
         entry = {"text": entry}
     if not isinstance(entry, dict):
-        raise _criterion_error(at, "", f"expected an object, got {type(entry).__name__}")
+        raise _criterion_error(number, "", f"expected an object, got {type(entry).__name__}")
     text = next((entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)), "")
     text = " ".join(text.split())
     if not text or len(text) > MAX_CHARACTERS:
         names = ", ".join(TEXT_FIELDS)
         raise _criterion_error(
-            at, "", f"expected a text of at most {MAX_CHARACTERS} characters in one of the fields {names}"
+            number, "", f"expected a text of at most {MAX_CHARACTERS} characters in one of the fields {names}"
         )
     modifiers = entry.get("modifiers")
     modifiers = modifiers if isinstance(modifiers, dict) else {}
     name = next((entry[name] for name in NAME_FIELDS if isinstance(entry.get(name), str)), "")
-    points = _parse_points(at, entry, modifiers)
-    choices = _parse_choices(at, entry.get("choices"))
+    points = _parse_points(number, entry, modifiers)
+    choices = _parse_choices(number, entry.get("choices"))
     name = " ".join(name.split())[:MAX_NAME]
     return Criterion(name, text, points, choices, modifiers.get("category") == "must_pass")
 
 
-def _parse_points(at: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:
+def _parse_points(number: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:
     named = next(((name, entry[name]) for name in POINTS_FIELDS if entry.get(name) is not None), None)
     if named is None:
         severity = modifiers.get("severity")
-        return 1.0 if severity is None else _parse_number(at, "modifiers.severity", severity)
-    return _parse_number(at, *named)
+        return 1.0 if severity is None else _parse_number(number, "modifiers.severity", severity)
+    return _parse_number(number, *named)
 
 
-def _parse_number(at: int, name: str, value: Any) -> float:
+def _parse_number(number: int, name: str, value: Any) -> float:
     if not is_finite(value) or abs(value) > MAX_POINTS:
-        raise _criterion_error(at, f".{name}", f"expected a number, got {str(value)[:50]!r}")
+        raise _criterion_error(number, f".{name}", f"expected a number, got {str(value)[:50]!r}")
     return float(value)
 
 
-def _parse_choices(at: int, value: Any) -> tuple[str, ...]:
+def _parse_choices(number: int, value: Any) -> tuple[str, ...]:
     if not value:
         return ()
     if (
         not isinstance(value, list)
         or not 2 <= len(value) <= len(LETTERS)
-        or not all(isinstance(one, str) for one in value)
+        or not all(isinstance(choice, str) for choice in value)
     ):
-        raise _criterion_error(at, ".choices", f"expected a list of 2 to {len(LETTERS)} texts, from worst to best")
-    return tuple(" ".join(one.split()) for one in value)
+        raise _criterion_error(number, ".choices", f"expected a list of 2 to {len(LETTERS)} texts, from worst to best")
+    return tuple(" ".join(choice.split()) for choice in value)
 
 
-def _criterion_error(at: int, name: str, why: str) -> RequestError:
+def _criterion_error(number: int, name: str, why: str) -> RequestError:
     error = field_error(FIELD, why)
-    return RequestError(str(error).replace(f".{FIELD}:", f".{FIELD}[{at}]{name}:", 1), error.field)
+    return RequestError(str(error).replace(f".{FIELD}:", f".{FIELD}[{number}]{name}:", 1), error.field)
 
 
 def format_criteria(rubric: Sequence[Criterion], *, with_points: bool) -> str:
@@ -190,28 +190,28 @@ def format_criteria(rubric: Sequence[Criterion], *, with_points: bool) -> str:
         with_points: whether to show the points, for templates in which the judge gives one verdict on all criteria.
     """
     lines = []
-    for at, one in enumerate(rubric, 1):
-        lines.append(f"{at}. {one.text}" + (f" ({one.points:+g} points)" if with_points else ""))
-        lines += [f"   {letter}: {choice}" for letter, choice in zip(LETTERS, one.choices, strict=False)]
+    for number, criterion in enumerate(rubric, 1):
+        lines.append(f"{number}. {criterion.text}" + (f" ({criterion.points:+g} points)" if with_points else ""))
+        lines += [f"   {letter}: {choice}" for letter, choice in zip(LETTERS, criterion.choices, strict=False)]
     return "\n".join(lines)
 
 
 def valid_answers(rubric: Iterable[Criterion]) -> Answers:
     """Return the valid answers to each criterion."""
-    return tuple(one.labels for one in rubric)
+    return tuple(criterion.labels for criterion in rubric)
 
 
 def answers_pattern(answers: Answers) -> str:
     """Return the regular expression for a reply with a numbered line for each answer."""
     forms = (r"0\.[0-9]{2}|1\.00" if labels == GRADES else "|".join(labels) for labels in answers)
-    return r"\n".join(f"{at}: ({form})" for at, form in enumerate(forms, 1))
+    return r"\n".join(f"{number}: ({form})" for number, form in enumerate(forms, 1))
 
 
 def answers_schema(answers: Answers) -> dict[str, Any]:
     """Return the JSON schema for a reply with a member for each answer."""
     members: dict[str, Any] = {
-        str(at): {"type": "number"} if labels == GRADES else {"type": "string", "enum": list(labels)}
-        for at, labels in enumerate(answers, 1)
+        str(number): {"type": "number"} if labels == GRADES else {"type": "string", "enum": list(labels)}
+        for number, labels in enumerate(answers, 1)
     }
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
@@ -250,16 +250,16 @@ def parse_grades(text: str, count: int, *, truncated: bool = False) -> list[floa
     Raises:
         UnreadableError: a candidate does not have exactly one score, or a score is not from 0 to 1.
     """
-    found: dict[int, float] = {}
+    grades: dict[int, float] = {}
     for number, word in parse_answer_pairs(text, truncated=truncated, answer=_GRADE):
-        if not 1 <= number <= count or number in found:
-            why = "twice" if number in found else f"but the candidates are 1 to {count}"
+        if not 1 <= number <= count or number in grades:
+            why = "twice" if number in grades else f"but the candidates are 1 to {count}"
             raise UnreadableError(f"it has a score for candidate {number}, {why}")
-        found[number] = _parse_grade(number, word)
-    if len(found) < count:
-        missing = ", ".join(str(at) for at in range(1, count + 1) if at not in found)
-        raise UnreadableError(f"scores for {len(found)} of {count} candidates; missing: {missing[:100]}")
-    return [found[at] for at in range(1, count + 1)]
+        grades[number] = _parse_grade(number, word)
+    if len(grades) < count:
+        missing = ", ".join(str(number) for number in range(1, count + 1) if number not in grades)
+        raise UnreadableError(f"scores for {len(grades)} of {count} candidates; missing: {missing[:100]}")
+    return [grades[number] for number in range(1, count + 1)]
 
 
 def _parse_grade(number: int, word: str) -> float:
@@ -286,14 +286,13 @@ def parse_answers(text: str, answers: Answers, *, truncated: bool = False) -> di
     Raises:
         UnreadableError: the reply has a number without a criterion, or its reasoning does not end.
     """
-    found: dict[int, set[str]] = {}
+    words_by_index: dict[int, set[str]] = {}
     for number, word in parse_answer_pairs(text, truncated=truncated):
         if not 1 <= number <= len(answers):
             raise UnreadableError(f"it answers criterion {number}, but the criteria are 1 to {len(answers)}")
-        found.setdefault(number - 1, set()).add(word)
-    return {
-        at: met_share for at, words in found.items() if (met_share := _answer_share(words, answers[at])) is not None
-    }
+        words_by_index.setdefault(number - 1, set()).add(word)
+    shares = {index: _answer_share(words, answers[index]) for index, words in words_by_index.items()}
+    return {index: share for index, share in shares.items() if share is not None}
 
 
 def _answer_share(words: set[str], labels: tuple[str, ...]) -> float | None:
@@ -326,8 +325,8 @@ def parse_answer_pairs(
     block: list[tuple[int, str]] = []
     for line in reversed(lines):
         line = line.replace("*", "").lstrip(DECORATION + "-([").removeprefix("Criterion ").removeprefix("Candidate ")
-        if found := answer.match(line):
-            block.append((int(found[1]), found[2]))
+        if match := answer.match(line):
+            block.append((int(match[1]), match[2]))
         elif block:
             break
     return block[::-1]
@@ -342,14 +341,13 @@ def rubric_verdict(rubric: Rubric, met_shares: Sequence[float], *, clip_negative
         clip_negative: whether a reward below 0 becomes 0.
     """
     results = list(zip(rubric, met_shares, strict=True))
-    positive, negative = (
-        [(one, met_share) for one, met_share in results if (one.points > 0) is good] for good in (True, False)
-    )
-    max_points = sum(one.points for one, _ in positive)
-    value = min(1.0, sum(one.points * met_share for one, met_share in results) / max_points)
-    if any(one.must_pass and met_share < 1 for one, met_share in results):
+    positive = [result for result in results if result[0].points > 0]
+    negative = [result for result in results if result[0].points <= 0]
+    max_points = sum(criterion.points for criterion, _ in positive)
+    value = min(1.0, sum(criterion.points * met_share for criterion, met_share in results) / max_points)
+    if any(criterion.must_pass and met_share < 1 for criterion, met_share in results):
         value = min(value, 0.0)
-    parts = {one.name: met_share for one, met_share in results}
+    parts = {criterion.name: met_share for criterion, met_share in results}
     parts |= {"positive": _met_share(positive), "negative": _met_share(negative)}
     note = f"{sum(met_share == 1 for met_share in met_shares)} of {len(met_shares)} met"
     return Verdict(max(value, 0.0) if clip_negative else value, note, parts=parts)
@@ -357,5 +355,5 @@ def rubric_verdict(rubric: Rubric, met_shares: Sequence[float], *, clip_negative
 
 def _met_share(results: Sequence[tuple[Criterion, float]]) -> float:
     """Return the sum of the absolute points of met criteria, divided by the sum of all; 0 without points."""
-    total = sum(abs(one.points) for one, _ in results)
-    return sum(abs(one.points) * met_share for one, met_share in results) / total if total else 0.0
+    total = sum(abs(criterion.points) for criterion, _ in results)
+    return sum(abs(criterion.points) * met_share for criterion, met_share in results) / total if total else 0.0
