@@ -67,7 +67,7 @@ async def test_a_refused_key_is_said() -> None:
 
 async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An outage is waited out also where the file of servers names another server in the end, with another key."""
-    monkeypatch.setattr(endpoints, "LOOK", 0.0)
+    monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 0.0)
     monkeypatch.setattr(job_server, "RETRY_INTERVAL", 0.2)
     file = tmp_path / "endpoints.json"
     write_endpoints(file, {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_API_KEY": "old"})
