@@ -119,8 +119,8 @@ class RewardServers:
             return UNKNOWN
         if name not in reward_types:
             with import_lock:
-                from rewardstack.core.near_misses import suggestion
-            known = f"{suggestion(name, reward_types)}it has: {', '.join(sorted(reward_types))}"
+                from rewardstack.core.misspellings import did_you_mean
+            known = f"{did_you_mean(name, reward_types)}it has: {', '.join(sorted(reward_types))}"
             raise UnknownSourceError(f"the reward server has no {name!r}; {known}", "data_source")
         reward_type: RewardType = reward_types[name]
         return reward_type
