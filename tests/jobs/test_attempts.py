@@ -15,7 +15,7 @@ from rewardstack_rules.jobs.chunk import MOST_DEATHS, Workshop
 from rewardstack_rules.jobs.delivery import QUEUE, Delivery
 from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.store import JobStore
-from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
+from rewardstack_rules.scoring.cancellation import AbandonedError, IsWanted
 from tests.jobs.steps import begin, lapse, requests_of, results
 
 RETRIES = 2
@@ -90,7 +90,7 @@ def test_chunks_for_models_run_beside_others(store: JobStore, ledger: Ledger, mo
 def test_what_nobody_wants_is_left(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that is dropped while it is scored has no result, and is not put off by this worker."""
     job_id = store.submit(requests_of("a", "b"), "")
-    run(monkeypatch, ledger, Judge(a=UnwantedError()), job_id)
+    run(monkeypatch, ledger, Judge(a=AbandonedError()), job_id)
     assert results(store, job_id) == []
     assert store.redis.hget(f"rewardstack:jobs::job:{job_id}:tries", "0:put_off") is None
 

@@ -101,7 +101,7 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
         return
     rules = next(service for service in services if service.name == "rules")
     with subprocess.Popen(
-        [*rules.prefix, rules.command[0], "-m", "rewardstack_rules.functions.catalogue", *map(str, files)],
+        [*rules.prefix, rules.command[0], "-m", "rewardstack_rules.functions.catalog", *map(str, files)],
         env={**from_environment(*SYSTEM_VARIABLES), **rules.environment},
         cwd=ROOT,
         stdin=subprocess.DEVNULL,

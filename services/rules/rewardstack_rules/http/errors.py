@@ -7,7 +7,7 @@
 | `BudgetError` | 503 without Retry-After, and with a header that says that a retry cannot help |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
-| `UnwantedError` | 499, nginx' status for a client that has closed its connection |
+| `AbandonedError` | 499, nginx' status for a client that has closed its connection |
 | `RecursionError` | 400, because only a body can be nested so deeply |
 | an HTTP error of Flask | its own status |
 | anything else | 500, logged |
@@ -23,7 +23,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
-from rewardstack_rules.scoring.wanted import UnwantedError
+from rewardstack_rules.scoring.cancellation import AbandonedError
 
 CLIENT_GONE = 499
 REASON_CHARACTERS = 200
@@ -63,7 +63,7 @@ def install(app: Flask) -> None:
     app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
     app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
     app.register_error_handler(
-        UnwantedError, lambda _: answer(CLIENT_GONE, "the client has gone; its samples are dropped")
+        AbandonedError, lambda _: answer(CLIENT_GONE, "the client has gone; its samples are dropped")
     )
     app.register_error_handler(RequestEntityTooLarge, lambda _: _too_large())
     app.register_error_handler(RecursionError, lambda _: answer(400, "the body is nested too deeply", "body"))

@@ -19,7 +19,7 @@ from rewardstack.core.secret_files import read_secret_files
 from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, begin, make_metrics_dir
 from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
+from rewardstack_rules.scoring.pools import restart_pools, start_pools
 from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
 from rewardstack_rules.settings import SECRETS, Settings
 
@@ -56,7 +56,7 @@ def on_starting(server: Any) -> None:
         from rewardstack_rules.scoring.reload import Reloader
 
         server.reloader = Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP))
-    prepare_isolated(_settings)
+    start_pools(_settings)
 
 
 def when_ready(server: Any) -> None:
@@ -87,7 +87,7 @@ def _check_reward_type(server: Any) -> None:
 
 def on_reload(server: Any) -> None:
     """Start new isolated processes in the master at SIGHUP, so that they load the same files as the new workers."""
-    renew_isolated(_settings)
+    restart_pools(_settings)
 
 
 def post_worker_init(worker: Any) -> None:

@@ -24,7 +24,7 @@ def ready() -> Response:
     If the maximum number of slow requests waits, `places` is false, but the server stays ready for fast requests.
     """
     here = context()
-    needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}
+    needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.is_isolation_responsive()}
     is_ready = all(needed.values())
     response = jsonify(ready=is_ready, checks={**needed, "places": not waiting_requests().is_full()})
     response.status_code = 200 if is_ready else 503

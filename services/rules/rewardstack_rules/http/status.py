@@ -49,7 +49,7 @@ def install(app: Flask, here: Context, external: Collector) -> None:
     recorder = Recorder(settings.address, settings.metrics_dir, evaluator.cache_url)
     recorder.start()
     urls = evaluator.cache_url, settings.queue_url
-    sources = Sources(recorder, external, evaluator.service_health, evaluator.caps, *urls, QUIET)
+    sources = Sources(recorder, external, evaluator.service_health, evaluator.run_limits, *urls, QUIET)
     app.extensions[EXTENSION] = Reporter(sources)
     app.extensions[EXAMPLES] = Kept(partial(extremes, Path(evaluator.sample_log)), EXAMPLES_FRESH)
 

@@ -13,7 +13,7 @@ from rewardstack_rules.http.app import create_app
 from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientError
 from rewardstack_rules.http.status import leave
 from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated
+from rewardstack_rules.scoring.pools import start_pools
 from rewardstack_rules.settings import Settings
 
 
@@ -48,7 +48,7 @@ def serve(settings: Settings) -> None:
     """
     return_memory()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    prepare_isolated(settings)
+    start_pools(settings)
     address = f"unix://{settings.socket}" if settings.socket else settings.host
     app = create_app(settings)
     server = _Server(address, settings.port, app, _Handler)

@@ -25,15 +25,15 @@ from rewardstack.core.groups import halves
 from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import BudgetError, ConfigError, RequestError
 from rewardstack.score import Request, Score
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.jobs.background import Background
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.metrics import counters
+from rewardstack_rules.scoring.cancellation import AbandonedError, IsWanted
 from rewardstack_rules.scoring.evaluator import Evaluator
-from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5
@@ -100,7 +100,7 @@ def _work(shop: Workshop, chunk: Chunk) -> None:
     with Lease(shop.ledger, chunk) as lease:
         try:
             replies, over_budget = _replies(shop, chunk, lease.is_held)
-        except UnwantedError:
+        except AbandonedError:
             _log_outcome(chunk, (), "dropped", time.monotonic() - started)
             return
         failed = [at for at in chunk.wanted if replies[at]["status"] == "failed"]
@@ -134,7 +134,7 @@ def _score(
     """Return the scores, and whether the run's budget is used up; bisect the samples to isolate one that raises."""
     try:
         return evaluator.score(requests, limit=None, tenant=tenant, is_wanted=is_wanted), False
-    except UnwantedError:
+    except AbandonedError:
         raise
     except BudgetError as error:
         return error.scores, True

@@ -34,7 +34,7 @@ from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.isolation import isolation_collectors
 from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated
+from rewardstack_rules.scoring.pools import start_pools
 from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
@@ -95,7 +95,7 @@ def main() -> None:
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
         reloader = Reloader(settings, _reload) if settings.reload else None
-        prepare_isolated(settings)
+        start_pools(settings)
         evaluator = workshop().evaluator
         if settings.worker_metrics_port:
             counters.serve(settings.worker_metrics_port, [*isolation_collectors(evaluator)])

@@ -122,7 +122,7 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
         CAUSES.labels(*labels).inc(count)
 
 
-def count_spent(route: str, usage: Usage) -> None:
+def count_usage(route: str, usage: Usage) -> None:
     """Count requests sent to a judge or an embedding server; if `usage` has none, count the tokens of one reply."""
     if usage.requests:
         _spending(route)
@@ -133,17 +133,17 @@ def count_spent(route: str, usage: Usage) -> None:
     TOKENS.labels(route, "completion").inc(usage.completion_tokens)
 
 
-def count_unwritten(values: int) -> None:
+def count_cache_write_errors(values: int) -> None:
     """Count values that were not written to the result cache."""
     UNWRITTEN.inc(values)
 
 
-def count_distrusted(values: int) -> None:
+def count_rejected_cache_values(values: int) -> None:
     """Count values from the result cache that were rejected."""
     DISTRUSTED.inc(values)
 
 
-def count_compared(by: Iterable[str]) -> None:
+def count_comparisons(by: Iterable[str]) -> None:
     """Count compared math answers, by the method of comparison."""
     for name, count in Counts(by).items():
         COMPARED.labels(name).inc(count)

@@ -11,7 +11,7 @@ from typing import Any
 from flask import Response
 
 from rewardstack_rules.http.protocols.body import read_columns
-from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, score_samples, source_of
+from rewardstack_rules.http.protocols.scoring import batch_reply, get_source, make_sample, score_samples
 
 
 def answer(body: dict[str, Any]) -> Response:
@@ -21,5 +21,5 @@ def answer(body: dict[str, Any]) -> Response:
         ApiError: 400; a list is missing, or its length is not the number of prompts.
     """
     rows = read_columns(body, ("prompts", "responses"), ("golden_responses",))
-    source = source_of(body)
+    source = get_source(body)
     return batch_reply(score_samples([make_sample(source, *row) for row in rows]))

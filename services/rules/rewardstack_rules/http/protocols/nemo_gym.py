@@ -19,10 +19,10 @@ from rewardstack_rules.http.protocols import nemo_gym_metrics
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.messages import last_user_text, text_of
 from rewardstack_rules.http.protocols.scoring import (
+    get_source,
     make_sample,
     reward_of,
     score_samples,
-    source_of,
     without_reward,
     without_secrets,
 )
@@ -63,7 +63,7 @@ def verify() -> Response:
     golden = next((kept[name] for name in GOLDEN if kept.get(name) is not None), _unit_tests(kept))
     extra = without_secrets({name: value for name, value in kept.items() if name not in (*OWN, *GOLDEN)})
     prompt = kept.get("question") or last_user_text(parameters.get("input"))
-    [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
+    [score] = score_samples([make_sample(get_source(body), prompt, response, golden, extra)])
     reply = {**kept, "reward": reward_of(score), **_failure_fields(score)}
     return jsonify(reply) if score.status == "failed" else without_reward([score]) or jsonify(reply)
 

@@ -14,7 +14,7 @@ from flask import Response
 from rewardstack.core.responses import response_in
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.protocols.body import read_columns
-from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, reward_of, score_samples, source_of
+from rewardstack_rules.http.protocols.scoring import batch_reply, get_source, make_sample, reward_of, score_samples
 
 
 def answer(body: dict[str, Any]) -> Response:
@@ -24,7 +24,7 @@ def answer(body: dict[str, Any]) -> Response:
         ApiError: 400; a list is missing, or its length is not the number of queries.
     """
     rows = read_columns(body, ("query", "prompts"), ("labels",))
-    source = source_of(body)
+    source = get_source(body)
     return _reply(score_samples([_sample(source, *row) for row in rows]))
 
 

@@ -24,10 +24,10 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.scoring import (
     all_failed,
+    get_source,
     make_sample,
     reward_of,
     score_samples,
-    source_of,
     without_reward,
     without_secrets,
 )
@@ -46,7 +46,7 @@ def submit() -> Response:
             raise ApiError(400, f"{name} is missing", name)
     info = read_field(body, "reward_info", dict) if body.get("reward_info") is not None else {}
     extra = without_secrets({name: value for name, value in info.items() if name != "ground_truth"})
-    sample = make_sample(source_of(body), body["prompt"], body["response"], info.get("ground_truth"), extra)
+    sample = make_sample(get_source(body), body["prompt"], body["response"], info.get("ground_truth"), extra)
     [score] = score_samples([sample], limit=_timeout(body), outlives_client=True)
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")

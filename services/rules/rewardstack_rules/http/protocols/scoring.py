@@ -17,7 +17,7 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type
 from rewardstack_rules.http.protocols.messages import last_user_text
 from rewardstack_rules.http.waiting import client_is_there, waiting_requests
-from rewardstack_rules.scoring.wanted import always
+from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
@@ -26,7 +26,7 @@ EXPLAINED_TIMES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 
 
-def source_of(body: Mapping[str, Any]) -> str:
+def get_source(body: Mapping[str, Any]) -> str:
     """Return the `data_source` of a request, from `reward_type` in the body, in the query, or in the server's settings.
 
     Raises:
@@ -39,7 +39,7 @@ def source_of(body: Mapping[str, Any]) -> str:
         name = request.args.get("reward_type") or here.settings.reward_type
     if not isinstance(name, str):
         raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
-    return here.evaluator.source_of(name)
+    return here.evaluator.get_source(name)
 
 
 def make_sample(
@@ -48,7 +48,7 @@ def make_sample(
     """Return a sample; if it has no reference, look up the golden response to its prompt.
 
     Args:
-        source: the `data_source`, from `source_of`.
+        source: the `data_source`, from `get_source`.
         prompt: a text, or messages; the last user message is looked up; reward functions get it as `prompt`.
         response: the policy's text.
         golden: the reference or references; None if there are none.
@@ -79,13 +79,13 @@ def score_samples(
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
-    is_wanted = always if outlives_client else client_is_there()
+    is_wanted = always_wanted if outlives_client else client_is_there()
     scores = context().evaluator.score(
         samples,
         limit=min(limits, default=None),
         tenant=g.tenant,
         is_wanted=is_wanted,
-        meanwhile=waiting_requests().place,
+        while_waiting=waiting_requests().place,
     )
     g.statuses = Counter(score.status for score in scores)
     return scores
@@ -111,7 +111,7 @@ def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
         tenant=g.tenant,
         rescore=rescore,
         is_wanted=client_is_there(),
-        meanwhile=waiting_requests().place,
+        while_waiting=waiting_requests().place,
     )
 
 

@@ -11,7 +11,7 @@ from flask import Response, jsonify
 
 from rewardstack.score import NO_REFERENCE, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, score_samples, source_of
+from rewardstack_rules.http.protocols.scoring import all_failed, get_source, make_sample, score_samples
 
 NAMES = {"ground_truth": "label", "solution_str": "response"}
 """slime's names for fields of a sample, by rewardstack's names."""
@@ -25,7 +25,7 @@ def answer(body: dict[str, Any]) -> Response:
     """
     if "prompt" not in body:
         raise ApiError(400, "prompt is missing", "prompt")
-    sample = make_sample(source_of(body), body["prompt"], body["response"], body.get("label"))
+    sample = make_sample(get_source(body), body["prompt"], body["response"], body.get("label"))
     [score] = score_samples([sample])
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")
