@@ -38,7 +38,7 @@ from rewardstack_rules.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """Create the application. Isolated processes start with the first sample that needs them, unless they are running.
+    """Create the application. If isolated processes are not running, the first sample that needs them starts them.
 
     Args:
         settings: settings of the server; by default read from the environment.

@@ -1,4 +1,4 @@
-"""`GET /v1/reward_types`: what scores depend on: this server's functions, routes, and settings in cache keys."""
+"""`GET /v1/reward_types`: this server's reward functions and routes, and the settings in its cache keys."""
 
 from __future__ import annotations
 

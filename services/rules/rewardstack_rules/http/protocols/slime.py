@@ -1,6 +1,6 @@
 """slime's protocol for `/get_reward` (`slime/rollout/rm_hub/__init__.py`, `--rm-type remote_rm`).
 
-The body is `{"prompt": a text or messages, "response", "label"}`, the reply the reward as a bare number.
+The body is `{"prompt": a text or messages, "response", "label"}`. The reply is the reward as a bare number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMES = {"ground_truth": "label", "solution_str": "response"}
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """Reply with the reward of one sample; 503 if it failed, because a bare number cannot express a failure.
+    """Reply with the reward of one sample, or with 503 if it failed, because a bare number cannot express a failure.
 
     Raises:
         ApiError: 400; the prompt is missing, or the sample cannot be scored, for example without a label.
