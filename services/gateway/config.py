@@ -26,7 +26,7 @@ AUTH_REQUEST_URIS = {
     "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
 """Setting with the API keys of a port, by the template variable that says whether the port requires a key."""
-NOBODY = "unix:/nonexistent/server.sock"
+NO_SERVER = "unix:/nonexistent/server.sock"
 """Placeholder for a service without servers: nginx requires one, and reports this one as unreachable."""
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
 

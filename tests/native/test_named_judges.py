@@ -93,7 +93,7 @@ def test_choice(case: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     settings = load(REWARDSTACK_ROUTES=routes(tmp_path, text), **case.get("settings", {}))
     choice = model_servers.choose(settings, (), named_judges.servers(settings, "org/default"))
     started = {
-        server.name: [server.model, model_servers.copies(server, settings), [*server.judges]]
+        server.name: [server.model, model_servers.replica_count(server, settings), [*server.judges]]
         for server in choice.chosen
     }
     assert started == case["started"]
@@ -212,8 +212,8 @@ def test_no_other_model_stands_in(run: RunDir, monkeypatch: pytest.MonkeyPatch) 
 def test_lost(run: RunDir) -> None:
     """Without the default judge, whose port they share, there are no named ones; one of those goes alone."""
     _, chosen = described(run)
-    assert model_servers.without(chosen, "judge") == []
-    left = [server.name for server in model_servers.without(chosen, "judge.small")]
+    assert model_servers.exclude(chosen, "judge") == []
+    left = [server.name for server in model_servers.exclude(chosen, "judge.small")]
     assert left == ["judge", "judge.small-2"]
 
 

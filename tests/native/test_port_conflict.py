@@ -97,11 +97,11 @@ def test_whose(run: RunDir) -> None:
         here = running(server.getsockname()[1])
         assert f"(pid {os.getpid()})" in health.port_conflict("gateway", run, here)
         run.group_file("gateway").write_text(str(os.getpgrp()))
-        assert health.unbound("gateway", run, here) == ""
-        assert health.unbound("gateway", run, replace(here, host="localhost")) == ""
+        assert health.unbound_reason("gateway", run, here) == ""
+        assert health.unbound_reason("gateway", run, replace(here, host="localhost")) == ""
         assert health.port_conflict("gateway", run, replace(here, session=1)) != ""
     assert health.port_conflict("gateway", run, here) == ""
-    assert "nobody listens" in health.unbound("gateway", run, here)
+    assert "nobody listens" in health.unbound_reason("gateway", run, here)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")

@@ -1,8 +1,8 @@
 """Replace this process by a service: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
 
-A killed main process can leave children that hold the service's port, such as nginx's workers. Therefore remaining
-processes of the service's last process group are killed first. As in a container, the service gets only a few system
-variables and its own variables. PATH starts with the folder of the service's program.
+If the service's main process was killed, its children, such as nginx's workers, can still hold its port. Therefore this
+module first kills the remaining processes of the service's last process group. As in a container, the service gets only
+a few system variables and its own variables. PATH starts with the folder of the service's program.
 """
 
 from __future__ import annotations
