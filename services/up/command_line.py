@@ -13,7 +13,7 @@ from functools import partial
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import export_further, load, run_dir
+from services.stack.settings import export_extra_variables, load, run_dir
 from services.up import deployment, preflight
 from services.up.apptainer import images, shell
 
@@ -48,11 +48,11 @@ def main() -> None:
     arguments = _parser().parse_args()
     command = arguments.command
     if command in ("up", "plan", "images", "dist", "models", "preflight", "sif"):
-        export_further(ROOT)
+        export_extra_variables(ROOT)
         _command_function(arguments)()
         return
     with suppress(StackError):  # invalid settings must not prevent stopping the stack
-        export_further(ROOT)
+        export_extra_variables(ROOT)
     folder = run_dir(ROOT)
     # Without a run directory nothing was started, so an invalid RUN_DIR is not an error for these commands.
     if command in ("down", "clean") and not (ROOT / folder).exists():

@@ -79,7 +79,7 @@ class Choice:
 def unsupported_reason(server: ModelServer, settings: Settings) -> str:
     """Return the reason why a model server cannot run on this machine as a local process; empty if it can."""
     gpus = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if kind_of(server.name) == JUDGE.name else 1
-    return engine.obstacle(gpus) or environment.unsupported_reason(Models(Path(settings["MODELS_DIR"])))
+    return engine.unsupported_reason(gpus) or environment.unsupported_reason(Models(Path(settings["MODELS_DIR"])))
 
 
 def choose(
@@ -165,8 +165,8 @@ def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
     """Return the address and port of each client-facing port of a stack of local processes, by setting."""
     names = [server.port for server in gateway_servers(settings, chosen)]
     if settings["RULES"] == "off":
-        return ports.published(settings, names)
-    return ports.wanted(settings, [*ports.REWARDS, *names])
+        return ports.addresses(settings, names)
+    return ports.native_ports(settings, [*ports.REWARDS, *names])
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
@@ -240,4 +240,4 @@ def prepare() -> None:
     """
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     environment.make(models)
-    say(f"{models.venv} is ready, the small judge in {environment.small_judge(models, models.python)}")
+    say(f"{models.venv} is ready, the small judge in {environment.unpack_small_judge(models, models.python)}")

@@ -10,7 +10,7 @@ from services.models.machine import GIB
 from services.stack import helm_values
 from services.stack.console import say
 from services.stack.rundir import ROOT
-from services.stack.settings import Settings, local
+from services.stack.settings import Settings, read_local
 
 NAMES = {"compose": "containers", "native": "local processes", "apptainer": "Apptainer"}
 """Display names of the deployments, by value of STACK."""
@@ -103,7 +103,7 @@ class Plan:
             say("\n" + ("\n".join(self.changes()) or "nothing is restarted: the services run with these settings"))
         say("\nports: " + ", ".join(f"{name}={host}:{port}" for name, (host, port) in self.ports.items()))
         say(f"free memory: {in_gib(machine.free_memory())}")
-        if values := helm_values.of(local(ROOT)):
+        if values := helm_values.to_values(read_local(ROOT)):
             say(f"\n.env.local as values for helm/rewardstack:\n\n{values}", whole=True)
 
 

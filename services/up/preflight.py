@@ -20,7 +20,7 @@ from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import Settings, load, misspelled
+from services.stack.settings import Settings, load, misspelled_variables
 from services.up import deployment, model_servers
 from services.up.apptainer import shell
 from services.up.compose import engine
@@ -87,7 +87,7 @@ def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
     if not quiet:
         for name, url in dropped.items():
             say(f"warning: {name}={url} comes from `stack.sh env` and names no external server; ignored")
-        for name, meant in misspelled().items():
+        for name, meant in misspelled_variables().items():
             say(f"warning: unknown setting {name} has no effect; did you mean {meant}?")
     return settings, run
 
@@ -100,7 +100,7 @@ def require_consistent(settings: Settings) -> None:
     """
     for name in settings:
         settings.files(name)
-    tls.require(settings)
+    tls.check(settings)
     _require_own_reward_model(settings)
     for server in SERVERS:
         external = model_servers.is_external(server, settings)
@@ -139,7 +139,7 @@ def _require_own_reward_model(settings: Settings) -> None:
 
 def _require_writable(path: Path) -> None:
     """Check that files can be created in the run directory, or in its first existing parent."""
-    folder = space.existing(path)
+    folder = space.nearest_existing(path)
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -163,7 +163,7 @@ def _container_checks(settings: Settings, run: RunDir) -> Iterator[Callable[[], 
     project = Project(engine.require(), project_name())
     require_own(project, run)
     held = {port for container in project.containers() for port in container.ports}
-    yield partial(ports.require_free, ports.composed(settings), held)
+    yield partial(ports.require_free, ports.compose_ports(settings), held)
 
 
 def _require_limit(limit: int, needed: int, what: str, option: str) -> None:

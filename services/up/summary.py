@@ -57,7 +57,7 @@ def score(started: RunningStack, run: RunDir) -> None:
     environment = {
         **from_environment(*SYSTEM_VARIABLES, *TERMINAL),
         **started.addresses,
-        **({tls.TRUST: trusted} if (trusted := tls.trusted(settings)) else {}),
+        **({tls.TRUST: trusted} if (trusted := tls.trusted_ca_file(settings)) else {}),
         **{key: settings[source].split(",")[0].strip() for key, source in keys},
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
@@ -108,7 +108,7 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
     if settings["REWARDSTACK_ROUTES"]:
         routes = shlex.quote(os.pathsep.join(map(str, settings.files("REWARDSTACK_ROUTES"))))
         _export(f"REWARDSTACK_ROUTES={routes}", "the routes and judges of the stack")
-    if trusted := tls.trusted(settings):
+    if trusted := tls.trusted_ca_file(settings):
         _export(f"{tls.TRUST}={trusted}", "clients on other machines need this file too")
     if cache:
         _export(f"REWARD_CACHE_URL={cache}", "for trainers that score directly")

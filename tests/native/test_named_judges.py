@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> RunDir:
 def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vLLM for GPUs, a hub that has every model, and a machine without GPUs; no process is started."""
     monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0"))
-    monkeypatch.setattr(model, "_where", lambda asked, python: "reachable")
+    monkeypatch.setattr(model, "_check_availability", lambda asked, python: "reachable")
     monkeypatch.setattr(machine, "gpus", list)
 
 
@@ -204,7 +204,7 @@ def test_refused(run: RunDir, text: str, words: str) -> None:
 def test_no_other_model_stands_in(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """A named judge's model that cannot be had is an error that names the field; nothing else judges in its name."""
     where = {"org/default": "cached"}
-    monkeypatch.setattr(model, "_where", lambda asked, python: where.get(asked, "unreachable"))
+    monkeypatch.setattr(model, "_check_availability", lambda asked, python: where.get(asked, "unreachable"))
     with pytest.raises(StackError, match=r"judges\.small\.model: .*org/small is not in its cache"):
         described(run)
 

@@ -78,7 +78,7 @@ def digests(run: RunDir) -> Mapping[str, str]:
 def test_round_trip(run: RunDir) -> None:
     """Quotes, spaces, braces, per cent signs and comment signs in flags and variables arrive as they were."""
     vllm, settings = Vllm(sys.executable, "0.32.0+cpu"), Settings({**load(), "JUDGE_VLLM_ARGS": shlex.join(FLAGS)})
-    command = engine.command(vllm, Model("org/m", "m", local=False), [], settings)
+    command = engine.command(vllm, Model("org/m", "m", is_local=False), [], settings)
     own = {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "NOTE": FLAGS[-1]}
     plain = described(run, WORKERS=2)
     write(replace(plain, programs=[*plain.programs, Program("judge-2", command, 20, environment=own)]), run)

@@ -184,7 +184,7 @@ class ContainerExec:
         """Yield the folders with the user's files, and the CA file."""
         for file in [file for name in USERS_FILES for file in self.settings.files(name)]:
             yield _folder_or_file(file)
-        if trusted := tls.trusted(self.settings):
+        if trusted := tls.trusted_ca_file(self.settings):
             yield Path(trusted)
 
     def _hub(self) -> Path:

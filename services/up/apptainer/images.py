@@ -15,7 +15,7 @@ from pathlib import Path
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, require_plain
+from services.stack.rundir import ROOT, require_safe_path
 from services.stack.settings import Settings
 
 PROGRAM = "apptainer"
@@ -147,7 +147,7 @@ def build(settings: Settings, names: Sequence[str]) -> None:
         StackError: a name is unknown, or a build fails.
     """
     chosen = _named(names)
-    require_plain(ROOT)
+    require_safe_path(ROOT)
     runtime()
     for image in chosen:
         if image.file(settings).exists() and not image.is_outdated(settings):

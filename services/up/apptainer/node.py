@@ -50,7 +50,7 @@ def _choose_port(name: str, settings: Settings) -> int:
         reason = f"{default} is taken by {owner}"
     else:
         return default
-    port = ports.free(settings["BIND_ADDRESS"])
+    port = ports.find_free(settings["BIND_ADDRESS"])
     say(f"{name}={port}: {reason}")
     return port
 

@@ -102,7 +102,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Runnin
 
 def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
     """Write the endpoints file, and print the command with which trainers use it."""
-    endpoints.publish(run, file, servers(settings, stack), tls.trusted(settings))
+    endpoints.publish(run, file, servers(settings, stack), tls.trusted_ca_file(settings))
     say(f"\nThe stack is up; {file} says where, and in the shell of your trainer:\n")
     say(f'  eval "$({ROOT}/apptainer/stack.sh env --run {run.path})"', whole=True)
     if "PAGE_PORT" in stack.ports:
@@ -151,6 +151,6 @@ def _model(server: ModelServer, settings: Settings) -> Service:
 
 def _url(settings: Settings, port: str) -> str:
     """Return a URL of the gateway. If the stack listens on all addresses, the URL has the host name of this node."""
-    if settings.open_to_all and not settings["TLS_NAME"]:
+    if settings.listens_everywhere and not settings["TLS_NAME"]:
         return f"{'https' if settings.tls else 'http'}://{socket.gethostname()}:{settings[port]}"
     return settings.url(port)

@@ -122,7 +122,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         service.pop("profiles", None)
         # Without restarts, `up --wait` fails once a container exits. `make up` sets the restart policy later.
         service["restart"] = "no"
-    return Composition(project, model, model_servers.urls(settings, chosen), ports.composed(settings), chosen)
+    return Composition(project, model, model_servers.urls(settings, chosen), ports.compose_ports(settings), chosen)
 
 
 def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
@@ -207,7 +207,7 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
     if not gpus or not servers:
         return {}
     if servers == [JUDGE] and settings["JUDGE_GPUS"] == "all":
-        machine.require(gpus, model_servers.replica_count(JUDGE, settings), size)
+        machine.require_gpus(gpus, model_servers.replica_count(JUDGE, settings), size)
         return {JUDGE.name: "all"}
     named = {JUDGE.name: settings["JUDGE_GPUS"], REWARD_MODEL.name: settings["REWARD_MODEL_GPU"]}
     fixed = {server.name: gpu for server in servers if (gpu := named.get(server.name, "all")) != "all"}
@@ -217,7 +217,7 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
         judge.name: model_servers.replica_count(judge, settings) * size for judge in judges if judge.name not in fixed
     }
     needs |= {REWARD_MODEL.name: 1} if REWARD_MODEL in servers and REWARD_MODEL.name not in fixed else {}
-    machine.require(free, sum(needs.values()), 1)
+    machine.require_gpus(free, sum(needs.values()), 1)
     names = (gpu.name for gpu in free)
     return {**fixed, **{name: ",".join(islice(names, count)) for name, count in needs.items()}}
 

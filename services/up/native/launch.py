@@ -23,7 +23,7 @@ def main(description: Path) -> None:
     program = json.loads(description.read_text(encoding="utf-8"))
     session = os.getsid(0)
     processes.end_group(run.process_group(service), session)
-    processes.end(lambda: processes.abandoned_mounts(session), 0)
+    processes.end(lambda: processes.orphaned_mounts(session), 0)
     run.group_file(service).write_text(str(os.getpgrp()))
     # vLLM fails to bind a socket file that exists.
     run.socket(service).unlink(missing_ok=True)

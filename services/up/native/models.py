@@ -14,7 +14,7 @@ from services.models.environment import Models
 from services.models.machine import Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.service_env import of_model_servers
+from services.stack.service_env import model_server_variables
 from services.stack.services_table import SERVICES, Service
 from services.stack.settings import Settings
 from services.up import model_servers
@@ -115,7 +115,7 @@ class _ProgramBuilder:
         """Return the programs of all replicas of the judges."""
         counts = [model_servers.replica_count(judge, self._settings) for judge in judges]
         size = self._settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
-        shares = iter(machine.shares(self._gpus, sum(counts), size))
+        shares = iter(machine.split_gpus(self._gpus, sum(counts), size))
         found = []
         for judge, count in zip(judges, counts, strict=True):
             model = self._launcher.model(judge, self._settings, self._gpus)
@@ -135,7 +135,7 @@ class _ProgramBuilder:
         share = self._reserve(self._free[:1])
         hub, keys, versions = self._inputs.model_server(EMBEDDING.name)
         command = self._launcher.embedding(self._settings, port, share)
-        environment = {**hub, **of_model_servers(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
+        environment = {**hub, **model_server_variables(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
         fields = {"environment": environment, "keys": keys, "versions": versions}
         return program(EMBEDDING.name, command, self._settings, server=f"127.0.0.1:{port}", **fields)
 
@@ -146,7 +146,7 @@ class _ProgramBuilder:
         sockets = ["--uds", str(self._run.socket(name))]
         command = self._launcher.serve(installed, model, sockets, self._settings, service)
         variables = engine.environment(installed, model, self._reserve(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
-        environment = {**hub, **of_model_servers(self._run), **variables}
+        environment = {**hub, **model_server_variables(self._run), **variables}
         fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(installed)}}
         return program(name, command, self._settings, server=listen, **fields)
 

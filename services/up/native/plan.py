@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from services.embedding.tei_python.settings import CARRIED, ON_GPU
+from services.embedding.tei_python.settings import GPU_MODEL, PYPI_MODEL
 from services.judge import model
 from services.models import environment, machine
 from services.models.environment import Models
@@ -38,7 +38,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     has_processes = bool(running or supervisor.members())
     default = settings["JUDGE_MODEL"] or model.default(machine.gpus())
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default))
-    is_ready = not choice.chosen or environment.ready(Models(Path(settings["MODELS_DIR"])))
+    is_ready = not choice.chosen or environment.is_ready(Models(Path(settings["MODELS_DIR"])))
     return Plan(
         backend="native",
         reason=reason,
@@ -108,10 +108,10 @@ def _services(settings: Settings) -> list[Service]:
 def _model_service(server: ModelServer, settings: Settings) -> Service:
     models, gpus = Models(Path(settings["MODELS_DIR"])), machine.gpus()
     if server == EMBEDDING:
-        program, served = "run_tei_python.py", settings["EMBEDDING_MODEL"] or (ON_GPU if gpus else CARRIED)
+        program, served = "run_tei_python.py", settings["EMBEDDING_MODEL"] or (GPU_MODEL if gpus else PYPI_MODEL)
     else:
         default = settings["JUDGE_MODEL"] or model.default(gpus)
         program, served = "vLLM", model_servers.served_model(server, settings, default)
-    location = f" of {models.venv}" if environment.ready(models) else f", to be installed in {models.venv}"
+    location = f" of {models.venv}" if environment.is_ready(models) else f", to be installed in {models.venv}"
     memory = f"about {in_gib(model_servers.memory(server, settings))}"
     return Service(server.name, f"{program}{location}, {served}", model_servers.replica_count(server, settings), memory)

@@ -14,7 +14,7 @@ from services.gateway.tls import TRUST
 from services.models.environment import requirements_digest
 from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.secrets import Secrets
-from services.stack.service_env import HUB, READ_BY, from_environment
+from services.stack.service_env import HUB_VARIABLES, SETTINGS_BY_SERVICE, from_environment
 from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
 from services.up import named_judges
@@ -109,7 +109,11 @@ class Inputs:
 
     def scoring(self, service: str) -> dict[str, Mapping[str, str]]:
         """Return `environment` and `versions` of the reward server or a worker, with secrets as file names."""
-        names = [name for name in (*READ_BY[service], TRUST) if self._values.get(name) and name not in self._hidden]
+        names = [
+            name
+            for name in (*SETTINGS_BY_SERVICE[service], TRUST)
+            if self._values.get(name) and name not in self._hidden
+        ]
         secrets = [name for name in SERVICES[service].secret_files if name in self._hidden]
         environment = {name: self._values[name] for name in names}
         environment |= {f"{name}_FILE": str(self._hidden[name]) for name in secrets}
@@ -125,7 +129,7 @@ class Inputs:
         keys = {own: name for own, name in SERVICES[service].secret_variables.items() if name in self._hidden}
         code = {"its code": _code(EMBEDDING_CODE)} if service == "embedding" else {}
         versions = {"its packages": requirements_digest(), **code, **self._versions(keys.values())}
-        hub = from_environment(*(name for name in HUB if name not in keys))
+        hub = from_environment(*(name for name in HUB_VARIABLES if name not in keys))
         return hub, {own: self._hidden[name] for own, name in keys.items()}, versions
 
     def _versions(self, secrets: Iterable[str]) -> dict[str, str]:

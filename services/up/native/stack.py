@@ -90,7 +90,7 @@ class Stack:
     @property
     def judge_model(self) -> str:
         """Model of the default judge; empty if there is no judge."""
-        return next((engine.served(program.command) for program in self.programs if program.name == "judge"), "")
+        return next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
 
     def files(self, run: RunDir) -> dict[str, str]:
         """Return the text of all files except secrets, by file name."""
@@ -143,7 +143,7 @@ def describe(
         secrets,
         urls,
         _ports(settings, chosen, backend_port),
-        settings.here,
+        settings.local_address,
         next(iter(redises), None),
         runtime.backend,
     )
@@ -151,7 +151,7 @@ def describe(
 
 def _backend_port(running: Running | None) -> int:
     """Return the port of the embedding server behind the gateway. A running one keeps its port."""
-    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
+    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
 
 
 def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
@@ -170,7 +170,7 @@ def _inputs(
         **{server.url: urls.get(server.url, "") for server in SERVERS},
         REWARD_MODEL.url: urls.get(REWARD_MODEL.url, settings[REWARD_MODEL.url]),
         "REWARD_SOCKET": str(run.socket("rules")),
-        tls.TRUST: tls.trusted(settings),
+        tls.TRUST: tls.trusted_ca_file(settings),
     }
     return Inputs(values, hidden, settings, secrets)
 

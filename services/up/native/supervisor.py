@@ -23,7 +23,7 @@ from services.stack.console import tail
 from services.stack.errors import StackError
 from services.stack.probes import UnixConnection
 from services.stack.processes import Process
-from services.stack.rundir import MOUNTING, ROOT, SUPERVISOR, RunDir, Running
+from services.stack.rundir import MOUNT_PROGRAMS, ROOT, SUPERVISOR, RunDir, Running
 from services.stack.signals import defer_signals
 from services.up.services import LOADING, kind_of
 
@@ -37,7 +37,7 @@ MARGIN_SECONDS = 30.0
 POLL_SECONDS = 0.1
 MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
-IMAGES = ("Apptainer runtime parent", *MOUNTING)
+IMAGES = ("Apptainer runtime parent", *MOUNT_PROGRAMS)
 """Programs that run or mount an image. Their working directory is not one of the stack's directories."""
 
 
