@@ -43,7 +43,7 @@ ALONE = {
     ("verifier", "client"): "from rewardstack import compute_score, score",
     ("verifier", "client", "cli"): "from rewardstack_cli.main import main; assert main(['routes']) == 0",
     ("verifier", "client", "services/rules"): (
-        "from rewardstack.score import Request; from rewardstack_rules.functions.catalogue import load_registry;"
+        "from rewardstack.score import Request; from rewardstack_rules.functions.catalog import load_registry;"
         "from rewardstack_rules.scoring.evaluator import Evaluator; from rewardstack_rules.settings import Settings;"
         "evaluator = Evaluator(Settings.from_env({}), load_registry([]));"
         "assert evaluator.score([Request('gsm8k', '#### 42', '42')], limit=9, tenant='')[0].value == 1;"

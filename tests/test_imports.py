@@ -34,7 +34,7 @@ IMPORTERS = {
 NAMED = {
     "rewardstack.transport.ray_actor": {"rewardstack.ray_judge"},  # in the text of an error
     "rewardstack_rules.run_reward_server": {"rewardstack_rules.http.gunicorn_conf"},
-    "rewardstack_rules.scoring.isolated": {"rewardstack_rules.code.runner"},  # what the processes for programs import
+    "rewardstack_rules.scoring.pools": {"rewardstack_rules.code.runner"},  # what the processes for programs import
     "services.judge.run_vllm_server": {"services.up.native.judges"},  # which replaces its process
     "services.stack.settings_table": {"rewardstack.ray_judge"},  # in the text of a setting
     "services.stack.services_table": {  # the commands of services
@@ -43,7 +43,7 @@ NAMED = {
         "rewardstack_rules.jobs.worker",
     },
     "services.up.native.plan": {"rewardstack_rules.jobs.worker"},
-    "services.up.native.up": {"rewardstack_rules.functions.catalogue"},
+    "services.up.native.up": {"rewardstack_rules.functions.catalog"},
 }
 """Modules that name modules of other packages in strings, for example as programs to start."""
 DYNAMIC = re.compile(

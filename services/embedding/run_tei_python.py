@@ -21,14 +21,14 @@ from services.stack.settings import load  # noqa: E402
 def main() -> None:
     """Serve until SIGTERM or SIGINT; exit with a message if the server cannot start."""
     settings = parse(sys.argv[1:])
-    if "OMP_WAIT_POLICY" not in os.environ:  # limit the spinning of PyTorch's idle threads to microseconds
+    if "OMP_WAIT_POLICY" not in os.environ:  # let PyTorch's idle threads spin for microseconds only
         os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         from services.embedding.tei_python.model import Model
         from services.embedding.tei_python.server import serve
     except ImportError as error:
-        _hand_over(error)
+        _exec_models_python(error)
     try:
         family = socket.AF_INET6 if ":" in settings.hostname else socket.AF_INET
         socket.create_server((settings.hostname, settings.port), family=family).close()  # before the model is loaded
@@ -37,8 +37,8 @@ def main() -> None:
         sys.exit(f"run_tei_python: {error}")
 
 
-def _hand_over(error: ImportError) -> None:
-    """Continue with the interpreter of the models environment (MODELS_DIR) if it exists; otherwise exit."""
+def _exec_models_python(error: ImportError) -> None:
+    """Run this script again with the interpreter of the models environment (MODELS_DIR); exit if there is none."""
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     if Path(models.python).exists() and Path(sys.prefix) != models.venv:
         os.execv(models.python, [models.python, __file__, *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""Render nginx's configuration for the gateway from templates, which containers fill in with DNS names."""
+"""Render nginx's configuration for the gateway from templates. Containers fill in DNS names instead of addresses."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from services.stack.template import fill
 
 TEMPLATES = CHART_FILES / "gateway"
 WITH_TLS = " ssl; include tls.conf"
-"""Appended to the address and port of an nginx server that uses TLS."""
+"""Suffix of the `listen` address of an nginx server that uses TLS."""
 PAGE = "page"
 """Name of the port of the status page, which the reward server serves."""
 TRIES = 2
-"""Maximum number of servers that a request is sent to: if one fails, the next is tried."""
+"""Maximum number of servers that a request is sent to. If one fails, the next one is tried."""
 AUTH_REQUEST_URIS = {
     "RULES_AUTH_REQUEST_URI": "REWARD_SERVER_API_KEYS",
     "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",
     "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
-"""Setting with the API keys of a port, by the template variable that says whether the port requires a key."""
-NOBODY = "unix:/nonexistent/server.sock"
-"""Placeholder for a service without servers: nginx requires one, and reports this one as unreachable."""
+"""By the template variable that says whether a port requires a key, the setting with the API keys of the port."""
+NO_SERVER = "unix:/nonexistent/server.sock"
+"""Placeholder for a service without servers. nginx requires at least one, and reports this one as unreachable."""
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -51,7 +51,7 @@ def files(
     included = [*services, *([PAGE] if "rules" in services else [])]
     values: dict[str, str | Sequence[str]] = {
         **settings,
-        # By default nginx drops root privileges and could then not read the private directory.
+        # By default nginx drops root privileges, and could not read the private directory then.
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(f"include {name}.conf;" for name in included),
         "TRIES": str(TRIES),
@@ -82,11 +82,12 @@ def model_paths(paths: Mapping[str, str], servers: Mapping[str, Sequence[str]], 
         settings: settings of the stack.
     """
     template = TEMPLATES / f"{balancing(settings)}.conf.template"
-    own = dict.fromkeys(service for service in paths.values() if service != "judge")
+    separate = dict.fromkeys(service for service in paths.values() if service != "judge")
     return {
         "MODEL_PATHS": "\n    ".join(f"{path} {service};" for path, service in paths.items()),
         "MODEL_UPSTREAMS": "".join(
-            fill(template, {**settings, "JUDGE_UPSTREAM": service, "JUDGE_SERVER": servers[service]}) for service in own
+            fill(template, {**settings, "JUDGE_UPSTREAM": service, "JUDGE_SERVER": servers[service]})
+            for service in separate
         ),
     }
 

@@ -1,4 +1,4 @@
-"""Read and check the gateway's TLS certificate and key, which the settings name."""
+"""Read and check the TLS certificate and key of the gateway."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from services.stack.errors import StackError
 from services.stack.settings import Settings
 
 FILES = {"tls_certificate": "TLS_CERTIFICATE", "tls_key": "TLS_KEY"}
-"""Setting with the source of each TLS file, by file name."""
+"""By name of a TLS file, the setting with the path of the user's file."""
 TRUST = "SSL_CERT_FILE"
 """Environment variable with a CA file, which OpenSSL and therefore all clients read."""
-FLIGHTS = 4
-"""Number of times that each side continues the handshake; two are enough."""
+HANDSHAKE_ROUNDS = 4
+"""Number of times that each side continues the handshake. Two would suffice."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Tls:
 
 
 def contents(settings: Settings) -> dict[str, str]:
-    """Return the text of each TLS file by name; empty without TLS.
+    """Return the text of each TLS file by name; empty if TLS is off.
 
     Raises:
         StackError: a file is missing or unreadable; the message names the setting.
@@ -41,23 +41,23 @@ def contents(settings: Settings) -> dict[str, str]:
     return {name: _read(settings, setting) for name, setting in FILES.items()} if settings.tls else {}
 
 
-def require(settings: Settings) -> None:
-    """Check that certificate and key exist, match, and are accepted by clients on this machine.
+def check(settings: Settings) -> None:
+    """Check that certificate and key exist and match, and that clients on this machine accept them.
 
     Raises:
         StackError: a check fails; the message names the setting and the remedy.
     """
-    given = [setting for setting in FILES.values() if settings[setting]]
-    if len(given) == 1:
-        missing = next(setting for setting in FILES.values() if setting not in given)
-        raise StackError(f"{given[0]} is set and {missing} is not", "set both for TLS at the gateway, or neither")
-    if given:
+    configured = [setting for setting in FILES.values() if settings[setting]]
+    if len(configured) == 1:
+        missing = next(setting for setting in FILES.values() if setting not in configured)
+        raise StackError(f"{configured[0]} is set and {missing} is not", "set both for TLS at the gateway, or neither")
+    if configured:
         contents(settings)
-        trusted(settings)
+        trusted_ca_file(settings)
 
 
-def trusted(settings: Settings) -> str:
-    """Return the CA file that clients on this machine need to trust the gateway; empty if none, or without TLS.
+def trusted_ca_file(settings: Settings) -> str:
+    """Return the CA file that clients on this machine need to trust the gateway; empty if they need none.
 
     Raises:
         StackError: clients reject the certificate.
@@ -66,9 +66,9 @@ def trusted(settings: Settings) -> str:
         return ""
     own = os.environ.get(TRUST, "")
     certificate = str(*settings.files("TLS_CERTIFICATE"))
-    server, problem = _server(settings, certificate), ""
+    server, problem = _server_context(settings, certificate), ""
     for file in (own, certificate):
-        problem = _refusal(server, _trusting(file), settings.gateway_name)
+        problem = _handshake_problem(server, _client_context(file), settings.gateway_name)
         if not problem:
             return file
     raise StackError(
@@ -85,7 +85,7 @@ def _read(settings: Settings, setting: str) -> str:
         raise StackError(f"{setting}: {path} cannot be read: {error}", "name a PEM file that you can read") from None
 
 
-def _server(settings: Settings, certificate: str) -> ssl.SSLContext:
+def _server_context(settings: Settings, certificate: str) -> ssl.SSLContext:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         # Without `password`, OpenSSL would prompt on the terminal if the key is encrypted.
@@ -98,23 +98,23 @@ def _server(settings: Settings, certificate: str) -> ssl.SSLContext:
     return server
 
 
-def _trusting(file: str) -> ssl.SSLContext:
-    """Return a client context that trusts a CA file, or without a file the CAs of this machine."""
+def _client_context(file: str) -> ssl.SSLContext:
+    """Return a client context that trusts a CA file; if `file` is empty, it trusts the CAs of this machine."""
     try:
         return ssl.create_default_context(cafile=file or None)
     except OSError as error:
         raise StackError(f"{TRUST}: {file} cannot be read: {error}", "name a PEM file, or unset it") from None
 
 
-def _refusal(server: ssl.SSLContext, trusting: ssl.SSLContext, name: str) -> str:
-    """Try a handshake in memory; return why the client rejects the certificate, empty if it accepts it."""
+def _handshake_problem(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> str:
+    """Try a handshake in memory. Return the reason why the client rejects the certificate; empty if it accepts it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = (
-        trusting.wrap_bio(to_client, to_server, server_hostname=name.strip("[]")),
+        client.wrap_bio(to_client, to_server, server_hostname=name.strip("[]")),
         server.wrap_bio(to_server, to_client, server_side=True),
     )
     try:
-        for end in ends * FLIGHTS:
+        for end in ends * HANDSHAKE_ROUNDS:
             with suppress(ssl.SSLWantReadError):
                 end.do_handshake()
     except ssl.SSLError as error:

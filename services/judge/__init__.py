@@ -1,1 +1,1 @@
-"""Serve the LLM judge: find or install vLLM, choose a model that fits this machine, and start the server."""
+"""Find or install vLLM, choose a judge model that fits this machine, and start the server."""

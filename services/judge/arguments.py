@@ -19,18 +19,18 @@ FROM_ENVIRONMENT = {
     "MAX_MODEL_LEN": "JUDGE_MAX_MODEL_LEN",
     "GPU_MEMORY_UTILIZATION": "JUDGE_GPU_MEMORY_UTILIZATION",
 }
-"""Environment variables of the script, and the stack settings that are their defaults."""
+"""Environment variables of the script, each with the stack setting that is its default."""
 AS_SETTINGS = ("dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
 """Flags that override the stack setting of the same name, such as `JUDGE_DTYPE`."""
 AS_FLAGS = ("max_num_seqs", "max_num_batched_tokens")
-"""Flags that are passed on to vLLM."""
+"""Flags that the script passes to vLLM."""
 EVERY_ADDRESS = "0.0.0.0"
 
 
 def parse(
     arguments: Sequence[str], settings: Settings, environ: Mapping[str, str] = os.environ
 ) -> tuple[argparse.Namespace, Settings]:
-    """Parse the command line; flags override variables of the script, which override settings of the stack.
+    """Parse the command line. Flags override variables of the script, which override settings of the stack.
 
     Args:
         arguments: command-line arguments; unknown arguments are passed to vLLM.
@@ -49,10 +49,10 @@ def parse(
             TABLE[name].read(value)
         except InvalidSetting as error:
             raise StackError(f"environment: {error}", f"unset {name}") from None
-    known, further = _parser(values, settings).parse_known_args(arguments)
+    known, unknown = _parser(values, settings).parse_known_args(arguments)
     flags = [part for name in AS_FLAGS if (value := vars(known)[name]) for part in (f"--{_flag(name)}", value)]
-    own = {f"JUDGE_{name.upper()}": str(vars(known)[name]) for name in AS_SETTINGS}
-    return known, Settings({**settings, **own, "JUDGE_VLLM_ARGS": shlex.join([*flags, *further])})
+    overrides = {f"JUDGE_{name.upper()}": str(vars(known)[name]) for name in AS_SETTINGS}
+    return known, Settings({**settings, **overrides, "JUDGE_VLLM_ARGS": shlex.join([*flags, *unknown])})
 
 
 def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentParser:
@@ -78,7 +78,7 @@ def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentP
 
 
 def _add(parser: argparse.ArgumentParser, name: str, default: object, text: str, kind: type | object = str) -> None:
-    """Add a flag of vLLM, with hyphens and with underscores."""
+    """Add a flag of vLLM in two spellings, with hyphens and with underscores."""
     spellings = dict.fromkeys((f"--{_flag(name)}", f"--{name}"))
     parser.add_argument(*spellings, default=default, help=text, type=kind)  # type: ignore[arg-type]
 

@@ -23,14 +23,14 @@ print(importlib.metadata.version("vllm") if importlib.util.find_spec("vllm") els
 """
 PROBE_SECONDS = 60
 JUDGE = SERVICES["judge"]
-FIXED = JUDGE.command.index("{config}") + 1
+FIXED_FLAGS_START = JUDGE.command.index("{config}") + 1
 """Index of the first flag after `--config` in the judge's command in the table of services."""
-SERVED = "--served-model-name"
-CONFIG = "--config"
+SERVED_NAME_FLAG = "--served-model-name"
+CONFIG_FLAG = "--config"
 SHARED_MEMORY = 512 * 2**20
-"""Bytes of /dev/shm that must exist for vLLM to use worker processes; a server uses 160 to 240 MiB."""
+"""Minimum size of /dev/shm, in bytes, for vLLM with worker processes. A server uses 160 to 240 MiB."""
 ONE_PROCESS = ("--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor")
-"""Flags that run the worker in the server's process. Not `uni`, which vLLM replaces by `mp` on a CPU."""
+"""Flags that run the worker in the server's process. `uni` does not work, because vLLM replaces it by `mp` on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class Vllm:
     version: str
 
     @property
-    def for_cpu(self) -> bool:
-        """Whether this is a CPU build; vLLM itself decides this by its version, too."""
+    def is_cpu_build(self) -> bool:
+        """Whether this is a CPU build, according to its version. vLLM itself uses the same criterion."""
         return "cpu" in self.version
 
     @property
     def config(self) -> Path:
-        """File with the flags that all judges on this platform share."""
-        return CHART_FILES / f"judge/vllm-{'cpu' if self.for_cpu else 'gpu'}.yaml"
+        """Configuration file with the flags that all judges on this platform share."""
+        return CHART_FILES / f"judge/vllm-{'cpu' if self.is_cpu_build else 'gpu'}.yaml"
 
 
 def find(python: str) -> Vllm | None:
-    """Return the vLLM of an interpreter; None if it has none.
+    """Return the vLLM that an interpreter has installed; None if it has none.
 
     Raises:
         StackError: the interpreter does not run.
@@ -73,7 +73,7 @@ def find(python: str) -> Vllm | None:
 
 
 def command(vllm: Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service = JUDGE) -> list[str]:
-    """Return the command that serves a model; the parameters are those of `arguments`."""
+    """Return the command that serves a model. The parameters are those of `arguments`."""
     serve = [vllm.python, "-m", "vllm.entrypoints.cli.main", "serve"]
     return [*serve, *arguments(vllm, model, listen, settings, service)]
 
@@ -90,22 +90,22 @@ def arguments(
         settings: settings of the stack; the user's flags (JUDGE_VLLM_ARGS) come last and take precedence.
         service: the row of the service in the table: judge or reward model.
     """
-    further = shlex.split(settings[service.more_options])
-    # vLLM reads only one configuration file; the user's file takes precedence.
-    own = any(flag.partition("=")[0] == CONFIG for flag in further)
-    config = [] if own else [CONFIG, str(vllm.config)]
-    flags = [*service.command[FIXED:], *service.arguments(settings, "cpu" if vllm.for_cpu else "gpu")]
-    spread = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if service is JUDGE else 1
-    if vllm.for_cpu and spread > 1:
-        flags += ["--tensor-parallel-size", str(spread)]
-    elif vllm.for_cpu and _little_shared_memory():
+    user_flags = shlex.split(settings[service.more_options])
+    # vLLM reads only one configuration file, and the user's file takes precedence.
+    has_config = any(flag.partition("=")[0] == CONFIG_FLAG for flag in user_flags)
+    config = [] if has_config else [CONFIG_FLAG, str(vllm.config)]
+    flags = [*service.command[FIXED_FLAGS_START:], *service.arguments(settings, "cpu" if vllm.is_cpu_build else "gpu")]
+    tensor_parallel_size = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if service is JUDGE else 1
+    if vllm.is_cpu_build and tensor_parallel_size > 1:
+        flags += ["--tensor-parallel-size", str(tensor_parallel_size)]
+    elif vllm.is_cpu_build and _lacks_shared_memory():
         flags += ONE_PROCESS
-    return [model.source, *listen, *config, SERVED, model.name, *flags, *further]
+    return [model.source, *listen, *config, SERVED_NAME_FLAG, model.name, *flags, *user_flags]
 
 
-def served(command: Sequence[str]) -> str:
-    """Return the served model name in a `command`; empty if it has none."""
-    return command[command.index(SERVED) + 1] if SERVED in command else ""
+def served_name(command: Sequence[str]) -> str:
+    """Return the model name that a `command` serves under; empty if the command has none."""
+    return command[command.index(SERVED_NAME_FLAG) + 1] if SERVED_NAME_FLAG in command else ""
 
 
 def versions(vllm: Vllm) -> dict[str, str]:
@@ -122,22 +122,22 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
         gpus: GPUs of this replica, as CUDA_VISIBLE_DEVICES names them.
         cpu_cache: size of the KV cache on a CPU, in GiB.
     """
-    own = dict(JUDGE.environment)
-    if model.local:
-        own["HF_HUB_OFFLINE"] = "1"
-    if vllm.for_cpu:
-        own |= {"VLLM_CPU_KVCACHE_SPACE": cpu_cache, **JUDGE.cpu_environment}
-        if _little_shared_memory():
-            # vLLM sets this only for a worker process. As vLLM does, leave one core for the server.
-            own["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) - 1))
+    variables = dict(JUDGE.environment)
+    if model.is_local:
+        variables["HF_HUB_OFFLINE"] = "1"
+    if vllm.is_cpu_build:
+        variables |= {"VLLM_CPU_KVCACHE_SPACE": cpu_cache, **JUDGE.cpu_environment}
+        if _lacks_shared_memory():
+            # vLLM sets this variable only for worker processes. As vLLM does, leave one core for the server.
+            variables["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) - 1))
     else:
-        own["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-    return own
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return variables
 
 
-def obstacle(tensor_parallel_size: int) -> str:
-    """Return why this machine cannot run a judge with this many worker processes; empty if it can."""
-    if tensor_parallel_size == 1 or not _little_shared_memory():
+def unsupported_reason(tensor_parallel_size: int) -> str:
+    """Return the reason why this machine cannot run a judge with this many worker processes; empty if it can."""
+    if tensor_parallel_size == 1 or not _lacks_shared_memory():
         return ""
     return (
         f"JUDGE_TENSOR_PARALLEL_SIZE={tensor_parallel_size} needs {SHARED_MEMORY // 2**20} MiB of shared memory, and "
@@ -145,12 +145,12 @@ def obstacle(tensor_parallel_size: int) -> str:
     )
 
 
-def _little_shared_memory() -> bool:
+def _lacks_shared_memory() -> bool:
     return machine.shared_memory() < SHARED_MEMORY
 
 
 def replica_name(number: int, judge: str = "judge") -> str:
-    """Return the name of a replica: `judge`, `judge-2`, `judge.NAME.2` (names may contain hyphens).
+    """Return the name of a replica, such as `judge`, `judge-2`, or `judge.NAME.2` (because NAME may contain hyphens).
 
     Args:
         number: number of the replica, from 1.

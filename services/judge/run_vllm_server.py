@@ -1,9 +1,9 @@
 """Serve an LLM judge with vLLM: `python run_vllm_server.py --model Qwen/Qwen3-32B --port 8000`.
 
-Requires only Python 3.10 or later. Uses the vLLM of this interpreter, else the vLLM in MODELS_DIR; if there is none, it
-asks and installs vLLM there (`--yes`: without asking). When the judge is healthy, it prints the address to export. It
-ends on Ctrl-C or SIGTERM without leaving processes behind. Several replicas run as a native stack with only judges and
-gateway, which needs `.venv` and creates it.
+The script requires only Python 3.10 or later. It uses the vLLM of this interpreter or, if there is none, the vLLM in
+MODELS_DIR. If there is none, either, it asks whether to install vLLM there (`--yes`: do not ask). Once the judge is
+healthy, it prints the address to export. On Ctrl-C or SIGTERM, it stops all processes. Several replicas run as a native
+stack with only judges and gateway. This needs `.venv`, which the script creates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
 from services.stack.os_errors import explain_os_error  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
-from services.stack.settings import Settings, by_name, load  # noqa: E402
+from services.stack.settings import Settings, load, prefer_localhost  # noqa: E402
 
 WILDCARDS = ("0.0.0.0", "::", "")
 
@@ -51,17 +51,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(arguments: list[str]) -> None:
-    wanted, settings = parse(arguments, load(ROOT))
-    ports.require_one_free("--port", wanted.host, wanted.port)
+    options, settings = parse(arguments, load(ROOT))
+    ports.require_one_free("--port", options.host, options.port)
     models = Models(Path(settings["MODELS_DIR"]))
     gpus = machine.gpus()
-    shares = machine.shares(gpus, wanted.replicas, wanted.tensor_parallel_size)
-    found = _vllm(models, wanted.yes)
-    model = resolve(wanted.model or default(gpus), found.python, models)
-    judge = Judge(found, model, wanted.host, wanted.port, settings)
-    say(f"==> vLLM {found.version} on {_devices(found, gpus)}: loading {model.name}")
+    shares = machine.split_gpus(gpus, options.replicas, options.tensor_parallel_size)
+    vllm = _find_or_install_vllm(models, options.yes)
+    model = resolve(options.model or default(gpus), vllm.python, models)
+    judge = Judge(vllm, model, options.host, options.port, settings)
+    say(f"==> vLLM {vllm.version} on {_devices(vllm, gpus)}: loading {model.name}")
     if len(shares) == 1:
-        judge.serve_here(shares[0])
+        judge.serve_in_foreground(shares[0])
     else:
         judge.serve_replicas(shares)
 
@@ -76,23 +76,23 @@ class Judge:
     port: int
     settings: Settings
 
-    def serve_here(self, share: Sequence[str]) -> None:
+    def serve_in_foreground(self, share: Sequence[str]) -> None:
         """Run one server in the foreground until it is interrupted."""
         listen = ["--host", self.host, "--port", str(self.port)]
-        given = {**os.environ, **self._environment(share), "PATH": self._path}
+        environment = {**os.environ, **self._environment(share), "PATH": self._path}
         if key := self.settings["LLM_JUDGE_SERVER_API_KEY"]:
-            given["VLLM_API_KEY"] = key
+            environment["VLLM_API_KEY"] = key
         foreground.serve(
             engine.command(self.vllm, self.model, listen, self.settings),
-            given,
-            f"{self._here}:{self.port}",
+            environment,
+            f"{self._local_host}:{self.port}",
             self.settings.number(engine.JUDGE.startup_timeout),
             engine.JUDGE.stop_grace(self.settings),
             lambda: say(self._announcement()),
         )
 
     def serve_replicas(self, shares: Sequence[Sequence[str]]) -> None:
-        """Replace this process by one that runs several servers and nginx under supervisord."""
+        """Replace this process by a process that runs several servers and nginx under supervisord."""
         venv.make()
         run = RunDir(tempfile.mkdtemp(prefix="judge-"))
         run.make()
@@ -104,23 +104,23 @@ class Judge:
             }
             for name, share in zip(names, shares, strict=True)
         ]
-        described = {
+        description = {
             "host": self.host,
             "port": self.port,
-            "here": self._here,
+            "here": self._local_host,
             "model": self.model.name,
             "replicas": replicas,
             "announcement": self._announcement(),
         }
-        (run.path / "judges.json").write_text(json.dumps(described), encoding="utf-8")
+        (run.path / "judges.json").write_text(json.dumps(description), encoding="utf-8")
         say(f"    logs are in {run.logs}")
         os.chdir(ROOT)
         python = str(venv.VENV / "bin/python")
         os.execv(python, [python, "-m", "services.up.native.judges", str(run.path)])
 
     @property
-    def _here(self) -> str:
-        """Host under which this machine reaches the judge."""
+    def _local_host(self) -> str:
+        """Host at which this machine reaches the judge."""
         return "127.0.0.1" if self.host in WILDCARDS else self.host
 
     @property
@@ -131,10 +131,10 @@ class Judge:
         return engine.environment(self.vllm, self.model, share, self.settings["VLLM_CPU_KVCACHE_SPACE"])
 
     def _announcement(self) -> str:
-        on_this = by_name(self._here)
+        host = prefer_localhost(self._local_host)
         lines = [
             f"\nThe judge is up and serves {self.model.name}. In the shell of your trainer:\n",
-            f"  export LLM_JUDGE_SERVER_URL=http://{on_this}:{self.port}",
+            f"  export LLM_JUDGE_SERVER_URL=http://{host}:{self.port}",
         ]
         if self.host in WILDCARDS:
             lines += ["\nOn other nodes:\n", f"  export LLM_JUDGE_SERVER_URL=http://{ports.own_address()}:{self.port}"]
@@ -148,14 +148,14 @@ class Judge:
 
 
 def _devices(vllm: Vllm, gpus: list[Gpu]) -> str:
-    return "the CPU" if vllm.for_cpu else f"{len(gpus)} GPU(s)"
+    return "the CPU" if vllm.is_cpu_build else f"{len(gpus)} GPU(s)"
 
 
-def _vllm(models: Models, yes: bool) -> Vllm:
-    """Return the vLLM of this interpreter or of MODELS_DIR; if there is none, install it there if the user agrees."""
+def _find_or_install_vllm(models: Models, yes: bool) -> Vllm:
+    """Return the vLLM of this interpreter or of MODELS_DIR. If there is none, install it there if the user agrees."""
     if found := engine.find(sys.executable):
         return found
-    if not environment.ready(models):
+    if not environment.is_ready(models):
         if reason := environment.unsupported_reason(models):
             raise StackError(reason)
         question = f"vLLM is not installed here. Install it into {models.venv} (some gigabytes)? [y/N] "

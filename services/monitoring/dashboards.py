@@ -1,4 +1,4 @@
-"""Define the Grafana dashboards; `python -m services.monitoring.dashboards` writes their JSON files."""
+"""Define the Grafana dashboards. `python -m services.monitoring.dashboards` writes their JSON files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from services.monitoring.panels import Dashboard, Panel, Query, Row
 from services.stack.rundir import CHART_FILES
 
 FOLDER = CHART_FILES / "monitoring"
-ITEMS, REQUESTS, CACHED = "rewardstack_samples_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
+SAMPLES_TOTAL, REQUESTS, CACHE_HITS = (
+    "rewardstack_samples_total",
+    "rewardstack_requests_total",
+    "rewardstack_cache_hits_total",
+)
 REWARD = "rewardstack_reward"
-OWN = 'endpoint!~"/health|/ready|/metrics"'
+CLIENT_REQUESTS = 'endpoint!~"/health|/ready|/metrics"'
 """Prometheus selector for requests of clients, without those of probes."""
 
 
@@ -26,7 +30,7 @@ def rate(metric: str, by: str = "") -> str:
 
 
 def share(part: str, whole: str, by: str = "") -> str:
-    """Return the query for the ratio of two counters' rates; it has no value while `whole` does not increase."""
+    """Return the query for the ratio of two counters' rates. It has no value while `whole` does not increase."""
     return f"{rate(part, by)} / {rate(whole, by)}"
 
 
@@ -53,23 +57,23 @@ def mean(histogram: str) -> str:
     return f"{rate(f'{histogram}_sum')} / {rate(f'{histogram}_count')}"
 
 
-def of_queue(metric: str, by: str = "") -> str:
-    """Return the query for a gauge that every reward server reports with the same value, such as the queue's length."""
+def shared_gauge(metric: str, by: str = "") -> str:
+    """Return the query for a gauge that has the same value in every reward server, such as the queue's length."""
     return f"max{f' by ({by})' if by else ''} ({metric})"
 
 
-def queue_rate(metric: str, by: str) -> str:
-    """Return the query for the rate per second of a counter that every reward server reports with the same value."""
+def shared_rate(metric: str, by: str) -> str:
+    """Return the query for the rate per second of a counter that has the same value in every reward server."""
     return f"max by ({by}) (rate({metric}[$__rate_interval]))"
 
 
 NOW = Row(
     "Now",
     [
-        Panel("Samples a second", [Query(rate(ITEMS))], "ops", kind="stat", width=4),
+        Panel("Samples a second", [Query(rate(SAMPLES_TOTAL))], "ops", kind="stat", width=4),
         Panel(
             "Failed",
-            [Query(share(f'{ITEMS}{{status="failed"}}', ITEMS))],
+            [Query(share(f'{SAMPLES_TOTAL}{{status="failed"}}', SAMPLES_TOTAL))],
             "percentunit",
             "Samples that the infrastructure did not score: above 1 % an alert.",
             kind="stat",
@@ -77,13 +81,13 @@ NOW = Row(
         ),
         Panel(
             "Fallback",
-            [Query(share(f'{ITEMS}{{status="fallback"}}', ITEMS))],
+            [Query(share(f'{SAMPLES_TOTAL}{{status="fallback"}}', SAMPLES_TOTAL))],
             "percentunit",
             "Samples that a substitute scored, such as lexical similarity for the embedding server.",
             kind="stat",
             width=4,
         ),
-        Panel("From the cache", [Query(share(CACHED, ITEMS))], "percentunit", kind="stat", width=4),
+        Panel("From the cache", [Query(share(CACHE_HITS, SAMPLES_TOTAL))], "percentunit", kind="stat", width=4),
         Panel(
             "95 % of samples within",
             [Query(quantile(0.95, "rewardstack_sample_duration_seconds"))],
@@ -100,14 +104,14 @@ NOW = Row(
 SAMPLES = Row(
     "Samples",
     [
-        Panel("Samples a second", [Query(rate(ITEMS, "route"), "{{route}}")], "ops"),
+        Panel("Samples a second", [Query(rate(SAMPLES_TOTAL, "route"), "{{route}}")], "ops"),
         Panel(
             "Without a score of their own",
-            [Query(rate(f'{ITEMS}{{status!="ok"}}', "route, status"), "{{route}} {{status}}")],
+            [Query(rate(f'{SAMPLES_TOTAL}{{status!="ok"}}', "route, status"), "{{route}} {{status}}")],
             "ops",
             "failed: the infrastructure. fallback: a substitute scored. unscored: the reference or the sample's shape.",
         ),
-        Panel("Share from the cache", [Query(share(CACHED, ITEMS, "route"), "{{route}}")], "percentunit"),
+        Panel("Share from the cache", [Query(share(CACHE_HITS, SAMPLES_TOTAL, "route"), "{{route}}")], "percentunit"),
         Panel(
             "95 % of samples within",
             [Query(quantile(0.95, "rewardstack_sample_duration_seconds", "route"), "{{route}}")],
@@ -121,7 +125,7 @@ SAMPLES = Row(
         ),
         Panel(
             "Who scores",
-            [Query(rate(ITEMS, "job"), "{{job}}")],
+            [Query(rate(SAMPLES_TOTAL, "job"), "{{job}}")],
             "ops",
             "The reward servers (rules), and the workers of jobs.",
         ),
@@ -227,9 +231,11 @@ COST = Row(
 HTTP = Row(
     "Requests",
     [
-        Panel("Requests a second", [Query(rate(f"{REQUESTS}{{{OWN}}}", "endpoint"), "{{endpoint}}")], "reqps"),
-        Panel("Status codes", [Query(rate(f"{REQUESTS}{{{OWN}}}", "code"), "{{code}}")], "reqps"),
-        Panel("Time to the answer", quantiles(f"rewardstack_request_duration_seconds{{{OWN}}}"), "s"),
+        Panel(
+            "Requests a second", [Query(rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "endpoint"), "{{endpoint}}")], "reqps"
+        ),
+        Panel("Status codes", [Query(rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "code"), "{{code}}")], "reqps"),
+        Panel("Time to the answer", quantiles(f"rewardstack_request_duration_seconds{{{CLIENT_REQUESTS}}}"), "s"),
         Panel(
             "In progress",
             [Query("sum by (instance) (rewardstack_requests_in_progress)", "{{instance}}")],
@@ -239,8 +245,8 @@ HTTP = Row(
         Panel(
             "Result cache",
             [
-                Query(of_queue("rewardstack_cache_bytes"), "used"),
-                Query(of_queue("rewardstack_cache_limit_bytes"), "limit"),
+                Query(shared_gauge("rewardstack_cache_bytes"), "used"),
+                Query(shared_gauge("rewardstack_cache_limit_bytes"), "limit"),
             ],
             "bytes",
             "At the limit the least recently used go first.",
@@ -273,22 +279,22 @@ VERIFIERS = Row(
 JOBS = Row(
     "Jobs",
     [
-        Panel("Jobs", [Query(of_queue("rewardstack_jobs_open", "status"), "{{status}}")]),
+        Panel("Jobs", [Query(shared_gauge("rewardstack_jobs_open", "status"), "{{status}}")]),
         Panel(
-            "Jobs that came and ended, a second", [Query(queue_rate("rewardstack_jobs_total", "event"), "{{event}}")]
+            "Jobs that came and ended, a second", [Query(shared_rate("rewardstack_jobs_total", "event"), "{{event}}")]
         ),
-        Panel("Workers", [Query(of_queue("rewardstack_job_workers"), "heard of in the last 30 s")]),
-        Panel("Chunks that wait", [Query(of_queue("rewardstack_queue_chunks"), "chunks")]),
-        Panel("Longest wait", [Query(of_queue("rewardstack_queue_oldest_seconds"), "head of the queue")], "s"),
+        Panel("Workers", [Query(shared_gauge("rewardstack_job_workers"), "heard of in the last 30 s")]),
+        Panel("Chunks that wait", [Query(shared_gauge("rewardstack_queue_chunks"), "chunks")]),
+        Panel("Longest wait", [Query(shared_gauge("rewardstack_queue_oldest_seconds"), "head of the queue")], "s"),
         Panel(
             "Chunks a second",
-            [Query(queue_rate("rewardstack_job_chunks_total", "event"), "{{event}}")],
+            [Query(shared_rate("rewardstack_job_chunks_total", "event"), "{{event}}")],
             "ops",
             "retried: begun again, after a worker's death or a failure of the infrastructure.",
         ),
         Panel(
             "Samples a second",
-            [Query(queue_rate("rewardstack_job_samples_total", "status"), "{{status}}")],
+            [Query(shared_rate("rewardstack_job_samples_total", "status"), "{{status}}")],
             "ops",
         ),
     ],

@@ -21,11 +21,11 @@ SCHEMA = 39
 
 @dataclass(frozen=True)
 class Query:
-    """A query of a panel, which draws one or more lines.
+    """A query that draws one or more lines in a panel.
 
     Args:
         expr: query in PromQL; Grafana replaces `$__rate_interval` in it.
-        legend: name of each line; label names in double braces are replaced by their values.
+        legend: name of each line; Grafana replaces label names in double braces by their values.
     """
 
     expr: str
@@ -74,7 +74,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """Panels under a heading, placed from left to right on one or more lines.
+    """Panels under a heading, from left to right on one or more lines.
 
     Args:
         title: heading of the row.
@@ -110,11 +110,11 @@ class Dashboard:
             "refresh": "15s",
             "time": {"from": "now-1h", "to": "now"},
             "links": [{"type": "dashboards", "tags": [TAG], "title": TAG, "asDropdown": False, "keepTime": True}],
-            "panels": list(_placed(self.rows)),
+            "panels": list(_place_panels(self.rows)),
         }
 
 
-def _placed(rows: Iterable[Row]) -> Iterable[dict[str, Any]]:
+def _place_panels(rows: Iterable[Row]) -> Iterable[dict[str, Any]]:
     """Yield row headings and panels as Grafana JSON, each with its id and position."""
     ident, top = 1, 0
     for row in rows:
@@ -124,7 +124,7 @@ def _placed(rows: Iterable[Row]) -> Iterable[dict[str, Any]]:
         for panel in row.panels:
             if left + panel.width > COLUMNS:
                 top, left, height = top + height, 0, 0
-            own = HEIGHTS[panel.kind]
-            yield panel.json(ident, {"h": own, "w": panel.width, "x": left, "y": top})
-            ident, left, height = ident + 1, left + panel.width, max(height, own)
+            panel_height = HEIGHTS[panel.kind]
+            yield panel.json(ident, {"h": panel_height, "w": panel.width, "x": left, "y": top})
+            ident, left, height = ident + 1, left + panel.width, max(height, panel_height)
         top += height

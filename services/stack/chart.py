@@ -1,4 +1,4 @@
-"""Generate the Helm chart's files from the tables of services and settings: defaults, schema of the values, README.
+"""Generate files of the Helm chart from the tables of services and settings: defaults, values schema and README.
 
 In `values.yaml`, a line that ends in `# NAME` gets the default of the setting NAME.
 """
@@ -18,7 +18,7 @@ import yaml
 from rewardstack.routing.routes import RULES, builtin_routes
 from rewardstack_settings.setting import Setting
 from services.stack import ports
-from services.stack.chart_page import page
+from services.stack.chart_page import render_page
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import TABLE, read_by
 
@@ -38,19 +38,19 @@ CHOICES = {
 AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSeconds"})
 """Names of numbers that must be at least 1."""
 METRICS_PORTS = {"gateway-metrics": 9113, "worker-metrics": 9100}
-OPEN = frozenset({"resources", "dashboardLabels", "namespace"})
-"""Names of maps that accept keys that are not in their defaults."""
-LABELS = frozenset(
+OPEN_MAPS = frozenset({"resources", "dashboardLabels", "namespace"})
+"""Names of maps that accept keys other than those of their defaults."""
+STRING_MAPS = frozenset(
     {
         *("annotations", "clients", "commonLabels", "dashboardLabels", "direct", "labels", "namespace", "nodeSelector"),
         *("podAnnotations", "podLabels"),
     }
 )
 """Names of maps from strings to strings."""
-WORDS = frozenset({"program", "functions", "topologyKeys", "names"})
+STRING_LISTS = frozenset({"program", "functions", "topologyKeys", "names"})
 """Names of lists of strings."""
-NAMED = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
-"""Names of lists whose items are objects with a `name`, and the other string fields of these objects."""
+OBJECT_LISTS = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
+"""Names of lists of objects with a `name`; the values are the other string fields of these objects."""
 HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PATTERNS = {
     "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
@@ -62,8 +62,8 @@ PATTERNS = {
     "judge": HOST,
     "embedding": HOST,
 }
-"""Patterns of strings by name: sizes and addresses of Redis, Kubernetes and nginx, and the Ingress host by service."""
-WIRED = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
+"""Patterns of strings, by name: sizes and addresses for Redis, Kubernetes and nginx, and Ingress hosts."""
+SET_BY_CHART = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
 """Settings of the reward server that the chart sets itself."""
 
 
@@ -71,15 +71,17 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 
 
-def written(root: Path) -> dict[Path, str]:
-    """Return the text of each generated file of the chart by path, for the tree at `root`."""
+def render_files(root: Path) -> dict[Path, str]:
+    """Return the text of each generated file of the chart, by path, for the checkout at `root`."""
     chart = root / CHART
     values = DEFAULT.sub(_default, (chart / "values.yaml").read_text(encoding="utf-8"))
     return {
         chart / "values.yaml": values,
         chart / "values.schema.json": json.dumps(schema(yaml.safe_load(values)), indent=1) + "\n",
-        chart / "README.md": page(values),
-        chart / "files/services.yaml": yaml.safe_dump({name: _plain(asdict(one)) for name, one in SERVICES.items()}),
+        chart / "README.md": render_page(values),
+        chart / "files/services.yaml": yaml.safe_dump(
+            {name: _drop_empty(asdict(one)) for name, one in SERVICES.items()}
+        ),
         chart / "files/settings.yaml": yaml.safe_dump(
             {
                 **{name: _defaults(name) for name in ("gateway", "judge", "reward-model", "rules")},
@@ -94,21 +96,21 @@ def written(root: Path) -> dict[Path, str]:
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return a description as plain YAML types: lists instead of tuples, without empty values."""
+def _drop_empty(value: Any) -> Any:
+    """Return a value without empty parts, and with lists instead of tuples."""
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items() if part not in ((), {}, "", None)}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _drop_empty(part) for name, part in value.items() if part not in ((), {}, "", None)}
+    return [_drop_empty(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def schema(values: Mapping[str, Any]) -> Schema:
-    """Return the JSON schema of the chart's values; unknown names are invalid.
+    """Return the JSON schema of the chart's values. Unknown names are invalid.
 
     Args:
         values: default values, from which types are inferred; an empty map may contain anything.
     """
-    made = _of(values)
-    parts = made["properties"]
+    result = _infer_schema(values)
+    parts = result["properties"]
     common = _partial(parts[COMMON])["properties"]
     for section in POD_SECTIONS:
         parts[section]["properties"].update(common)
@@ -138,18 +140,18 @@ def schema(values: Mapping[str, Any]) -> Schema:
         del reward_model["properties"][name]
     parts["rewardModel"] = _partial(reward_model)
     parts["global"] = {"type": "object"}  # Helm's global values, for charts that use this one as a subchart
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **made, **_reward_types()}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **result, **_reward_types()}
 
 
 def _claim() -> Schema:
     """Return the schema of a volume claim that the chart creates."""
     modes = ["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"]
-    parts = {"size": _of("", "size"), "accessMode": {"enum": modes}, "className": TEXT}
+    parts = {"size": _infer_schema("", "size"), "accessMode": {"enum": modes}, "className": TEXT}
     return {"type": "object", "properties": parts, "additionalProperties": False, "required": ["size", "accessMode"]}
 
 
 def _reward_types() -> Schema:
-    """Return the condition that REWARD_TYPE is a built-in route if the values add no functions, routes or judges."""
+    """Return the condition that REWARD_TYPE is a built-in route, unless the values add functions, routes or judges."""
     routes = builtin_routes()
     known = {
         "anyOf": [
@@ -157,25 +159,25 @@ def _reward_types() -> Schema:
             {"pattern": f"^({'|'.join(re.escape(route.name) + '_' * route.exact for route in routes)})"},
         ]
     }
-    own = {
+    adds_nothing = {
         "files": {"properties": {"functions": {"maxItems": 0}, "routes": {"const": ""}}},
         "judges": {"maxProperties": 1},
         "settings": {"not": {"anyOf": [{"required": [name]} for name in ("REWARD_FUNCTIONS", "REWARDSTACK_ROUTES")]}},
     }
     return {
-        "if": {"properties": own},
+        "if": {"properties": adds_nothing},
         "then": {"properties": {"settings": {"properties": {"REWARD_TYPE": known}}}},
     }
 
 
-def _of(value: Any, name: str = "") -> Schema:
+def _infer_schema(value: Any, name: str = "") -> Schema:
     if isinstance(value, dict):
-        parts = {key: _of(part, key) for key, part in value.items()}
-        # All keys have defaults, so a missing key was set to null.
+        parts = {key: _infer_schema(part, key) for key, part in value.items()}
+        # All keys have defaults, so a key is missing only if the user has set it to null.
         closed = {"properties": parts, "additionalProperties": False, "required": [*parts]} if parts else {}
-        if name in OPEN:
+        if name in OPEN_MAPS:
             closed = {}
-        return {"type": "object", **closed, **({"additionalProperties": TEXT} if name in LABELS else {})}
+        return {"type": "object", **closed, **({"additionalProperties": TEXT} if name in STRING_MAPS else {})}
     if isinstance(value, list):
         return {"type": "array", **_items(name)}
     if isinstance(value, bool):
@@ -189,32 +191,40 @@ def _of(value: Any, name: str = "") -> Schema:
 
 def _items(name: str) -> Schema:
     """Return the `items` schema of a list with this name."""
-    if name in WORDS:
+    if name in STRING_LISTS:
         return {"items": dict(TEXT)}
     if name == "extraArgs":
         return {"items": {"type": ["string", "number"]}}
-    if name in NAMED:
-        parts = dict.fromkeys(("name", *NAMED[name]), TEXT)
+    if name in OBJECT_LISTS:
+        parts = dict.fromkeys(("name", *OBJECT_LISTS[name]), TEXT)
         return {"items": {"type": "object", "required": ["name"], "properties": parts}}
     return {}
 
 
-def _partial(made: Schema) -> Schema:
+def _partial(result: Schema) -> Schema:
     """Return a schema with all properties optional, at every level."""
-    parts = {name: _partial(part) for name, part in made.get("properties", {}).items()}
-    return {name: value for name, value in made.items() if name != "required"} | (
+    parts = {name: _partial(part) for name, part in result.get("properties", {}).items()}
+    return {name: value for name, value in result.items() if name != "required"} | (
         {"properties": parts} if parts else {}
     )
 
 
 def _settings(settings: Iterable[Setting]) -> Schema:
-    """Return the schema of a map of settings by name; secrets are not included, because they belong to `keys`."""
-    parts = {setting.name: setting.schema() for setting in settings if not setting.secret and setting.name not in WIRED}
+    """Return the schema of a map of settings by name. Secrets are not included, because they belong to `keys`."""
+    parts = {
+        setting.name: setting.schema()
+        for setting in settings
+        if not setting.secret and setting.name not in SET_BY_CHART
+    }
     return {"type": "object", "properties": parts, "additionalProperties": False}
 
 
 def _defaults(reader: str) -> dict[str, str]:
-    return {name: setting.default for name, setting in read_by(reader).items() if setting.default and name not in WIRED}
+    return {
+        name: setting.default
+        for name, setting in read_by(reader).items()
+        if setting.default and name not in SET_BY_CHART
+    }
 
 
 def _option_defaults() -> dict[str, str]:

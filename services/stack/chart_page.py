@@ -15,7 +15,7 @@ HEAD = """\
 
 How to use them: [docs/kubernetes.md](../../docs/kubernetes.md). Other names are rejected.
 """
-WHOLE = frozenset({"resources", "gpu", "cpu"})
+SINGLE_VALUES = frozenset({"resources", "gpu", "cpu"})
 """Maps that are documented as a single value."""
 LINE = re.compile(r"^(?P<indent> *)(?:# (?P<comment>.*)|(?P<name>\w+):(?P<flow>.*))?$", re.M)
 STEP = 2
@@ -37,7 +37,7 @@ class Section:
     rows: list[tuple[str, str, str]] = field(default_factory=list)
 
 
-def page(text: str) -> str:
+def render_page(text: str) -> str:
     """Return the README for a `values.yaml`.
 
     Args:
@@ -51,11 +51,7 @@ def page(text: str) -> str:
 
 
 def sections(text: str) -> list[Section]:
-    """Return the sections of a `values.yaml` in order; the parameters are those of `page`.
-
-    Raises:
-        ValueError: as `page` does.
-    """
+    """Return the sections of a `values.yaml` in order. Parameters and errors as in `render_page`."""
     values, found = yaml.safe_load(text), [Section()]
     path, comment, known = list[str](), list[str](), dict[str, str]()
     for line in LINE.finditer(text):
@@ -64,10 +60,10 @@ def sections(text: str) -> list[Section]:
             comment = [*comment, line["comment"]] if line["comment"] else []
             continue
         path, meaning, comment = [*path[: len(line["indent"]) // STEP], name], " ".join(comment), []
-        value = _at(values, path)
-        if WHOLE & {*path[:-1]}:
+        value = _lookup(values, path)
+        if SINGLE_VALUES & {*path[:-1]}:
             continue
-        if isinstance(value, dict) and not line["flow"] and name not in WHOLE:
+        if isinstance(value, dict) and not line["flow"] and name not in SINGLE_VALUES:
             if len(path) == 1:
                 found.append(Section(name, meaning))
             elif meaning:
@@ -76,7 +72,7 @@ def sections(text: str) -> list[Section]:
         known[name] = meaning or known.get(name, "")
         if not known[name]:
             raise ValueError(f"values.yaml: {'.'.join(path)} has no comment, and no value above it has that name")
-        found[-1 if len(path) > 1 else 0].rows.append((".".join(path), _shown(value), known[name]))
+        found[-1 if len(path) > 1 else 0].rows.append((".".join(path), _format_default(value), known[name]))
     return found
 
 
@@ -87,13 +83,13 @@ def _lines(section: Section) -> list[str]:
     return [*title, "| name | default | meaning |", "| --- | --- | --- |", *rows, ""]
 
 
-def _at(values: Mapping[str, Any], path: list[str]) -> Any:
+def _lookup(values: Mapping[str, Any], path: list[str]) -> Any:
     found: Any = values
     for name in path:
         found = found[name]
     return found
 
 
-def _shown(value: Any) -> str:
+def _format_default(value: Any) -> str:
     """Return a default value as YAML on one line."""
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6).removesuffix("...\n").strip()

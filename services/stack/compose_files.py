@@ -1,4 +1,4 @@
-"""Generate the parts of the compose files and of the container launchers that follow from the table of services."""
+"""Generate parts of the compose files and of the container launchers from the table of services."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from services.stack.services_table import DRAIN_TIMEOUT, SERVICES, Memory, Option, Service
-from services.stack.settings_table import TABLE, of
+from services.stack.settings_table import TABLE, settings_in
 
 CONFIG = {
     **dict.fromkeys(("cache", "queue"), "/etc/redis.conf"),
@@ -17,25 +17,25 @@ CONFIG = {
 }
 """Path of the configuration file in a container, by service."""
 ENTRY_POINT = {"judge": ("vllm", "serve"), "reward-model": ("vllm", "serve"), "embedding": ("text-embeddings-router",)}
-"""Entry points of the model servers' images, which the container's command leaves out."""
+"""Entry points of the model servers' images. The command of the container omits them."""
 PROGRAM = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
 """Settings that override the entry points."""
 MODEL = {"reward-model": "${REWARD_MODEL_ID}"}
-"""Model in the command of a service whose model has no default."""
+"""Model in the command, by service, if the model has no default."""
 ARGUMENTS = {"gateway": ("-p", "/tmp/gateway"), "embedding": ("--hostname", "0.0.0.0", "--port", "8080")}
 """Arguments that services have only in containers."""
 REPLICAS = ("--data-parallel-size", "${JUDGE_REPLICAS}")
 """Flag that runs all replicas in one container on GPUs, because Compose cannot assign GPUs to each replica."""
 FOLDER = "/run/secrets"
 PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
-"""Pattern of a word that needs no quotes in a YAML flow sequence."""
+"""Matches a word that needs no quotes in a YAML flow sequence."""
 CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
 WIDTH = 110
 LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
 
 
 def parts() -> Mapping[str, Iterable[str]]:
-    """Return the lines of each generated part by its name, such as `service judge` (see `writer`)."""
+    """Return the lines of each generated part, by its name, such as `service judge` (see `writer`)."""
     services = {f"service {name}": _service(row) for name, row in SERVICES.items()}
     names = ("rules", "worker", "judge", "reward-model", "embedding")
     on_gpus = {f"service {name} gpu": _command(SERVICES[name], "gpu") for name in ("judge", "embedding")}
@@ -95,15 +95,18 @@ def _probe(service: Service) -> Iterable[str]:
 
 
 def _memory(service: str, memory: Memory) -> str:
-    """Return the variable of a container's memory limit; `make up` sets it, because Compose cannot multiply."""
+    """Return a reference to the variable with a container's memory limit.
+
+    `make up` computes its value, because Compose cannot multiply.
+    """
     name = memory.setting if memory.factor == 1 else f"{service.upper()}_MEMORY"
-    row = of("compose").get(name)
+    row = settings_in("compose").get(name)
     return f"${{{name}:-{row.default}}}" if row else f"${{{name}}}"
 
 
 def _secrets(service: Service) -> dict[str, str]:
-    """Return the secrets of a service: environment variable by file name."""
-    settings = of(".env", "compose")
+    """Return the secrets of a service, as a dict from file names to environment variables."""
+    settings = settings_in(".env", "compose")
     return {
         **{name.lower(): f"{name}_FILE" for name in service.secret_files if name in settings},
         **{secret.lower(): variable for variable, secret in service.secret_variables.items()},
@@ -114,9 +117,9 @@ def _reads_secrets(service: Service) -> list[str]:
     secrets = _secrets(service)
     if service.secret_variables:
         # A script sets the variables, so that `docker inspect` does not show them.
-        given = " ".join(f"{variable}={FOLDER}/{name}" for name, variable in secrets.items())
+        assignments = " ".join(f"{variable}={FOLDER}/{name}" for name, variable in secrets.items())
         program = f"${{{PROGRAM[service.name]}:-{shlex.join(ENTRY_POINT[service.name])}}}"
-        lines = _folded("entrypoint", f"sh /with_keys.sh {given} {program}")
+        lines = _folded("entrypoint", f"sh /with_keys.sh {assignments} {program}")
     else:
         lines = ["environment:", *(f"  {variable}: {FOLDER}/{name}" for name, variable in secrets.items())]
     return [*lines, "secrets:", *(f"  - {name}" for name in secrets)]
@@ -134,18 +137,18 @@ def _flow(words: Iterable[str]) -> str:
 
 
 def _launcher_options() -> list[str]:
-    """Return the launcher's lines that insert options before the user's arguments."""
+    """Return the lines of a launcher that insert options before the user's arguments."""
     lines = []
     for option in SERVICES["judge"].options:
         name = option.setting.removeprefix("JUDGE_")
-        default = TABLE[name].default if name in of("environment") else f"$(from_dotenv {name})"
+        default = TABLE[name].default if name in settings_in("environment") else f"$(from_dotenv {name})"
         lines += [f': "${{{name}:={default}}}"'] if default else []
         lines.append(f'{CONDITION[option.device]}set -- ${{{name}:+{option.flag} "${name}"}} "$@"')
     return lines
 
 
 def _launcher_container(service: Service) -> list[str]:
-    """Return the launcher's lines that insert options of `docker run` before the image."""
+    """Return the lines of a launcher that insert options of `docker run` before the image."""
     environments = {"": service.environment, "cpu": service.cpu_environment}
     return [
         f': "${{{DRAIN_TIMEOUT}:=$(from_dotenv {DRAIN_TIMEOUT})}}"',

@@ -1,4 +1,4 @@
-"""Print messages, steps with their duration, and errors to the console; find errors in logs."""
+"""Print messages, steps with their duration, and errors to the console, and find errors in logs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CAUSE_CHARACTERS = 300
 
 
 def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> None:
-    """Print lines and flush them; wrap and color them on a terminal.
+    """Print lines and flush them. On a terminal, wrap and color them.
 
     Args:
         text: one line or several.
-        stream: where to print them; None for stdout.
-        whole: do not wrap the line, so that it can be copied.
+        stream: output stream; None for stdout.
+        whole: whether to leave the line unwrapped, so that it can be copied.
 
     Raises:
         StackError: the output cannot be written, for example because the disk is full.
@@ -57,7 +57,7 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
     except BrokenPipeError:
         raise
     except OSError as error:
-        # Not `explain_os_error`, whose remedy is for a full RUN_DIR: the output may be on another disk.
+        # Do not use `explain_os_error`: its remedy is for a full RUN_DIR, but the output may be on another disk.
         raise StackError(
             f"cannot write the output: {error.strerror}", "free space on its disk, or redirect it"
         ) from None
@@ -73,7 +73,7 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def _colored(line: str) -> str:
-    """Return the line with its first word in color, if this word is in `COLORS`."""
+    """Return the line, with its first word in color if this word is in `COLORS`."""
     color = next((color for word, color in COLORS.items() if line.startswith(word)), "")
     if not color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return line
@@ -105,10 +105,10 @@ def done(what: str, seconds: float) -> None:
 
 @contextmanager
 def step(doing: str, finished: str = "") -> Iterator[None]:
-    """Print a line when a step is finished, and announce it if it is slow; a failed step prints no final line.
+    """Print a line when a step is finished, and announce the step if it is slow. A failed step prints no final line.
 
     Args:
-        doing: what the step does, such as `installing Python packages`.
+        doing: description of the step, such as `installing Python packages`.
         finished: result of the step, such as `Python packages installed`; empty to repeat `doing`.
     """
     start = time.monotonic()
@@ -140,7 +140,7 @@ def first_error(log: Path, start: int = 0) -> str:
 
     Args:
         log: log file to search.
-        start: number of bytes to skip; ignored if the file is shorter, because it has been rotated since.
+        start: number of bytes to skip; ignored if the file is shorter, because it has been rotated.
     """
     if not log.exists():
         return ""
@@ -151,7 +151,7 @@ def first_error(log: Path, start: int = 0) -> str:
 
 
 def error_in(text: str) -> str:
-    """Return the first error in the text of a log, without the program name and time before it; empty if none."""
+    """Return the first error in the text of a log, without its prefix (program, time); empty if there is none."""
     lines = [_raised(line) for line in text.splitlines()]
     for line, after in zip(lines, [*lines, ""][1:], strict=True):
         for marker in ERRORS:

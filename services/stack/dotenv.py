@@ -17,7 +17,7 @@ QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
 def read(path: Path) -> dict[str, str]:
     """Return the values in a file with lines `NAME=value`, by name.
 
-    A value may be quoted; without quotes, ` #` starts a comment. There is no interpolation.
+    A value may be quoted. In an unquoted value, ` #` starts a comment. Variables are not interpolated.
 
     Raises:
         StackError: the file is missing, or a line is invalid or duplicated; the message names the line.

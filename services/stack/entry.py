@@ -1,4 +1,4 @@
-"""Run commands so that Ctrl-C, even during imports, ends them without a traceback."""
+"""Run commands that end without a traceback on Ctrl-C, even during imports."""
 
 from __future__ import annotations
 

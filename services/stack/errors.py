@@ -1,16 +1,16 @@
-"""Define the error that commands of the stack report: what is wrong, and what to do about it."""
+"""The error that commands of the stack report: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
 COMMAND = "\n      "
-"""Text before a command in a remedy; the command gets its own line, which is not wrapped, so that it can be copied."""
+"""Text before a command in a remedy. The command gets its own line, which is not wrapped, so that it can be copied."""
 
 
 class StackError(Exception):
-    """The stack cannot be set up, started or stopped.
+    """Raised if the stack cannot be set up, started or stopped.
 
     Args:
-        problem: what is wrong, and with which variable, program or service.
+        problem: description of the problem, including the variable, program or service that has it.
         remedy: what the user can do; empty if this is clear from the problem.
     """
 

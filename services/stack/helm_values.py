@@ -1,4 +1,4 @@
-"""Convert settings to values of the Helm chart; `make plan` prints them for the settings in `.env.local`."""
+"""Convert settings to values of the Helm chart. `make plan` prints the settings in `.env.local` in this form."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ VALUES = {
     **{name: ("gateway", "settings", name) for name in read_by("gateway") if name not in read_by("rules", "worker")},
 }
 """Path of each setting in the chart's values."""
-IN_PODS = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
+SET_BY_CHART = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
 """Settings that the chart sets itself."""
 
 
-def of(settings: Mapping[str, str]) -> str:
-    """Return settings as YAML values of the chart; comments name settings that need a file, a Secret or have no value.
+def to_values(settings: Mapping[str, str]) -> str:
+    """Return settings as YAML values of the chart.
+
+    Settings that need a file or a Secret, or for which the chart has no value, are listed in comments.
 
     Args:
         settings: values by name.
@@ -41,7 +43,7 @@ def of(settings: Mapping[str, str]) -> str:
             comments.append(f"# {name}: put it into keys.existingSecret")
         elif name in USERS_FILES:
             comments.append(f"# {name}={value}: mount the file with `files`")
-        elif name in VALUES and name not in IN_PODS:
+        elif name in VALUES and name not in SET_BY_CHART:
             *path, last = VALUES[name]
             branch = tree
             for part in path:

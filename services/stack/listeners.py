@@ -15,22 +15,22 @@ from services.stack.rundir import MARK, ROOT, SUPERVISOR
 
 PROC = Path("/proc")
 LISTENING = "0A"
-DEBIAN = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
-"""Services that Debian starts when it installs their packages, by program or user."""
+DEBIAN_SERVICES = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
+"""Services that Debian starts when it installs their packages, by name of the program or user."""
 
 
 class Listener(NamedTuple):
     """The process that listens on a port.
 
     Args:
-        who: description of the process, such as `redis-server (pid 812)`, or its user if it cannot be read.
+        description: description of the process, such as `redis-server (pid 812)`, or its user if it cannot be read.
         service: Debian service that the process probably belongs to; empty for none.
-        down: command that stops the stack that the process belongs to; empty for none.
+        stop_command: command that stops the stack that the process belongs to; empty for none.
     """
 
-    who: str
+    description: str
     service: str = ""
-    down: str = ""
+    stop_command: str = ""
 
 
 def listener(port: int) -> Listener:
@@ -39,60 +39,64 @@ def listener(port: int) -> Listener:
 
 
 def owner(sockets: Mapping[str, str]) -> Listener:
-    """Return the process that owns one of these sockets (user id by socket name, as from `answering`)."""
+    """Return the process that owns one of these sockets, which are in the format of `accepting_sockets`."""
     for folder in PROC.glob("[0-9]*/fd"):
         with suppress(OSError):  # the process is another user's, or has ended
-            if any(name in sockets for name in _open(folder)):
+            if any(name in sockets for name in _list_open_files(folder)):
                 return _process(folder.parent)
     users = [_user(uid) for uid in sockets.values()]
-    return Listener(f"a process of {users[0]}", DEBIAN.get(users[0], "")) if users else Listener("an unknown process")
+    return (
+        Listener(f"a process of {users[0]}", DEBIAN_SERVICES.get(users[0], ""))
+        if users
+        else Listener("an unknown process")
+    )
 
 
-def answering(address: str, port: int) -> dict[str, str]:
-    """Return the user id of each socket that accepts connections to an address of this machine, by socket name.
+def accepting_sockets(address: str, port: int) -> dict[str, str]:
+    """Return the sockets that accept connections to an address of this machine, as a dict from names to user ids.
 
-    As in the kernel, a socket bound to this address takes precedence over a socket bound to all addresses.
+    As in the kernel, a socket that is bound to this address takes precedence over one that is bound to all addresses.
 
     Args:
         address: IP address that clients connect to.
         port: port number.
     """
-    asked = ip_address(address)
-    ranks = [str(asked), f"::ffff:{asked}", "0.0.0.0", "::"] if asked.version == 4 else [str(asked), "::"]
-    found = [*_listening(port)]
-    best = next((rank for rank in ranks if any(ip_address(rank) == own for _, _, own in found)), "::")
-    return {name: uid for name, uid, own in found if own == ip_address(best)}
+    target = ip_address(address)
+    ranks = [str(target), f"::ffff:{target}", "0.0.0.0", "::"] if target.version == 4 else [str(target), "::"]
+    sockets = [*_listening(port)]
+    best = next((rank for rank in ranks if any(ip_address(rank) == bound for _, _, bound in sockets)), "::")
+    return {name: uid for name, uid, bound in sockets if bound == ip_address(best)}
 
 
-def opened(pids: Iterable[int]) -> Iterator[str]:
-    """Yield the names of the files and sockets that processes have open, as far as they can be read."""
+def open_files(pids: Iterable[int]) -> Iterator[str]:
+    """Yield the names of the files and sockets that processes have open. Unreadable processes are skipped."""
     for pid in pids:
         with suppress(OSError):
-            yield from _open(PROC / str(pid) / "fd")
+            yield from _list_open_files(PROC / str(pid) / "fd")
 
 
-def _open(folder: Path) -> Iterator[str]:
+def _list_open_files(folder: Path) -> Iterator[str]:
     for file in folder.iterdir():
-        with suppress(FileNotFoundError):  # the file was closed meanwhile
+        with suppress(FileNotFoundError):  # the file has just been closed
             yield os.readlink(file)
 
 
 def _process(folder: Path) -> Listener:
     name = (folder / "comm").read_text().strip()
-    who = f"{name} (pid {folder.name})"
+    description = f"{name} (pid {folder.name})"
     with suppress(OSError):
         leader = PROC / str(os.getsid(int(folder.name)))
         command = (leader / "cmdline").read_text(errors="replace").split("\0")
         if SUPERVISOR in command and (Path(command[-2]).parent / MARK).exists():
             run, tree = Path(command[-2]).parent, Path(os.readlink(leader / "cwd"))
-            return Listener(f"{who} of the stack in {run}", down=_down(run, tree))
-    return Listener(who, DEBIAN.get(name, ""))
+            return Listener(f"{description} of the stack in {run}", stop_command=_stop_command(run, tree))
+    return Listener(description, DEBIAN_SERVICES.get(name, ""))
 
 
-def _down(run: Path, tree: Path) -> str:
+def _stop_command(run: Path, tree: Path) -> str:
     """Return the command that stops the stack of a run directory, independent of the user's RUN_DIR."""
-    there = "" if tree == ROOT else f"-C {tree} "
-    return f"RUN_DIR={run} make {there}down"
+    directory = "" if tree == ROOT else f"-C {tree} "
+    return f"RUN_DIR={run} make {directory}down"
 
 
 def _user(uid: str) -> str:
@@ -114,6 +118,6 @@ def _listening(port: int) -> Iterator[tuple[str, str, IPv4Address | IPv6Address]
 
 
 def _address(digits: str) -> IPv4Address | IPv6Address:
-    """Parse an address of /proc/net/tcp: words of four bytes, each in this machine's byte order."""
+    """Parse an address in /proc/net/tcp, which consists of words of four bytes in this machine's byte order."""
     words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
     return ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))

@@ -14,7 +14,7 @@ from services.stack.rundir import ROOT
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DENIED = (errno.EACCES, errno.EPERM)
-NO_ROOM = 2**20
+FULL_BYTES = 2**20
 """Number of free bytes below which a disk counts as full."""
 
 
@@ -24,11 +24,11 @@ def explain_os_error(error: OSError | StackError) -> StackError:
         return error
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
     if error.errno in FULL:
-        return full(path)
+        return disk_full_error(path)
     if path is None:
         return StackError(str(error) or type(error).__name__)
     if error.errno in DENIED:
-        return _denied(path)
+        return _denied_error(path)
     if error.errno == errno.EROFS:
         return StackError(
             f"{path} is on a file system that cannot be written to",
@@ -37,47 +37,47 @@ def explain_os_error(error: OSError | StackError) -> StackError:
     return StackError(f"{path}: {error.strerror}")
 
 
-def full(path: Path | None = None) -> StackError:
+def disk_full_error(path: Path | None = None) -> StackError:
     """Return the error for a full disk.
 
     Args:
-        path: path that could not be written; None if unknown: then the disks that the stack uses are checked.
+        path: path that could not be written; if None, the disks that the stack uses are checked.
     """
     written = (ROOT, ROOT / os.environ.get("RUN_DIR", ".run"), Path(os.environ.get("TMPDIR") or "/tmp"))
-    there = [folder for folder in written if folder.exists()]
-    # With a quota, the disk itself is not full.
-    found = [path] if path else [folder for folder in there if is_full(folder)] or there
-    where = " or ".join(map(str, found))
-    return StackError(f"the disk of {where} is full", f"make room there (df -h {found[0]}), then try again")
+    existing = [folder for folder in written if folder.exists()]
+    # Name all folders if no disk is full, because the user may have reached a quota.
+    folders = [path] if path else [folder for folder in existing if is_full(folder)] or existing
+    names = " or ".join(map(str, folders))
+    return StackError(f"the disk of {names} is full", f"make room there (df -h {folders[0]}), then try again")
 
 
 def is_full(folder: Path) -> bool:
     """Return whether the disk of a folder is full."""
-    return space.free(folder) < NO_ROOM
+    return space.free(folder) < FULL_BYTES
 
 
-def _denied(path: Path) -> StackError:
-    """Return the error for a denied path; name the owner of the path or of its folder if it is another user."""
-    at = Path(os.path.realpath(path))
-    while not _seen(at) and at != at.parent:
-        at = at.parent
-    for place in (at, at.parent):
+def _denied_error(path: Path) -> StackError:
+    """Return the error for a denied path. If the path or its folder belongs to another user, name this user."""
+    existing = Path(os.path.realpath(path))
+    while not _exists(existing) and existing != existing.parent:
+        existing = existing.parent
+    for place in (existing, existing.parent):
         if (owner := place.stat().st_uid) != os.geteuid():
-            whose = _name(owner)
+            user = _user_name(owner)
             return StackError(
-                f"{path}: permission denied; {place} belongs to {whose}",
-                f"do this as {whose}, or work in your own checkout",
+                f"{path}: permission denied; {place} belongs to {user}",
+                f"do this as {user}, or work in your own checkout",
             )
-    return StackError(f"{path}: permission denied", f"chmod u+rwx {at.parent} {at}")
+    return StackError(f"{path}: permission denied", f"chmod u+rwx {existing.parent} {existing}")
 
 
-def _seen(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     with suppress(OSError):
         return bool(path.lstat())
     return False
 
 
-def _name(user: int) -> str:
+def _user_name(user: int) -> str:
     with suppress(KeyError):
         return pwd.getpwuid(user).pw_name
     return f"user {user}"

@@ -1,4 +1,4 @@
-"""Find nginx, redis-server and the libraries of vLLM; install what is missing with apt-get if INSTALL allows it."""
+"""Find nginx, redis-server and the libraries of vLLM, and install missing ones with apt-get if INSTALL allows it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from services.stack.rundir import ROOT
 from services.stack.settings import load
 
 PROGRAMS = ("nginx", "redis-server")
-"""Programs that the native stack needs; their Debian packages have the same names."""
+"""Programs that the native stack needs. Their Debian packages have the same names."""
 
 LIBRARIES = {"libnuma.so.1": "libnuma1"}
 """Shared libraries that vLLM loads on a CPU, and their Debian packages."""
 
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Folders in which Debian installs nginx; only root has them on PATH."""
+"""Folders in which Debian installs nginx. Only root has them on PATH."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -31,11 +31,11 @@ def find() -> dict[str, str]:
     """Return the path of each program that is installed."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
     found = {program: shutil.which(program, path=path) for program in PROGRAMS}
-    return {program: where for program, where in found.items() if where}
+    return {program: location for program, location in found.items() if location}
 
 
 def require() -> dict[str, str]:
-    """Return the path of every program; install missing programs first.
+    """Install missing programs, and return the path of every program.
 
     Raises:
         StackError: a program is missing and cannot be installed here.
@@ -78,7 +78,7 @@ def install(missing: Callable[[], list[str]]) -> None:
     require_installable(packages)
     names = ", ".join(packages)
     hint = "apt-get; INSTALL=never to do it yourself"
-    with step(f"installing {names} ({hint})", f"{names} installed ({hint})"), _no_services_started():
+    with step(f"installing {names} ({hint})", f"{names} installed ({hint})"), _prevent_service_starts():
         # A failed update is not an error: an unreachable repository may not be needed.
         _apt_get("update")
         done = _apt_get("install", "-y", "--no-install-recommends", *packages) == 0
@@ -89,7 +89,7 @@ def install(missing: Callable[[], list[str]]) -> None:
 
 
 def require_installable(packages: Sequence[str]) -> None:
-    """Check that packages can be installed here; do nothing if there are none.
+    """Check that packages can be installed on this machine. Do nothing if the list is empty.
 
     Raises:
         StackError: INSTALL is `never`, the user is not root, or there is no apt-get.
@@ -119,8 +119,8 @@ def _apt_get(*arguments: str) -> int:
 
 
 @contextmanager
-def _no_services_started() -> Iterator[None]:
-    """Keep Debian from starting nginx and Redis when it installs them, because they could take ports of the stack."""
+def _prevent_service_starts() -> Iterator[None]:
+    """Keep Debian from starting nginx and Redis when it installs them, because they could bind ports of the stack."""
     if POLICY.exists():
         yield
         return

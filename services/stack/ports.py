@@ -1,4 +1,4 @@
-"""Check that the ports of the stack are free; report which process holds a port, and suggest free ports."""
+"""Check that the ports of the stack are free, report the process that holds a port, and suggest free ports."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from services.stack.errors import COMMAND, StackError
 from services.stack.listeners import Listener, listener
-from services.stack.settings import Settings, make_up
+from services.stack.settings import Settings, make_up_command
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
 """Setting with the port of each service at the gateway."""
 REWARDS = ("REWARD_PORT", "PAGE_PORT")
-"""Settings with the ports of the reward server: rewards, and status page."""
+"""Settings with the ports of the reward server, for rewards and the status page."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
-"""Name under which the embedding server's internal port is saved with the ports of settings; it is not a setting."""
+"""Name of the embedding server's internal port among the saved ports. It is not a setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""Errors for an address that is not this machine's, or an IPv6 address if the machine has no IPv6."""
+"""Errors for an address that this machine does not have, or for an IPv6 address on a machine without IPv6."""
 STEP = 1000
 HIGHEST = 65_535
 
 
-def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
+def addresses(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Return the address and the port that each of these settings publishes, by name."""
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
-def wanted(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
+def native_ports(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
     """Return the address and port of a stack of local processes, by setting.
 
     Args:
         settings: settings of the stack.
         gateway: names of the settings with the ports of the gateway.
     """
-    return published(settings, [*gateway, *(name for name in ("CACHE_PORT", "QUEUE_PORT") if settings[name])])
+    return addresses(settings, [*gateway, *(name for name in ("CACHE_PORT", "QUEUE_PORT") if settings[name])])
 
 
-def composed(settings: Settings) -> dict[str, tuple[str, int]]:
+def compose_ports(settings: Settings) -> dict[str, tuple[str, int]]:
     """Return the address and port of a stack of containers, by setting."""
     names = [*GATEWAY.values()]
     if settings["CACHE_PORT"] and settings["CACHE_PASSWORD"]:
         names.append("CACHE_PORT")
     monitoring = MONITORING if settings["MONITORING"] == "on" else ()
-    return {**published(settings, names), **{name: (LOOPBACK, settings.number(name)) for name in monitoring}}
+    return {**addresses(settings, names), **{name: (LOOPBACK, settings.number(name)) for name in monitoring}}
 
 
 def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = ()) -> None:
@@ -61,34 +61,34 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
     """
     problems, owners, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
-        twin = next((one for one, (_, its) in ports.items() if its == port), name)
-        if twin != name:
-            problems.append(f"{twin} and {name} are both {port}")
+        duplicate = next((other for other, (_, number) in ports.items() if number == port), name)
+        if duplicate != name:
+            problems.append(f"{duplicate} and {name} are both {port}")
         elif not (error := _refusal(address, 0 if port in held else port)):
             continue
         elif error.errno == errno.EADDRINUSE:
             owners.append(listener(port))
-            problems.append(f"{name}: port {port} is taken by {owners[-1].who}")
+            problems.append(f"{name}: port {port} is taken by {owners[-1].description}")
         else:
-            raise _refused(name, address, port, error)
-        used = {*others.values(), *(its for _, its in ports.values())}
-        others[name] = _another(address, port, used)
+            raise _refusal_error(name, address, port, error)
+        used = {*others.values(), *(number for _, number in ports.values())}
+        others[name] = _alternative(address, port, used)
     if problems:
-        again = make_up({name: str(port) for name, port in others.items()})
+        again = make_up_command({name: str(port) for name, port in others.items()})
         raise StackError("\n  ".join(problems), f"{_stop(owners)}choose other ports:{COMMAND}{again}")
 
 
 def own_address() -> str:
-    """Return the address by which other machines reach this machine; its host name without a network."""
+    """Return the address at which other machines reach this machine; its host name if there is no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET-1; UDP connect sends nothing, it only selects the route
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1; connecting a UDP socket only selects the route
         except OSError:
             return socket.gethostname()
         return str(probe.getsockname()[0])
 
 
-def free(address: str = LOOPBACK) -> int:
+def find_free(address: str = LOOPBACK) -> int:
     """Return a free port on an address of this machine."""
     with socket.socket(_family(address)) as probe:
         probe.bind((address, 0))
@@ -107,7 +107,7 @@ def require_one_free(name: str, address: str, port: int) -> None:
         StackError: the port is taken, or the address is not this machine's.
     """
     if error := _refusal(address, port):
-        raise _refused(name, address, port, error)
+        raise _refusal_error(name, address, port, error)
 
 
 def port_owner(name: str, address: str, port: int) -> str:
@@ -119,12 +119,12 @@ def port_owner(name: str, address: str, port: int) -> str:
         port: port number.
 
     Raises:
-        StackError: the port is unusable: the address is not this machine's, or the port requires root.
+        StackError: the port cannot be used, because the address is not this machine's, or the port requires root.
     """
     error = _refusal(address, port)
     if error and error.errno != errno.EADDRINUSE:
-        raise _refused(name, address, port, error)
-    return listener(port).who if error else ""
+        raise _refusal_error(name, address, port, error)
+    return listener(port).description if error else ""
 
 
 def _family(address: str) -> socket.AddressFamily:
@@ -132,7 +132,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 def _refusal(address: str, port: int) -> OSError | None:
-    """Try to listen on a port; return the error, or None if it works."""
+    """Try to listen on a port, and return the error; None if there is no error."""
     try:
         with socket.socket(_family(address)) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -143,28 +143,29 @@ def _refusal(address: str, port: int) -> OSError | None:
     return None
 
 
-def _another(address: str, port: int, used: Collection[int]) -> int:
+def _alternative(address: str, port: int, used: Collection[int]) -> int:
     """Return a free alternative to a port: the first free port from `port` + 1000 on."""
-    nearby = range(port + STEP if port + STEP <= HIGHEST else 7000, HIGHEST + 1)
-    return next((one for one in nearby if one not in used and not _refusal(address, one)), 0) or free()
+    candidates = range(port + STEP if port + STEP <= HIGHEST else 7000, HIGHEST + 1)
+    free = (candidate for candidate in candidates if candidate not in used and not _refusal(address, candidate))
+    return next(free, 0) or find_free()
 
 
 def _stop(owners: Sequence[Listener]) -> str:
-    """Return the remedy that stops another stack or Debian's services; empty if the owners are neither."""
-    downs = sorted({owner.down for owner in owners if owner.down})
+    """Return the remedy that stops other stacks and Debian's services among the owners; empty if there are none."""
+    downs = sorted({owner.stop_command for owner in owners if owner.stop_command})
     started = sorted({owner.service for owner in owners if owner.service})
     remedies = [f"stop that stack:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
     remedies += [f"stop Debian's own services: systemctl disable --now {' '.join(started)}; or "] if started else []
     return "".join(remedies)
 
 
-def _refused(name: str, address: str, port: int, error: OSError) -> StackError:
+def _refusal_error(name: str, address: str, port: int, error: OSError) -> StackError:
     if error.errno == errno.EADDRINUSE:
         owner = listener(port)
         return StackError(
-            f"{name}: port {port} is taken by {owner.who}",
+            f"{name}: port {port} is taken by {owner.description}",
             f"{_stop([owner]) or 'stop that process, or '}choose another port:"
-            f" {name} {_another(address, port, ())} is free",
+            f" {name} {_alternative(address, port, ())} is free",
         )
     if error.errno in NO_ADDRESS:
         return StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")

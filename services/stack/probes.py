@@ -1,6 +1,6 @@
 """Probe the health of services over HTTP and the Redis protocol.
 
-Each probe returns what is wrong; an empty string if the service is healthy.
+Each probe returns a description of the problem, or an empty string if the service is healthy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REPLY_BYTES = 512
 
 
 class RedisError(Exception):
-    """A Redis server does not answer, or rejects a command."""
+    """Raised if a Redis server does not answer, or rejects a command."""
 
 
 class UnixConnection(HTTPConnection):
@@ -39,7 +39,7 @@ class UnixConnection(HTTPConnection):
 
 
 def http(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Probe a path of an HTTP server, which must answer 200.
+    """Check that an HTTP server answers a path with 200.
 
     Args:
         address: host and port; an IPv6 host is in brackets.
@@ -50,7 +50,7 @@ def http(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
 
 
 def https(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Probe as `http` does, over TLS; the certificate is not verified, because it may not contain this address."""
+    """Probe as `http` does, over TLS. The certificate is not verified, because it may not contain this address."""
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
     return _get(HTTPSConnection(address, timeout=timeout, context=unverified), path)
@@ -62,9 +62,10 @@ def http_socket(listens: Path, path: str, timeout: float = TIMEOUT_SECONDS) -> s
 
 
 def redis(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Send PING to a Redis server over a Unix socket; parameters as in `redis_replies`.
+    """Send PING to a Redis server over a Unix socket. Parameters as in `redis_replies`.
 
-    The URL needs the password, if there is one: without it, a server that an endless script blocks answers, too.
+    If the server has a password, the URL must contain it. Otherwise a server that is blocked by an endless script also
+    answers.
     """
     try:
         [reply] = redis_replies(url, ["PING"], timeout)
@@ -86,16 +87,16 @@ def redis_replies(url: str, command: list[str], timeout: float = TIMEOUT_SECONDS
     """
     parts = urlsplit(url)
     login = ["AUTH", *filter(None, [parts.username, parts.password])] if parts.password else []
-    sent = [one for one in (login, command) if one]
+    commands = [words for words in (login, command) if words]
     try:
         with _connect(parts.path, timeout) as connection, connection.makefile("rb") as stream:
-            connection.sendall(b"".join(_encoded(one) for one in sent))
-            return [_reply(stream) for _ in sent][-1:]
+            connection.sendall(b"".join(map(_encode, commands)))
+            return [_reply(stream) for _ in commands][-1:]
     except (OSError, ValueError) as error:
         raise RedisError(str(error) or type(error).__name__) from error
 
 
-def _encoded(command: list[str]) -> bytes:
+def _encode(command: list[str]) -> bytes:
     parts = [part.encode() for part in command]
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 

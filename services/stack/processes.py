@@ -1,4 +1,4 @@
-"""Find and end processes of this machine; needs only /proc, no packages."""
+"""Find and end processes of this machine. This needs /proc, but no packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from services.stack.rundir import MOUNTING
+from services.stack.rundir import MOUNT_PROGRAMS
 
 PROC = Path("/proc")
 TERM_SECONDS = 5.0
@@ -41,7 +41,7 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process still runs; a zombie counts as ended."""
+        """Whether the process still runs. A zombie counts as ended."""
         now = find(self.pid)
         return now is not None and now.started == self.started
 
@@ -67,7 +67,7 @@ class Process(NamedTuple):
 
 
 def find(pid: int) -> Process | None:
-    """Return the process with an id; None if there is none, or if it is a zombie."""
+    """Return the process with an id; None if there is no such process, or it is a zombie."""
     try:
         status = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
@@ -80,7 +80,7 @@ def find(pid: int) -> Process | None:
     return Process(pid, before.partition("(")[2], state, int(parent), int(group), int(session), int(rest[15]))
 
 
-def every() -> Iterator[Process]:
+def all_processes() -> Iterator[Process]:
     """Yield every process of this machine."""
     for entry in PROC.iterdir():
         if entry.name.isdigit() and (process := find(int(entry.name))):
@@ -89,41 +89,41 @@ def every() -> Iterator[Process]:
 
 def members(session: int, group: int | None = None) -> list[Process]:
     """Return the processes of a session, or of one process group in it."""
-    return [one for one in every() if one.session == session and group in (None, one.group)]
+    return [process for process in all_processes() if process.session == session and group in (None, process.group)]
 
 
 def descendants(pid: int) -> list[Process]:
     """Return a process and its descendants, without processes that have ended."""
-    table, found = list(every()), {pid}
-    while more := {one.pid for one in table if one.parent in found} - found:
-        found |= more
-    return [one for one in table if one.pid in found]
+    table, found = list(all_processes()), {pid}
+    while children := {process.pid for process in table if process.parent in found} - found:
+        found |= children
+    return [process for process in table if process.pid in found]
 
 
-def abandoned_mounts(session: int) -> list[Process]:
-    """Return the processes that mount the image of an ended program: their parent is not in the session."""
-    mounting = [one for one in members(session) if one.name in MOUNTING]
-    return [one for one in mounting if not (parent := find(one.parent)) or parent.session != session]
+def orphaned_mounts(session: int) -> list[Process]:
+    """Return processes in a session that mount the image of an ended program. Their parent is not in the session."""
+    mounts = [process for process in members(session) if process.name in MOUNT_PROGRAMS]
+    return [process for process in mounts if not (parent := find(process.parent)) or parent.session != session]
 
 
-def end(victims: Callable[[], list[Process]], grace: float = TERM_SECONDS) -> None:
-    """End processes: SIGTERM first, then SIGKILL to those left after `grace` seconds.
+def end(select: Callable[[], list[Process]], grace: float = TERM_SECONDS) -> None:
+    """Send SIGTERM to processes, and SIGKILL to those that still run after `grace` seconds.
 
     Args:
-        victims: returns the processes to end; called before each signal, so that new children are included.
+        select: returns the processes to end; called before each signal, so that new children are included.
         grace: seconds between the signals; 0 to send only SIGKILL.
     """
     if grace:
-        _signal(victims(), signal.SIGTERM, grace)
-    _signal(victims(), signal.SIGKILL, TERM_SECONDS)
+        _signal(select(), signal.SIGTERM, grace)
+    _signal(select(), signal.SIGKILL, TERM_SECONDS)
 
 
 def end_group(group: int | None, session: int) -> None:
-    """Kill the processes of a group, except this one; do nothing if `group` is None.
+    """Kill the processes of a group, except this one. Do nothing if `group` is None.
 
     Args:
         group: id of the process group.
-        session: session of the group; if the group is in another session, its id was reused, and nothing is killed.
+        session: session of the group; if the group is in another session, its id was reused and nothing is killed.
     """
     if group is not None:
         end(lambda: [process for process in members(session, group) if process.pid != os.getpid()], 0)

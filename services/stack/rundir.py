@@ -19,24 +19,24 @@ from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART_FILES = ROOT / "helm/rewardstack/files"
-"""Folder of files that all deployments share; in the chart, because a chart cannot use files outside of itself."""
+"""Files that all deployments share. They are in the chart, because a chart cannot use files outside its folder."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107
 SUPERVISOR_SUFFIX = len(".4194304")
 TEMPORARY_NAME = len("/vllm_dist_") + 32
 """Length of the longest socket or file name that a model server creates in its temporary folder."""
-LINKED = "rewardstack-"
-"""Prefix of the temporary folder's name if it is outside of the run directory."""
+TEMPORARY_PREFIX = "rewardstack-"
+"""Prefix of the temporary folder's name if it is outside the run directory."""
 DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
-"""Module that leads the session of a stack's processes; its last argument is a file in the run directory."""
-MOUNTING = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
-"""Programs that mount an image without root; they outlive a killed program, as their process group differs."""
+"""Module that the session leader of a stack's processes runs. Its last argument is a file in the run directory."""
+MOUNT_PROGRAMS = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
+"""Programs that mount an image without root. They survive a killed program, because their process group differs."""
 MARK = ".rewardstack"
-"""File that marks a directory as created by a stack; other directories are not changed."""
+"""File that marks a directory as created by a stack. Other directories are not changed."""
 MARKS = (MARK, "supervisord.conf", "compose.json")
-"""Files that show that a stack created a directory; earlier versions created no `MARK`."""
+"""Files that show that a stack created a directory. Earlier versions created no `MARK`."""
 PUBLISHED = ("published.json", "endpoints.json")
 WRITTEN = (
     MARK,
@@ -52,7 +52,7 @@ WRITTEN = (
     "settings.json",
     *PUBLISHED,
 )
-"""Patterns of the files that a stack creates in the run directory, not including folders."""
+"""Patterns of the files, not folders, that a stack creates in the run directory."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Running:
 
     Args:
         session: process id of supervisord, which is the session id of all its processes.
-        boot: id of the boot in which the stack started; process ids are invalid after a reboot.
+        boot: id of the boot in which the stack was started, because process ids are invalid after a reboot.
         gateway: digest of the configuration files that the gateway has loaded.
-        host: address by which this machine reaches the gateway.
+        host: address at which this machine reaches the gateway.
         ports: port numbers by setting.
         services: names of the started services.
         tls: whether the gateway uses TLS.
@@ -82,7 +82,7 @@ class Running:
     backend: str = "native"
 
 
-def require_plain(path: Path) -> None:
+def require_safe_path(path: Path) -> None:
     """Check that a path is valid in every configuration file.
 
     Raises:
@@ -125,9 +125,9 @@ class RunDir:
         self._state = self.path / "running.json"
         self._tmp = self.path / "tmp"
         self._programs = self.path / "programs"
-        for used in (ROOT, self.path):
-            require_plain(used)
-        # supervisord first binds its socket under this name with its process id appended.
+        for folder in (ROOT, self.path):
+            require_safe_path(folder)
+        # supervisord first binds its socket to this path with its process id appended.
         if len(str(self.supervisor_socket)) + SUPERVISOR_SUFFIX > MAX_SOCKET_PATH:
             raise StackError(
                 f"RUN_DIR: {self.path} is too long for a Unix socket",
@@ -135,33 +135,33 @@ class RunDir:
             )
         self._require_trusted(ROOT / path)
 
-    def _require_trusted(self, given: Path) -> None:
-        """Check that no other user can create files in the directory, which commands trust.
+    def _require_trusted(self, path: Path) -> None:
+        """Check that no other user can create files in the directory, because commands trust its files.
 
-        The owner of the tree is trusted, because its code runs here.
+        The owner of the checkout is trusted, because commands run the checkout's code.
 
         Args:
-            given: the directory, or a link to it.
+            path: the directory, or a link to it.
         """
         trusted = (os.geteuid(), 0, ROOT.stat().st_uid)
         try:
-            owners = {path: path.lstat().st_uid for path in (given, self.path)}
-            found = self.path.stat()
+            owners = {each: each.lstat().st_uid for each in (path, self.path)}
+            status = self.path.stat()
         except OSError:
             return  # the directory does not exist, or its first reader will report the error
-        for path, owner in owners.items():
+        for owned, owner in owners.items():
             if owner not in trusted:
                 raise StackError(
-                    f"RUN_DIR: {path} belongs to user {owner}, not to you", "name another folder: RUN_DIR=..."
+                    f"RUN_DIR: {owned} belongs to user {owner}, not to you", "name another folder: RUN_DIR=..."
                 )
-        is_open = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        is_open = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if is_open and self.path.is_dir() and os.access(self.path, os.R_OK) and any(self.path.iterdir()):
             raise StackError(
                 f"RUN_DIR: others may write into {self.path}", f"chmod 700 {self.path}, if its contents are yours"
             )
 
     def require_own(self) -> None:
-        """Check that a stack created the directory or that it is empty, because `clean` removes files in it.
+        """Check that a stack created the directory, or that it is empty, because `clean` removes files in it.
 
         Raises:
             StackError: the path is not a directory, or the directory contains other files.
@@ -188,15 +188,15 @@ class RunDir:
         (self.path / MARK).touch()
         if self._tmp.exists():
             return
-        self._tmp.unlink(missing_ok=True)  # a link whose target does not exist any more
+        self._tmp.unlink(missing_ok=True)  # a link whose target no longer exists
         if len(str(self._tmp)) + TEMPORARY_NAME > MAX_SOCKET_PATH:
-            self._tmp.symlink_to(tempfile.mkdtemp(prefix=LINKED))
+            self._tmp.symlink_to(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
         else:
             self._tmp.mkdir(mode=0o700)
 
     @property
     def temporary(self) -> Path:
-        """Folder for temporary files and sockets; in /tmp if the run directory's path is too long for sockets."""
+        """Folder for temporary files and sockets. It is in /tmp if the run directory's path is too long for sockets."""
         return self._tmp.resolve()
 
     def socket(self, service: str) -> Path:
@@ -249,7 +249,7 @@ class RunDir:
             yield
 
     def save(self, running: Running) -> None:
-        """Save the state of the started stack; if it is interrupted, the earlier state stays, and can be stopped."""
+        """Save the state of the started stack atomically, so that an interruption leaves the previous state."""
         new = self._state.with_suffix(".new")
         new.write_text(json.dumps(asdict(running)), encoding="utf-8")
         new.replace(self._state)
@@ -276,11 +276,11 @@ class RunDir:
         Raises:
             OSError: something cannot be removed.
         """
-        if self._tmp.is_symlink() and self._tmp.exists() and self.temporary.name.startswith(LINKED):
+        if self._tmp.is_symlink() and self._tmp.exists() and self.temporary.name.startswith(TEMPORARY_PREFIX):
             shutil.rmtree(self.temporary)
         for folder in (self.logs, self.queue, self.caches, self.secrets, self._programs, self._tmp):
             if folder.is_symlink():
-                folder.unlink()  # the user created the link; its target does not belong to the stack
+                folder.unlink()  # the user created the link, so its target does not belong to the stack
             elif folder.exists():
                 shutil.rmtree(folder)
         for pattern in WRITTEN:

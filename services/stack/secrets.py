@@ -1,4 +1,4 @@
-"""Store keys and passwords of a stack in files in its run directory, never on a command line."""
+"""Store keys and passwords of a stack in files in its run directory, so that no command line contains them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = "run_key"
 
 
 class Secrets:
-    """The secrets of one run directory, kept in memory until they are written.
+    """The secrets of one run directory. They are kept in memory until `write` is called.
 
     Args:
         run: run directory of the stack.
@@ -23,17 +23,17 @@ class Secrets:
 
     def __init__(self, run: RunDir) -> None:
         self.folder = run.secrets
-        kept = self.folder / KEY
-        self._key = kept.read_text(encoding="utf-8") if kept.is_file() else secrets.token_hex(32)
+        file = self.folder / KEY
+        self._key = file.read_text(encoding="utf-8") if file.is_file() else secrets.token_hex(32)
         self._contents = {KEY: self._key}
 
     def add(self, name: str, text: str) -> Path:
-        """Add a secret; return the path of the file that `write` will create."""
+        """Add a secret, and return the path of the file that `write` will create."""
         self._contents[name] = text
         return self.folder / name
 
     def generate(self, name: str) -> str:
-        """Return a generated password, which stays the same until the run directory is removed."""
+        """Return a generated password, which does not change until the run directory is removed."""
         return hmac.new(self._key.encode(), name.encode(), hashlib.sha256).hexdigest()
 
     def digest(self, name: str) -> str:
@@ -44,7 +44,7 @@ class Secrets:
         """Write the secrets that have changed, and remove the files of secrets that were not added."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.folder.chmod(0o700)
-        self._keep(self._contents)
+        self._remove_others(self._contents)
         for name, text in self._contents.items():
             file = self.folder / name
             file.touch(mode=0o600)
@@ -53,9 +53,9 @@ class Secrets:
 
     def remove(self) -> None:
         """Remove all secrets except the key."""
-        self._keep([KEY])
+        self._remove_others([KEY])
 
-    def _keep(self, names: Container[str]) -> None:
+    def _remove_others(self, names: Container[str]) -> None:
         for file in self.folder.glob("*"):
             if file.name not in names:
                 file.unlink()

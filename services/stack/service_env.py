@@ -1,4 +1,4 @@
-"""Select the settings and environment variables that each service needs; it gets no others, as in a container."""
+"""Select the settings and environment variables that each service gets. As in a container, it gets no others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.stack.settings_table import read_by
 SYSTEM_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
 """Environment variables that every service inherits."""
 
-HUB = (
+HUB_VARIABLES = (
     "HF_ENDPOINT",
     "HF_HOME",
     "HF_HUB_CACHE",
@@ -34,9 +34,9 @@ CACHES = {
     "CUDA_CACHE_PATH": "cuda",
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
-"""Cache folder by variable, for files that vLLM and PyTorch would otherwise write into the user's home."""
+"""Cache folder by variable, for files that vLLM and PyTorch would otherwise write to the user's home."""
 
-READ_BY = {
+SETTINGS_BY_SERVICE = {
     # A local reward server listens on a socket; REWARD_PORT is a port of the gateway.
     "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
     "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
@@ -44,10 +44,10 @@ READ_BY = {
 """Settings that the reward server and its workers read, by service."""
 
 
-def of_model_servers(run: RunDir) -> dict[str, str]:
+def model_server_variables(run: RunDir) -> dict[str, str]:
     """Return variables that keep the files of model servers in the run directory, except models from the hub.
 
-    Compiled code stays after `make down`, so that the next start is faster.
+    Compiled code is kept after `make down`, so that the next start is faster.
     """
     caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -55,5 +55,5 @@ def of_model_servers(run: RunDir) -> dict[str, str]:
 
 
 def from_environment(*names: str) -> dict[str, str]:
-    """Return the environment variables of these names that are set."""
+    """Return those of these environment variables that are set."""
     return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,7 +1,7 @@
-"""Table of services: what each runs, and how it is probed, stopped and limited.
+"""Table of services, with the command, probes, stop signal and limits of each.
 
 Each deployment (native, Compose, Helm, Apptainer) renders these rows and adds only what differs: sockets or ports,
-images or programs. `make settings` writes the rows into the compose files and the chart (`files/services.yaml`).
+images or programs. `make settings` writes the rows to the compose files and the chart (`files/services.yaml`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 @dataclass(frozen=True)
 class Option:
-    """A command-line option whose value is a setting; the option is omitted if the setting is empty.
+    """A command-line option whose value is a setting. The option is omitted if the setting is empty.
 
     Args:
         flag: name of the option.
@@ -38,8 +38,8 @@ class Probe:
     """Health checks of a service.
 
     Args:
-        ready: path that answers 200 when the service accepts requests; empty without HTTP.
-        live: path that answers 200 while the process works, however busy it is.
+        ready: path that answers 200 when the service accepts requests; empty for a service without HTTP.
+        live: path that answers 200 while the process works, even if it is busy.
         command: command for `ready` inside the container, for deployments that cannot probe over HTTP.
         live_command: command for `live`, if it differs from `command`.
     """
@@ -77,11 +77,11 @@ class Service:
 
     Args:
         name: name of the service, the same in every deployment.
-        start_order: services with a lower number start first and stop last.
+        start_order: services with lower numbers start earlier and stop later.
         command: program and fixed arguments; the deployment fills in `{model}` and `{config}`.
-        options: further arguments, whose values are settings.
-        more_options: setting with further arguments in shell syntax; they come last.
-        port: port in a container or pod; 0 if there is none, or a port for each service behind the gateway.
+        options: additional arguments, whose values are settings.
+        more_options: setting with additional arguments in shell syntax; they come last.
+        port: port in a container or pod; 0 if there is none, and for the gateway, which has a port for each service.
         probe: health checks.
         startup_timeout: setting with the maximum seconds until the service is healthy.
         stop_signal: signal that starts a graceful stop.
@@ -124,8 +124,8 @@ class Service:
             settings: values by name.
             device: `gpu` or `cpu`.
         """
-        given = (option for option in self.options if option.device in ("", device) and settings[option.setting])
-        return [part for option in given for part in (option.flag, settings[option.setting])]
+        options = (option for option in self.options if option.device in ("", device) and settings[option.setting])
+        return [part for option in options for part in (option.flag, settings[option.setting])]
 
 
 def size(text: str) -> int:
@@ -145,7 +145,7 @@ SCORING_SECRETS = tuple(
 )
 """Secrets of the reward server and its workers."""
 REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
-"""Health check of Redis; a server that requires a password is also healthy."""
+"""Health check of Redis. A server that requires a password is also healthy."""
 REWARD_SERVER_COMMAND = ("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
 """Command of the reward server, which also runs as the sandbox."""
 REWARD_SERVER_PROBE = Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck"))
@@ -153,21 +153,21 @@ REWARD_SERVER_PROBE = Probe("/ready", "/health", ("python", "-m", "rewardstack_r
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
 """Shell function: succeeds if a worker touched file $1 (`rewardstack_rules.jobs.heartbeat`) in the last $2 minutes."""
 WORKER_PROBE = Probe(
-    # Exit status 3: the worker is alive and waits for the queue; `health.sh` does not restart it.
+    # Exit status 3 means that the worker is alive and waits for the queue, so `health.sh` does not restart it.
     command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),
     live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
 )
-"""Health checks of a worker, in shell because starting Python takes too long on a busy machine."""
+"""Health checks of a worker. They are in shell, because starting Python takes too long on a busy machine."""
 VLLM_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
 VLLM_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-"""Environment of vLLM on CPUs: threads are not bound to cores, because all servers would choose the same cores."""
+"""Environment of vLLM on CPUs. Threads are not bound to cores, because all servers would choose the same cores."""
 VLLM_SECRETS = {"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"}
 """Secrets of judge and reward model, which share a port and a key."""
 
 SERVICES = {
     service.name: service
     for service in (
-        # The cache evicts results and keeps nothing on disk, because results can be computed again.
+        # The cache evicts results and stores nothing on disk, because results can be computed again.
         Service(
             "cache",
             start_order=10,
@@ -177,7 +177,7 @@ SERVICES = {
             probe=REDIS_PROBE,
             memory=Memory("CACHE_MAX_MEMORY", 2),
         ),
-        # The queue never evicts; a job is on disk before the response 202.
+        # The queue never evicts. A job is on disk before the response 202.
         Service(
             "queue",
             start_order=10,
@@ -228,7 +228,7 @@ SERVICES = {
             cpu_environment=VLLM_CPU_ENVIRONMENT,
             secret_variables=VLLM_SECRETS,
         ),
-        # The reward model is a pooling model; its maximum length and data type come from the model.
+        # The reward model is a pooling model. Its maximum length and data type come from the model.
         Service(
             "reward-model",
             start_order=20,

@@ -1,4 +1,4 @@
-"""Read the settings of the stack: the environment overrides `.env.local`, which overrides `.env`.
+"""Read the settings of the stack. The environment overrides `.env.local`, which overrides `.env`.
 
 Names, defaults and bounds come from the table (`rewardstack_settings`), from which `.env` is generated.
 """
@@ -22,12 +22,12 @@ from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
-from services.stack.settings_table import TABLE, of
+from services.stack.settings_table import TABLE, settings_in
 
-IN_DOTENV = of(".env")
+IN_DOTENV = settings_in(".env")
 """Settings with a line in `.env`."""
-SETTINGS = of(".env", "compose")
-"""Settings of the stack: settings in `.env`, and settings with defaults in the compose files."""
+SETTINGS = settings_in(".env", "compose")
+"""Settings of the stack, in `.env` or with defaults in the compose files."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
 KEYS = tuple(name for name in SECRETS if "rules" in SETTINGS[name].readers)
@@ -56,10 +56,11 @@ RENAMED = {
 }
 """Current names of settings, by former or commonly used name."""
 
-OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
-"""Prefixes of this project; in the environment, other former names are ignored, because other software may set them."""
-FURTHER = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
-"""Variables outside of the table that `.env.local` may set."""
+PREFIXES = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
+"""Prefixes of this project's variables. Former names with other prefixes are ignored in the environment, because other
+software may set them."""
+EXTRA_VARIABLES = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
+"""Variables that `.env.local` may set although they are not in the table."""
 
 
 class Settings(dict[str, str]):
@@ -70,7 +71,7 @@ class Settings(dict[str, str]):
         return int(self[name])
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """Return the files that a setting names; relative paths start at the root of the tree.
+        """Return the files that a setting names. Relative paths start at the root of the checkout.
 
         Raises:
             StackError: a file is missing; the message names the setting.
@@ -81,7 +82,11 @@ class Settings(dict[str, str]):
             raise StackError(str(error)) from None
 
     def url(self, port: str = "REWARD_PORT") -> str:
-        """Return the URL of a service at the gateway for clients on this machine; `port` is a setting's name."""
+        """Return the URL of a service at the gateway, for clients on this machine.
+
+        Args:
+            port: name of the setting with the port.
+        """
         return f"{'https' if self.tls else 'http'}://{self.gateway_name}:{self[port]}"
 
     @property
@@ -91,36 +96,44 @@ class Settings(dict[str, str]):
 
     @property
     def gateway_name(self) -> str:
-        """Host in the gateway's URL for clients on this machine; an IPv6 address is in brackets."""
+        """Host in the gateway's URL for clients on this machine. An IPv6 address is in brackets."""
         return self["TLS_NAME"] or self.host
 
     def listen(self, port: str) -> str:
-        """Return the address and port that the gateway listens on; `port` is a setting's name."""
+        """Return the address and port that the gateway listens on.
+
+        Args:
+            port: name of the setting with the port.
+        """
         return f"{self.gateway_host}:{self[port]}"
 
     @property
     def host(self) -> str:
-        """Host by which this machine reaches BIND_ADDRESS; an IPv6 address is in brackets.
+        """Host at which this machine reaches BIND_ADDRESS. An IPv6 address is in brackets.
 
-        With Apptainer, on nodes with other users, and without TLS, the host is an address: another user could listen on
-        a different address of the name `localhost` and receive requests.
+        With Apptainer and without TLS, the host is an address and not `localhost`: a node may have other users, who
+        could listen on another address of `localhost` and receive requests.
         """
-        return self.here if self["STACK"] == "apptainer" and not self.tls else by_name(self.here)
+        return (
+            self.local_address
+            if self["STACK"] == "apptainer" and not self.tls
+            else prefer_localhost(self.local_address)
+        )
 
     @property
-    def here(self) -> str:
-        """Address by which this machine reaches BIND_ADDRESS; an IPv6 address is in brackets."""
+    def local_address(self) -> str:
+        """Address at which this machine reaches BIND_ADDRESS. An IPv6 address is in brackets."""
         loopback = "[::1]" if ":" in self["BIND_ADDRESS"] else "127.0.0.1"
-        return loopback if self.open_to_all else self.gateway_host
+        return loopback if self.listens_everywhere else self.gateway_host
 
     @property
     def gateway_host(self) -> str:
-        """Address that the gateway listens on; an IPv6 address is in brackets."""
+        """Address that the gateway listens on. An IPv6 address is in brackets."""
         address = self["BIND_ADDRESS"]
         return f"[{address}]" if ":" in address else address
 
     @property
-    def open_to_all(self) -> bool:
+    def listens_everywhere(self) -> bool:
         """Whether the gateway listens on every address of the machine."""
         return ipaddress.ip_address(self["BIND_ADDRESS"]).is_unspecified
 
@@ -131,7 +144,7 @@ class Settings(dict[str, str]):
         return f"redis://{password}{self.host}:{self['CACHE_PORT']}/0"
 
 
-def by_name(address: str) -> str:
+def prefer_localhost(address: str) -> str:
     """Return `localhost` if it resolves to this address, else the address unchanged.
 
     Args:
@@ -145,21 +158,21 @@ def by_name(address: str) -> str:
 
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings of the tree at `root`; an empty value means the default.
+    """Return the settings of the checkout at `root`. An empty value means the default.
 
     Raises:
         StackError: a setting is missing, unknown, renamed or malformed; the message names it.
     """
-    shipped, own = dotenv.read(root / ".env"), local(root)
+    shipped, local = dotenv.read(root / ".env"), read_local(root)
     _require_known(shipped, ".env")
     environ = {name: value for name, value in environ.items() if not value.startswith(SERVICE_LINK)}
     for old, new in RENAMED.items():
-        if old.startswith(OURS) and old in environ:
+        if old.startswith(PREFIXES) and old in environ:
             raise StackError(f"environment: unknown setting {old}; it is called {new} here", f"set {new} instead")
     for name, setting in IN_DOTENV.items():
         if name not in shipped:
             raise StackError(f".env: {name} is missing", f"put its line back: {name}={setting.default}")
-    settings, sources = Settings(), {"environment": environ, dotenv.LOCAL: own, ".env": shipped}
+    settings, sources = Settings(), {"environment": environ, dotenv.LOCAL: local, ".env": shipped}
     for name, setting in SETTINGS.items():
         source = next((source for source, values in sources.items() if name in values), ".env")
         settings[name] = sources[source].get(name, "") or setting.default
@@ -172,24 +185,24 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     return settings
 
 
-def local(root: Path) -> dict[str, str]:
+def read_local(root: Path) -> dict[str, str]:
     """Return the values that `.env.local` sets, by name.
 
     Raises:
         StackError: a name is unknown, or other users can read a secret in the file.
     """
-    own = dotenv.read_local(root)
-    _require_known({name: value for name, value in own.items() if name not in FURTHER}, dotenv.LOCAL)
-    secrets = [name for name, value in own.items() if value and (name in SECRETS or name == "HF_TOKEN")]
+    values = dotenv.read_local(root)
+    _require_known({name: value for name, value in values.items() if name not in EXTRA_VARIABLES}, dotenv.LOCAL)
+    secrets = [name for name, value in values.items() if value and (name in SECRETS or name == "HF_TOKEN")]
     if secrets and (root / dotenv.LOCAL).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise StackError(f"{dotenv.LOCAL}: other users may read {secrets[0]}", f"chmod 600 {dotenv.LOCAL}")
-    return own
+    return values
 
 
-def export_further(root: Path) -> None:
+def export_extra_variables(root: Path) -> None:
     """Export the variables of `.env.local` that are not settings, unless the environment already has them."""
-    for name in FURTHER:
-        if value := local(root).get(name):
+    for name in EXTRA_VARIABLES:
+        if value := read_local(root).get(name):
             os.environ.setdefault(name, value)
 
 
@@ -199,23 +212,23 @@ def _require_known(values: Iterable[str], source: str) -> None:
             raise StackError(f"{source}: unknown setting {name}{_renamed(name)}", "see docs/settings.md")
 
 
-def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return a `make up` command line with the settings of the environment, to run again after a failure.
+def make_up_command(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
+    """Return a `make up` command line, with the settings of the environment, with which the user can try again.
 
     Args:
         values: settings to add or replace.
         environ: environment of the failed command.
     """
-    given = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
-    given = {name: value for name, value in given.items() if not value.startswith(SERVICE_LINK)}
-    shown = {name: "..." if name in SECRETS else shlex.quote(value) for name, value in {**given, **values}.items()}
-    return " ".join([*(f"{name}={value}" for name, value in shown.items()), "make up"])
+    current = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
+    current = {name: value for name, value in current.items() if not value.startswith(SERVICE_LINK)}
+    quoted = {name: "..." if name in SECRETS else shlex.quote(value) for name, value in {**current, **values}.items()}
+    return " ".join([*(f"{name}={value}" for name, value in quoted.items()), "make up"])
 
 
-def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the probable setting for each misspelled variable; check only those with prefixes of this project."""
-    ours = {name: value for name, value in environ.items() if name.startswith(OURS)}
-    return find_misspelled(ours, {name: name for name in SETTINGS}, TABLE)
+def misspelled_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the probable setting for each misspelled variable. Only variables with `PREFIXES` are checked."""
+    own = {name: value for name, value in environ.items() if name.startswith(PREFIXES)}
+    return find_misspelled(own, {name: name for name in SETTINGS}, TABLE)
 
 
 def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:

@@ -1,7 +1,8 @@
 """Table of all settings: those of the stack, declared here, and those that client and reward server declare.
 
-Client and reward server are not installed yet, so their tables are loaded by path. From the whole table, `make
-settings` generates `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema.
+The tables of client and reward server are loaded by path, because these packages may not be installed yet. `make
+settings` generates `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema
+from the whole table.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ VLLM = "0.32.0"
 """Version of vLLM in environments and images: the newest version that is also on PyPI for CPUs."""
 TEI = "1.9"
 
-DECLARED = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
-"""Files with further settings, which come after the stack's settings within a section."""
+EXTERNAL_TABLES = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
+"""Files with additional settings. Within a section, they come after the stack's settings."""
 
 READERS = {
     "up": "`make up`",
@@ -55,7 +56,7 @@ READERS = {
     "tei-docker": "`run_tei_docker.sh`",
     "tei-apptainer": "`run_tei_apptainer.sh`",
 }
-"""Display names of the readers of settings. A service reads a setting if its environment contains the value."""
+"""Display names of the readers of settings. A service is a reader if its environment contains the setting's value."""
 
 SECONDS = Integer(1, 86_400)
 PATH = Word(r"\S+", "a path")
@@ -232,7 +233,7 @@ CONTAINERS = Section("Containers", [
             "`REWARD_MODEL_ID`"),
 ])
 
-IN_COMPOSE_FILES = Section("Internal to `make up` and the compose files", [
+INTERNAL = Section("Internal to `make up` and the compose files", [
     Setting("STACK_JUDGE_URL", "http://gateway:8000", Urls(), COMPOSE,
             "URL of the stack's own judge for the reward server; empty: none"),
     Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "the same for the embedding server"),
@@ -262,7 +263,7 @@ LAUNCHERS = Section("Launchers", [
 ], place="environment")
 # fmt: on
 
-OWN = (STACK, GATEWAY, CACHE, JOBS, JUDGE, REWARD_MODEL, EMBEDDING, MONITORING, CONTAINERS, IN_COMPOSE_FILES, LAUNCHERS)
+OWN = (STACK, GATEWAY, CACHE, JOBS, JUDGE, REWARD_MODEL, EMBEDDING, MONITORING, CONTAINERS, INTERNAL, LAUNCHERS)
 ORDER = (
     "The stack",
     "Gateway",
@@ -282,9 +283,12 @@ ORDER = (
 """Titles of the sections, in the order of `.env` and the documentation."""
 
 
-def _merged() -> tuple[Section, ...]:
-    """Return the sections of all files in order; sections with the same title are merged."""
-    sections = [*OWN, *(section for path in DECLARED for section in runpy.run_path(str(ROOT / path))["SECTIONS"])]
+def _merge_sections() -> tuple[Section, ...]:
+    """Return the sections of all files in order. Sections with the same title are merged."""
+    sections = [
+        *OWN,
+        *(section for path in EXTERNAL_TABLES for section in runpy.run_path(str(ROOT / path))["SECTIONS"]),
+    ]
     merged = []
     for title in ORDER:
         parts = [section for section in sections if section.title == title]
@@ -292,11 +296,11 @@ def _merged() -> tuple[Section, ...]:
     return tuple(merged)
 
 
-SECTIONS = _merged()
+SECTIONS = _merge_sections()
 TABLE = index_by_name(SECTIONS)
 
 
-def of(*places: str) -> dict[str, Setting]:
+def settings_in(*places: str) -> dict[str, Setting]:
     """Return the settings in these places (`.env`, `compose`, `environment`), by name."""
     return index_by_name(section for section in SECTIONS if section.place in places)
 

@@ -12,13 +12,13 @@ GIB = 2**30
 
 
 def free(path: Path) -> int:
-    """Return the free bytes on the disk of a path; the path need not exist."""
-    return shutil.disk_usage(existing(path)).free
+    """Return the free bytes on the disk of a path, which need not exist."""
+    return shutil.disk_usage(nearest_existing(path)).free
 
 
 def is_disk(path: Path) -> bool:
-    """Return whether a path is on a disk with a known size, unlike /proc and a tmpfs without a limit."""
-    return shutil.disk_usage(existing(path)).total > 0
+    """Return whether a path is on a disk with a known size; False for /proc and a tmpfs without a limit."""
+    return shutil.disk_usage(nearest_existing(path)).total > 0
 
 
 def require(needs: Mapping[Path, int]) -> None:
@@ -32,7 +32,7 @@ def require(needs: Mapping[Path, int]) -> None:
     """
     disks: dict[int, list[Path]] = {}
     for path in filter(is_disk, needs):
-        disks.setdefault(existing(path).stat().st_dev, []).append(path)
+        disks.setdefault(nearest_existing(path).stat().st_dev, []).append(path)
     for paths in disks.values():
         needed, left = sum(needs[path] for path in paths), free(paths[0])
         if needed > left:
@@ -42,6 +42,6 @@ def require(needs: Mapping[Path, int]) -> None:
             )
 
 
-def existing(path: Path) -> Path:
-    """Return the path itself, or the first folder above it that exists."""
-    return path if path.exists() else existing(path.parent)
+def nearest_existing(path: Path) -> Path:
+    """Return the path itself if it exists, or else its nearest parent that exists."""
+    return path if path.exists() else nearest_existing(path.parent)

@@ -23,7 +23,7 @@ def fill(template: Path, values: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def fill_text(text: str, values: Mapping[str, str | Sequence[str]]) -> str:
-    """Return the text of a template with its variables replaced; `fill` describes the syntax."""
+    """Return the text of a template with its variables replaced. `fill` describes the syntax."""
     lines = text.splitlines(keepends=True)
     return "".join("".join(parts) for line in lines for parts in product(*_choices(line, values)))
 
@@ -36,7 +36,7 @@ def _choices(line: str, values: Mapping[str, str | Sequence[str]]) -> Iterator[S
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write files into a folder; new files are readable only by their owner."""
+    """Write files to a folder. Only their owner can read new files."""
     for name, text in files.items():
         path = folder / name
         path.touch(mode=0o600)

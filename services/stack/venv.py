@@ -1,4 +1,4 @@
-"""Create virtual environments and install packages into them, with uv or, if that fails, with pip."""
+"""Create virtual environments and install packages into them with uv, or with pip if uv fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TextIO
 from services.stack import os_errors, space
 from services.stack.console import say, step, tail
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, require_plain
+from services.stack.rundir import ROOT, require_safe_path
 from services.stack.signals import defer_signals
 from services.stack.space import GIB
 
@@ -48,7 +48,7 @@ NOT_FOR_UV = (
     *("disable-pip-version-check", "progress-bar", "no-input", "root-user-action", "retries", "cache-dir"),
     *("prefix", "root", "target", "user"),
 )
-"""Settings of pip that do not affect which packages are installed, so uv does not need them."""
+"""Settings of pip that uv does not need, because they do not affect which packages are installed."""
 UV_LIKE_PIP = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "true", "UV_COMPILE_BYTECODE": "true"}
 
 
@@ -65,15 +65,15 @@ DEVELOPMENT = (
 
 
 def make(dev: bool = False) -> None:
-    """Create or update `.venv`; do nothing if it is up to date.
+    """Create or update `.venv`, unless it is up to date.
 
     Args:
-        dev: whether to install also the tools for tests and lint.
+        dev: whether to install the tools for tests and lint, too.
 
     Raises:
         StackError: the path is unsupported, the disk is full, or the installation failed.
     """
-    require_plain(ROOT)
+    require_safe_path(ROOT)
     space.require(disk_bytes())
     if _is_moved(VENV):
         with step(f"removing {VENV.name}, which was made for another path", f"{VENV.name} of another path removed"):
@@ -93,20 +93,20 @@ def disk_bytes() -> dict[Path, int]:
 
 
 def create(venv: Path, interpreter: str = sys.executable) -> None:
-    """Create a virtual environment, unless there is a complete one.
+    """Create a virtual environment, unless a complete one exists.
 
     Args:
         venv: folder of the environment.
         interpreter: Python interpreter of the environment.
 
     Raises:
-        StackError: the environment could not be created, or it exists and its Python does not. Such an environment may
+        StackError: the environment could not be created, or it exists without its Python. In the latter case it may
             belong to another machine that shares the folder, so it is not removed.
     """
     python = venv / "bin/python"
     if python.is_symlink() and not python.exists():
         raise StackError(f"{venv}: its Python does not exist any more", f"rm -r {venv}, then try again")
-    # `python -m venv` writes pip last: without it the environment is incomplete.
+    # `python -m venv` writes pip last, so an environment without pip is incomplete.
     if not (python.exists() and (venv / "bin/pip").exists()):
         venv.mkdir(parents=True, exist_ok=True)
         for folder in ("bin", "lib"):
@@ -135,13 +135,13 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
     """
     unfinished = venv / ".unfinished"
     # After an interruption, uv would regard partially installed packages as installed.
-    again = ["--reinstall"] if unfinished.exists() else []
+    reinstall = ["--reinstall"] if unfinished.exists() else []
     unfinished.touch()
     for stamp in venv.glob(".installed-*"):
         stamp.unlink()
     python = str(venv / "bin/python")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
-    uv = [python, "-m", "uv", "pip", "install", "--python", str(venv), *again]
+    uv = [python, "-m", "uv", "pip", "install", "--python", str(venv), *reinstall]
     settings = _uv_settings(python, cache)
     with (venv / "install.log").open("w") as log:
         done = (
@@ -158,7 +158,7 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
 
 
 def _uv_settings(python: str, cache: Path | None) -> dict[str, str] | None:
-    """Return variables that give uv the settings of pip; None if a setting is not supported by uv."""
+    """Return variables that pass the settings of pip to uv; None if uv does not support a setting."""
     listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     settings = read_pip_settings(listed.stdout)
     if listed.returncode != 0 or settings.keys() - {*UV_VARIABLES, *NOT_FOR_UV}:
@@ -202,7 +202,7 @@ def _run(command: Sequence[str], log: TextIO, variables: Mapping[str, str] | Non
     """Run a command at the root of the tree, append its output to a log, and return whether it succeeded."""
     environ = {name: value for name, value in os.environ.items() if name not in REDIRECTIONS}
     environ |= {"PIP_USER": "0", **(variables or {})}
-    # Ctrl-C also reaches the command, which gets time to clean up.
+    # Ctrl-C also reaches the command. Defer it here, so that the command can clean up.
     with defer_signals():
         return subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=log, check=False).returncode == 0
 
@@ -213,7 +213,7 @@ def _failure(venv: Path) -> StackError:
     say(tail(log))
     for folder in (venv, Path(tempfile.gettempdir())):
         if os_errors.is_full(folder):
-            return os_errors.full(folder)  # on a full disk the log may be incomplete
+            return os_errors.disk_full_error(folder)  # the log may be incomplete
     return StackError(
         f"cannot install Python packages into {venv}; the lines above are the last ones of {log}",
         "check that this machine reaches its package index (`python3 -m pip config debug` shows the settings), and that"

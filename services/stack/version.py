@@ -1,4 +1,4 @@
-"""The version of the project: read it from the client, and write it into every other file that names it.
+"""Read the version of the project from the client, and write it to every other file that contains it.
 
 To release another version, change `__version__` in `client/rewardstack/__init__.py` and run `make settings`.
 """
@@ -16,7 +16,7 @@ FILES = (
     *("helm/rewardstack/Chart.yaml", "helm/rewardstack/ci/*.yaml", "helm/rewardstack/examples/*.yaml"),
     *("README.md", "docs/*.md"),
 )
-"""Patterns of the files that may name the version."""
+"""Patterns of the files that may contain the version."""
 NUMBER = r"\d+\.\d+\.\d+(?:[a-z]+\d+)?"
 NAMED = re.compile(
     r"(?P<before>^(?:__version__|version) = \"|^(?:version: |appVersion: \")"  # Python, pyproject.toml, Chart.yaml
@@ -43,7 +43,7 @@ def read(root: Path) -> str:
 
 
 def files(root: Path) -> Iterator[Path]:
-    """Yield the files that may name the version, in the tree at `root`."""
+    """Yield the files in the checkout at `root` that may contain the version."""
     for pattern in FILES:
         yield from root.glob(pattern)
 

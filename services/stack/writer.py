@@ -1,8 +1,8 @@
 """Generate files and parts of files from the tables of settings and services, and write the version.
 
-The generated files are `.env`, the tables of `docs/settings.md`, parts of the compose files and launchers, and the
-chart's files. A generated part is between a line with `<KIND NAME>`, such as `<service judge>`, and a line with
-`</KIND>`. `version` lists the files that name the version.
+The generated texts are `.env`, the tables of `docs/settings.md`, parts of the compose files and launchers, and files of
+the chart. A generated part is between a line with `<KIND NAME>`, such as `<service judge>`, and a line with `</KIND>`.
+The module `version` lists the files that contain the version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
 from services.stack import chart, compose_files, version
-from services.stack.settings_table import READERS, SECTIONS, of, read_by
+from services.stack.settings_table import READERS, SECTIONS, read_by, settings_in
 
 COMPOSE_FILES = "compose*.yaml"
 USERS_FILE = "compose.override.yaml"
@@ -27,10 +27,10 @@ PART = re.compile(
 )
 DEFAULT = re.compile(r"\$\{(?P<name>[A-Z_]+)(?P<dash>:?-)(?P<text>[^{}]*)\}")
 LINK = re.compile(r"\[(.*?)\]\(.*?\)")
-WIRED = frozenset(
+OVERRIDDEN = frozenset(
     {"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_MODEL_SERVER_URL", "CODE_SANDBOX_URL"}
 )
-"""Settings that the compose files pass with other values, because addresses differ in the stack's network."""
+"""Settings for which the compose files set other values, because addresses differ in the stack's network."""
 HEAD = """\
 # Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,
 # ports, models and limits. Put your lasting settings, keys and passwords into .env.local, which beats this file.
@@ -38,28 +38,30 @@ HEAD = """\
 
 
 def write(root: Path) -> list[str]:
-    """Update every generated file of the tree at `root`; return the names of the changed files."""
-    changed = {path: text for path, text in written(root).items() if now(path) != text}
+    """Update every generated file of the checkout at `root`, and return the names of the changed files."""
+    changed = {path: text for path, text in render_files(root).items() if current_text(path) != text}
     for path, text in changed.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return sorted(str(path.relative_to(root)) for path in changed)
 
 
-def written(root: Path) -> dict[Path, str]:
-    """Return the text of each generated file by path, for the tree at `root`."""
+def render_files(root: Path) -> dict[Path, str]:
+    """Return the text of each generated file, by path, for the checkout at `root`."""
     document = root / DOCUMENT
-    made = {root / ".env": dotenv(), document: _with_parts(document, tables())}
+    texts = {root / ".env": dotenv(), document: _fill_parts(document, tables())}
     parts = {**variables(), **compose_files.parts()}
     for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
-        made[path] = DEFAULT.sub(_default, _with_parts(path, parts))
-    made |= {root / name: _with_parts(root / name, parts) for name in compose_files.LAUNCHERS}
-    made |= chart.written(root)
+        texts[path] = DEFAULT.sub(_default, _fill_parts(path, parts))
+    texts |= {root / name: _fill_parts(root / name, parts) for name in compose_files.LAUNCHERS}
+    texts |= chart.render_files(root)
     number = version.read(root)
-    return made | {path: version.replace(made.get(path) or now(path), number) for path in version.files(root)}
+    for path in version.files(root):
+        texts[path] = version.replace(texts.get(path) or current_text(path), number)
+    return texts
 
 
-def now(path: Path) -> str:
+def current_text(path: Path) -> str:
     """Return the current text of a file; empty if it does not exist."""
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -81,7 +83,7 @@ def _line(setting: Setting) -> str:
 
 
 def tables() -> dict[str, list[str]]:
-    """Return the lines of the documentation table of each section, by the name of the generated part."""
+    """Return the lines of each section's table in the documentation, by the name of the generated part."""
     return {f"settings {section.title}": _table(section) for section in SECTIONS if section.place != "compose"}
 
 
@@ -95,7 +97,7 @@ def _table(section: Section) -> list[str]:
 
 
 def variables() -> dict[str, list[str]]:
-    """Return the environment of each service in the compose files as lines, by the name of the generated part."""
+    """Return the lines of each service's environment in the compose files, by the name of the generated part."""
     return {
         f"settings {service}": [*_variables(read_by(service)), *compose_files.fixed_environment(service)]
         for service in ("gateway", "judge", "reward-model", "rules")
@@ -103,15 +105,19 @@ def variables() -> dict[str, list[str]]:
 
 
 def _variables(settings: Mapping[str, Setting]) -> list[str]:
-    given = (name for name in of(".env") if name in settings and not settings[name].secret and name not in WIRED)
-    return [f"{name}: ${{{name}}}" for name in given]
+    names = (
+        name
+        for name in settings_in(".env")
+        if name in settings and not settings[name].secret and name not in OVERRIDDEN
+    )
+    return [f"{name}: ${{{name}}}" for name in names]
 
 
-def _with_parts(path: Path, parts: Mapping[str, Iterable[str]]) -> str:
-    return PART.sub(_filled(parts), path.read_text(encoding="utf-8"))
+def _fill_parts(path: Path, parts: Mapping[str, Iterable[str]]) -> str:
+    return PART.sub(_part_filler(parts), path.read_text(encoding="utf-8"))
 
 
-def _filled(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str]:
+def _part_filler(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str]:
     def fill(found: re.Match[str]) -> str:
         indent = found["indent"]
         lines = "".join(f"{indent}{line}".rstrip() + "\n" for line in parts[found["name"]])
@@ -122,5 +128,5 @@ def _filled(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str
 
 def _default(found: re.Match[str]) -> str:
     """Return a variable reference with the table's default, for settings that are not in `.env`."""
-    setting = of("compose").get(found["name"])
+    setting = settings_in("compose").get(found["name"])
     return f"${{{found['name']}{found['dash']}{setting.default if setting else found['text']}}}"

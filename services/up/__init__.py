@@ -1,1 +1,1 @@
-"""Start, query and stop the stack: as containers (`compose`), local processes (`native`) or under `apptainer`."""
+"""Start, query and stop the stack, in containers (`compose`), as local processes (`native`) or under `apptainer`."""

@@ -13,7 +13,7 @@ from functools import partial
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import export_further, load, run_dir
+from services.stack.settings import export_extra_variables, load, run_dir
 from services.up import deployment, preflight
 from services.up.apptainer import images, shell
 
@@ -48,11 +48,11 @@ def main() -> None:
     arguments = _parser().parse_args()
     command = arguments.command
     if command in ("up", "plan", "images", "dist", "models", "preflight", "sif"):
-        export_further(ROOT)
-        _starting(arguments)()
+        export_extra_variables(ROOT)
+        _command_function(arguments)()
         return
     with suppress(StackError):  # invalid settings must not prevent stopping the stack
-        export_further(ROOT)
+        export_extra_variables(ROOT)
     folder = run_dir(ROOT)
     # Without a run directory nothing was started, so an invalid RUN_DIR is not an error for these commands.
     if command in ("down", "clean") and not (ROOT / folder).exists():
@@ -71,16 +71,16 @@ def main() -> None:
             deployment.commands(run).down(run) if command == "down" else deployment.clean(run)
 
 
-def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
-    """Return the function for a command that needs valid settings.
+def _command_function(arguments: argparse.Namespace) -> Callable[[], None]:
+    """Return the function that runs a command. Only for commands that need valid settings.
 
     Raises:
-        StackError: the command needs packages, and a package cannot be imported.
+        StackError: the command needs packages, and one of them cannot be imported.
     """
     if arguments.command == "preflight":
         return preflight.check
     if arguments.command == "sif":
-        return partial(images.where if arguments.where else images.build, load(ROOT), arguments.names)
+        return partial(images.print_paths if arguments.where else images.build, load(ROOT), arguments.names)
     try:
         from rewardstack.core.descriptors import raise_open_files
         from services.up import model_servers, up
@@ -88,7 +88,7 @@ def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
         raise StackError(f"{ROOT / '.venv'} is broken ({error})", f"rm -r {ROOT / '.venv'}, then try again") from error
     raise_open_files()
     if arguments.command == "dist":
-        from services.up import dist  # needs tools of development
+        from services.up import dist  # needs the development tools
 
         return partial(dist.make_dist, not arguments.no_image)
     commands = {"up": up.up, "plan": up.show_plan, "models": model_servers.prepare}

@@ -13,12 +13,12 @@ from services.stack.settings import Settings
 from services.up.apptainer import commands as apptainer
 from services.up.compose import commands as compose
 from services.up.compose import engine
-from services.up.compose.project import Composed
+from services.up.compose.project import ComposeRecord
 from services.up.native import commands as native
 
 
 class Commands(Protocol):
-    """Commands on a running stack; each raises `StackError` on failure."""
+    """Commands on a running stack. Each raises `StackError` on failure."""
 
     def status(self, run: RunDir, as_json: bool = False) -> None: ...
 
@@ -31,8 +31,8 @@ COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptaine
 
 
 def running(run: RunDir) -> str:
-    """Return the deployment that runs in this directory, as a value of STACK; empty if none runs."""
-    composed = Composed.load(run)
+    """Return the deployment that runs in a run directory, as a value of STACK; empty if none runs."""
+    composed = ComposeRecord.load(run)
     if composed and composed.up:
         return "compose"
     last = run.load()
@@ -40,24 +40,24 @@ def running(run: RunDir) -> str:
 
 
 def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
-    """Return the deployment to start, and why.
+    """Return the deployment to start, and the reason for it.
 
     Raises:
         StackError: STACK differs from the running deployment.
     """
-    asked, now = settings["STACK"], running(run)
-    if asked and now and asked != now:
-        raise StackError(f"STACK={asked}: the stack is already running with STACK={now}", "make down, then make up")
-    if asked:
-        return asked, f"STACK={asked}"
+    requested, now = settings["STACK"], running(run)
+    if requested and now and requested != now:
+        raise StackError(f"STACK={requested}: the stack is already running with STACK={now}", "make down, then make up")
+    if requested:
+        return requested, f"STACK={requested}"
     if now:
         return now, "already running"
-    found, reason = engine.find()
-    return ("compose", "an engine answers (STACK=native: local processes)") if found else ("native", reason)
+    container_engine, reason = engine.find()
+    return ("compose", "an engine answers (STACK=native: local processes)") if container_engine else ("native", reason)
 
 
 def commands(run: RunDir) -> Commands:
-    """Return the commands of the deployment that runs in this directory; without one, the native commands."""
+    """Return the commands of the deployment that runs in a run directory; if none runs, the native commands."""
     return COMMANDS[running(run) or "native"]
 
 
@@ -69,6 +69,6 @@ def clean(run: RunDir) -> None:
         OSError: a file cannot be removed.
     """
     commands(run).down(run)
-    if Composed.load(run):
+    if ComposeRecord.load(run):
         compose.clean(run)
     run.remove()

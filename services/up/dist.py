@@ -1,4 +1,4 @@
-"""Build what a release consists of into `dist/`: wheels and sdists, the chart's package, and the container image."""
+"""Build the files of a release into `dist/`: wheels, sdists, the packaged Helm chart, and the container image."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SAVE_SECONDS = 600
 
 
 def make_dist(image: bool = True) -> None:
-    """Build everything into an empty `dist/`.
+    """Build all files into an empty `dist/`.
 
     Args:
-        image: whether to build the container image, too, where a container engine answers.
+        image: whether to build the container image, too; skipped if no container engine answers.
 
     Raises:
         StackError: a part cannot be built.
@@ -50,8 +50,8 @@ def make_dist(image: bool = True) -> None:
 
 
 def _build_distribution(folder: Path) -> None:
-    """Build the sdist of a distribution, and from the sdist its wheel."""
-    # No isolation: hatchling is installed with the development tools, as constraints.txt pins it.
+    """Build the sdist of a distribution, and the wheel from the sdist."""
+    # No isolation, because hatchling is already installed with the development tools, in the pinned version.
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(FOLDER), str(folder)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
@@ -60,21 +60,21 @@ def _build_distribution(folder: Path) -> None:
 
 
 def pack_chart(chart: Path, folder: Path) -> Path:
-    """Write the chart's package as `helm package` does, but the same bytes for the same files; return its path.
+    """Package a Helm chart reproducibly (unlike `helm package`), and return the path of the package.
 
     Args:
-        chart: folder of the chart; its `.helmignore` names what is left out.
-        folder: where the package is written.
+        chart: folder of the chart; files that match its `.helmignore` are omitted.
+        folder: folder to write the package to.
     """
-    about = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
-    package = folder / f"{about['name']}-{about['version']}.tgz"
+    metadata = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
+    package = folder / f"{metadata['name']}-{metadata['version']}.tgz"
     with (
         package.open("wb") as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w") as archive,
     ):
         for path in _chart_files(chart):
-            entry = tarfile.TarInfo(f"{about['name']}/{path.relative_to(chart).as_posix()}")
+            entry = tarfile.TarInfo(f"{metadata['name']}/{path.relative_to(chart).as_posix()}")
             entry.size = path.stat().st_size
             with path.open("rb") as content:
                 archive.addfile(entry, content)
@@ -92,12 +92,13 @@ def _chart_files(chart: Path) -> Iterator[Path]:
 
 def _save_image(path: Path) -> None:
     """Build the image of reward server and workers, and save it for `docker load`."""
-    found, reason = engine.find()
-    if not found:
+    container_engine, reason = engine.find()
+    if not container_engine:
         say(f"no container image: {reason}")
         return
     settings, run = read_settings(quiet=True)
     run.make()
     make_image(settings, run, "")
     with step(f"saving {path.name}", f"{path.name} saved"):
-        engine.ask(found.docker, "save", "--output", str(path), settings["REWARDSTACK_IMAGE"], seconds=SAVE_SECONDS)
+        image = settings["REWARDSTACK_IMAGE"]
+        engine.ask(container_engine.docker, "save", "--output", str(path), image, seconds=SAVE_SECONDS)

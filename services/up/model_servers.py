@@ -27,14 +27,14 @@ class ModelServer:
 
     Args:
         name: name of the service.
-        switch: setting that enables or disables the server.
-        url: setting with the URL of an external server that is used instead.
-        port: setting with the server's port at the gateway.
-        folder: setting with the folder in which replicas on other nodes register; empty if they cannot.
-        memory: bytes of memory of one replica with a small model on a CPU.
+        switch: name of the setting that enables or disables the server.
+        url: name of the setting with the URL of an external server to use instead.
+        port: name of the setting with the server's port at the gateway.
+        folder: name of the setting with the folder in which replicas on other nodes register; empty if they cannot.
+        memory: bytes of memory that one replica with a small model needs on a CPU.
         model: model of a named judge; empty if the settings name the model.
         replicas: number of replicas; ignored for the default judge, which uses JUDGE_REPLICAS.
-        judges: names of the judges in the routes files that the server serves.
+        judges: names of the judges in the routes files that use this server.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Choice:
 
     Args:
         chosen: servers to start.
-        left_out: why each other server is not started, by name.
+        left_out: reason why each other server is not started, by name.
         warnings: warnings about servers that are started although memory is short.
     """
 
@@ -77,30 +77,30 @@ class Choice:
 
 
 def unsupported_reason(server: ModelServer, settings: Settings) -> str:
-    """Return why a model server cannot run here as a local process; empty if it can."""
+    """Return the reason why a model server cannot run on this machine as a local process; empty if it can."""
     gpus = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if kind_of(server.name) == JUDGE.name else 1
-    return engine.obstacle(gpus) or environment.unsupported_reason(Models(Path(settings["MODELS_DIR"])))
+    return engine.unsupported_reason(gpus) or environment.unsupported_reason(Models(Path(settings["MODELS_DIR"])))
 
 
 def choose(
     settings: Settings,
     running: Collection[str],
     servers: Sequence[ModelServer] = SERVERS,
-    obstacle: Callable[[ModelServer, Settings], str] = unsupported_reason,
+    unsupported: Callable[[ModelServer, Settings], str] = unsupported_reason,
 ) -> Choice:
-    """Return which servers to start, given the settings and the free memory.
+    """Return the servers to start, given the settings and the free memory.
 
     Args:
         settings: settings of the stack.
         running: names of running services, which need no additional memory.
         servers: servers to choose from.
-        obstacle: returns why a server cannot run here; empty if it can.
+        unsupported: returns the reason why a server cannot run on this machine; empty if it can.
     """
     choice, free = Choice([], {}, []), machine.free_memory()
     for server in servers:
         need = 0 if server.name in running else memory(server, settings)
         short = f"needs {need / GIB:.1f} GiB of memory and {free / GIB:.1f} are free" if need > free else ""
-        reason = _left_out(server, settings, short, obstacle)
+        reason = _skip_reason(server, settings, short, unsupported)
         if server.judges and JUDGE not in (server, *choice.chosen):
             reason = reason or "it is asked at the judge's port, and there is no judge"
         if reason:
@@ -113,90 +113,90 @@ def choose(
     return choice
 
 
-def _left_out(
-    server: ModelServer, settings: Settings, short: str, obstacle: Callable[[ModelServer, Settings], str]
+def _skip_reason(
+    server: ModelServer, settings: Settings, short: str, unsupported: Callable[[ModelServer, Settings], str]
 ) -> str:
-    """Return why a server is not started; empty if it is started."""
+    """Return the reason why a server is not started; empty if it is started."""
     switch = settings[server.switch]
     if switch == "off":
         return f"{server.switch}=off"
-    if is_demanded(server, settings):
+    if is_required(server, settings):
         return ""
-    if server in discovered(settings):
+    if server in discovered_servers(settings):
         return f"{server.folder} names where its replicas are"
     if is_external(server, settings):
         return f"{server.url} names an external one"
     if short:
         return f"it {short}; {server.switch}=on starts it anyway"
-    return obstacle(server, settings)
+    return unsupported(server, settings)
 
 
-def is_demanded(server: ModelServer, settings: Settings) -> bool:
-    """Return whether a server must start on any machine: its switch is `on`, or it is the reward model."""
+def is_required(server: ModelServer, settings: Settings) -> bool:
+    """Return whether the stack must not start without a server: its switch is `on`, or it is the reward model."""
     return settings[server.switch] == "on" or server == REWARD_MODEL
 
 
-def model_of(server: ModelServer, settings: Settings, default: str) -> str:
+def served_model(server: ModelServer, settings: Settings, default: str) -> str:
     """Return the model that a judge or the reward model serves; `default` is the model of the default judge."""
     return settings["REWARD_MODEL_ID"] if server == REWARD_MODEL else server.model or default
 
 
 def memory(server: ModelServer, settings: Settings) -> int:
-    """Return the memory of all replicas of a server in bytes."""
-    return server.memory * copies(server, settings)
+    """Return the memory that all replicas of a server need, in bytes."""
+    return server.memory * replica_count(server, settings)
 
 
-def copies(server: ModelServer, settings: Settings) -> int:
+def replica_count(server: ModelServer, settings: Settings) -> int:
     """Return the number of replicas of a server."""
     return settings.number("JUDGE_REPLICAS") if server == JUDGE else server.replicas
 
 
-def discovered(settings: Settings) -> list[ModelServer]:
-    """Return the servers whose replicas on other nodes are discovered."""
+def discovered_servers(settings: Settings) -> list[ModelServer]:
+    """Return the servers for which replicas on other nodes are discovered."""
     return [server for server in SERVERS if settings[server.folder]]
 
 
-def at_gateway(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
-    """Return the servers behind the gateway: the chosen ones, and those that only run on other nodes."""
-    return [*chosen, *(server for server in discovered(settings) if server not in chosen)]
+def gateway_servers(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
+    """Return the servers behind the gateway: chosen ones, and those that only run on other nodes."""
+    return [*chosen, *(server for server in discovered_servers(settings) if server not in chosen)]
 
 
 def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
-    """Return the address and port of all ports of a stack of local processes that clients use, by setting."""
-    names = [server.port for server in at_gateway(settings, chosen)]
+    """Return the address and port of each client-facing port of a stack of local processes, by setting."""
+    names = [server.port for server in gateway_servers(settings, chosen)]
     if settings["RULES"] == "off":
-        return ports.published(settings, names)
-    return ports.wanted(settings, [*ports.REWARDS, *names])
+        return ports.addresses(settings, names)
+    return ports.native_ports(settings, [*ports.REWARDS, *names])
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
-    """Return the judges among these servers, in the same order: the default judge is first."""
+    """Return the judges among these servers in the same order, which has the default judge first."""
     return [server for server in chosen if kind_of(server.name) == JUDGE.name]
 
 
-def without(chosen: Iterable[ModelServer], lost: str) -> list[ModelServer]:
-    """Return the servers without the server `lost`; without the default judge, named judges cannot run either."""
-    return [server for server in chosen if server.name != lost and not server.name.startswith(f"{lost}.")]
+def exclude(chosen: Iterable[ModelServer], name: str) -> list[ModelServer]:
+    """Return the servers without one of them. Without the default judge, the named judges are excluded, too."""
+    return [server for server in chosen if server.name != name and not server.name.startswith(f"{name}.")]
 
 
 def paths(chosen: Iterable[ModelServer]) -> dict[str, str]:
-    """Return the service behind each additional path at the judge's port, such as `/judges/NAME`."""
+    """Return the service behind each additional path at the judge's port, by path, such as `/judges/NAME`."""
     found = {f"/judges/{name}": server.name for server in chosen for name in server.judges}
     return {**found, **({REWARD_MODEL_PATH: REWARD_MODEL.name} if REWARD_MODEL in chosen else {})}
 
 
 def is_external(server: ModelServer, settings: Settings) -> bool:
-    """Return whether a server's URL is external, that is, not a URL of this stack that the user has exported."""
-    here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
+    """Return whether a server's URL is set to something else than the URL of this stack, which users export."""
+    own_hosts = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
     urls = [urlsplit(url.strip()) for url in settings[server.url].split(",") if url.strip()]
-    return any(url.hostname not in here or url.port != settings.number(server.port) for url in urls)
+    return any(url.hostname not in own_hosts or url.port != settings.number(server.port) for url in urls)
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
     """Return the URLs of the reward server and the model servers, by the client's variables."""
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
-        if server in at_gateway(settings, chosen):
+        if server in gateway_servers(settings, chosen):
             found[server.url] = settings.url(server.port)
         elif is_external(server, settings):
             found[server.url] = settings[server.url]
@@ -206,7 +206,7 @@ def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
 
 
 def keys(settings: Settings) -> dict[str, str]:
-    """Return the API keys by setting; the stack's reward model has the key of the judge's port."""
+    """Return the API keys by setting. The stack's reward model has the key of the judge's port."""
     found = {name: settings[name] for name in KEYS}
     return found | ({REWARD_MODEL_KEY: settings[PORT_KEY]} if settings[REWARD_MODEL.switch] else {})
 
@@ -215,7 +215,7 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     """Install the environment of the chosen servers.
 
     Returns:
-        The servers that can start: all, or if the installation fails and no server is required, none (with a message).
+        All servers; none, after a message, if the installation fails and no server is required.
 
     Raises:
         StackError: the installation fails, and a server is required.
@@ -225,7 +225,7 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     try:
         environment.make(Models(Path(settings["MODELS_DIR"])))
     except (StackError, OSError) as error:
-        if any(is_demanded(server, settings) for server in chosen):
+        if any(is_required(server, settings) for server in chosen):
             raise
         say(f"no {' and no '.join(server.name for server in chosen)}: {explain_os_error(error)}")
         return []
@@ -233,11 +233,11 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
 
 
 def prepare() -> None:
-    """Install the environment of the model servers and unpack the small judge, regardless of the switches.
+    """Install the environment of the model servers and unpack the small judge model, regardless of the switches.
 
     Raises:
         StackError: the installation fails.
     """
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     environment.make(models)
-    say(f"{models.venv} is ready, the small judge in {environment.small_judge(models, models.python)}")
+    say(f"{models.venv} is ready, the small judge in {environment.unpack_small_judge(models, models.python)}")

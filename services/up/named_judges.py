@@ -1,4 +1,4 @@
-"""Read the judges in the routes files: which servers `make up` starts for them, and the keys of external judges."""
+"""Read the judges in the routes files: the servers that `make up` starts for them, and the keys of external judges."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from services.stack.settings import KEYS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-"""Pattern of valid names, which become host names of containers; `gateway/judge.conf.template` has the same pattern."""
+"""Valid names, which become host names of containers. `gateway/judge.conf.template` has the same pattern."""
 
 
 def servers(settings: Settings, default: str) -> list[ModelServer]:
-    """Return the possible model servers: reward model, judge, embedding server, and one for each other judge model.
+    """Return the model servers that may be started: reward model, judge, embedding server, and other judge models.
 
     Args:
         settings: settings of the stack.
@@ -30,21 +30,21 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
     Raises:
         StackError: a routes file is unreadable or malformed, or a judge's name is invalid for a server.
     """
-    shared, own = list[str](), dict[str, ModelServer]()
-    for judge in _to_start(settings):
+    shared, by_model = list[str](), dict[str, ModelServer]()
+    for judge in _local_judges(settings):
         if judge.model in (default, settings["LLM_JUDGE_MODEL"]):
             shared.append(judge.name)
-        elif server := own.get(judge.model):
+        elif server := by_model.get(judge.model):
             names, replicas = (*server.judges, judge.name), max(server.replicas, judge.replicas)
-            own[judge.model] = replace(server, judges=names, replicas=replicas)
+            by_model[judge.model] = replace(server, judges=names, replicas=replicas)
         else:
             name, names = f"{JUDGE.name}.{judge.name}", (judge.name,)
-            own[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
-    demanded = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first, before other servers take the memory
-    return [*demanded, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *own.values()]
+            by_model[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
+    required = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first, before other servers use the memory
+    return [*required, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *by_model.values()]
 
 
-def _to_start(settings: Settings) -> list[NamedJudge]:
+def _local_judges(settings: Settings) -> list[NamedJudge]:
     """Return the judges without a `base_url`, which `make up` starts, in the order of the files."""
     found = [judge for judge in _judges(settings) if not judge.base_url]
     for judge in found:
@@ -78,12 +78,12 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
 
 
 def key_file(variable: str) -> str:
-    """Return the name of the file with the key in a variable."""
+    """Return the name of the file for the key that a variable holds."""
     return f"judge_key_{variable}"
 
 
 def templates(routes: Path) -> list[str]:
-    """Return the prompt template files in a routes file, relative to its folder.
+    """Return the prompt template files that a routes file names, relative to its folder.
 
     Raises:
         StackError: the routes file is unreadable or malformed.

@@ -1,4 +1,4 @@
-"""Define the plan of `make up`: `make plan` prints it, `make up` applies it."""
+"""The plan of `make up`. `make plan` prints it, `make up` applies it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.models.machine import GIB
 from services.stack import helm_values
 from services.stack.console import say
 from services.stack.rundir import ROOT
-from services.stack.settings import Settings, local
+from services.stack.settings import Settings, read_local
 
 NAMES = {"compose": "containers", "native": "local processes", "apptainer": "Apptainer"}
 """Display names of the deployments, by value of STACK."""
@@ -23,7 +23,7 @@ class Service:
 
     Args:
         name: name of the service.
-        runs: image or program, and the model if it serves one, as text.
+        runs: image or program, and the model if the service has one, as text.
         copies: number of replicas.
         memory: memory that the service needs, or its limit, as text.
     """
@@ -35,13 +35,13 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Started:
+class RunningStack:
     """A running stack, for the final check and the summary of `make up`.
 
     Args:
         settings: settings of the stack.
         services: names of the running services.
-        addresses: URLs of servers and cache for scoring the bundled samples, by the client's variables.
+        addresses: URLs of servers and cache to score the bundled samples with, by the client's variables.
         judge_model: model of the default judge; empty without a judge.
         summarize: prints how to reach the stack.
     """
@@ -63,11 +63,12 @@ class Plan:
         services: services to run.
         running: names of the services that already run.
         ports: address and port by setting.
-        held: ports of the running services.
+        held: ports that the running services have bound.
         left_out: reason for each omitted service, by name.
         warnings: warnings to print, for example about memory.
         apply: starts the stack and waits until it is healthy.
-        changes: returns a line for each change to the running stack; None if no stack runs, or changes are unknown.
+        changes: returns a line for each change to the running stack; None if no stack runs, or if the changes cannot
+            be determined.
     """
 
     backend: str
@@ -78,7 +79,7 @@ class Plan:
     held: Collection[int]
     left_out: Mapping[str, str]
     warnings: Sequence[str]
-    apply: Callable[[], Started]
+    apply: Callable[[], RunningStack]
     changes: Callable[[], Sequence[str]] | None = None
 
     def announce(self) -> None:
@@ -102,7 +103,7 @@ class Plan:
             say("\n" + ("\n".join(self.changes()) or "nothing is restarted: the services run with these settings"))
         say("\nports: " + ", ".join(f"{name}={host}:{port}" for name, (host, port) in self.ports.items()))
         say(f"free memory: {in_gib(machine.free_memory())}")
-        if values := helm_values.of(local(ROOT)):
+        if values := helm_values.to_values(read_local(ROOT)):
             say(f"\n.env.local as values for helm/rewardstack:\n\n{values}", whole=True)
 
 

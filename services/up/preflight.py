@@ -1,4 +1,4 @@
-"""Check that the stack can start, before `make up` installs or starts anything: `check`.
+"""Check that the stack can start, before `make up` installs or starts anything.
 
 All problems are reported together, each with its remedy. The checks need no packages.
 """
@@ -20,7 +20,7 @@ from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import Settings, load, misspelled
+from services.stack.settings import Settings, load, misspelled_variables
 from services.up import deployment, model_servers
 from services.up.apptainer import shell
 from services.up.compose import engine
@@ -28,20 +28,20 @@ from services.up.compose.project import Project, project_name, require_own
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
 
 MEMORY_BYTES = GIB // 2
-"""Bytes of memory for the services without models; two server processes and a worker use half of it."""
+"""Bytes of memory for the services without models. Two server processes and a worker use half of it."""
 RUN_BYTES = GIB // 10
-"""Bytes of disk for logs and the queue at the beginning."""
+"""Bytes of disk that logs and the queue need initially."""
 LIMITS = (
     (resource.RLIMIT_NPROC, 200, "processes and threads", "u"),
     (resource.RLIMIT_NOFILE, 1024, "open files", "n"),
 )
-"""Resource limits: limit, number that supervisord and the services need, what is counted, and option of `ulimit`."""
+"""Resource limits: limit, number that supervisord and the services need, name of what it limits, option of `ulimit`."""
 KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
 """Setting with the API key of each model server."""
 
 
 def check() -> None:
-    """Check that the stack can start here; do nothing more if it runs, because then it has its ports and memory.
+    """Check that the stack can start on this machine. Skip most checks if it already runs.
 
     Raises:
         StackError: the stack cannot start; the message lists every problem.
@@ -54,15 +54,15 @@ def check() -> None:
     checks: list[Callable[[], None]] = [partial(_require_writable, run.path)]
     checks.append(partial(space.require, {**venv.disk_bytes(), run.path: RUN_BYTES}))
     if name == "compose":
-        checks += _of_containers(settings, run)
+        checks += _container_checks(settings, run)
     else:
         checks += (partial(_require_limit, *limit) for limit in LIMITS)
     if name == "native":
-        checks += _of_processes(settings)
+        checks += _process_checks(settings)
     problems = []
-    for one in checks:
+    for run_check in checks:
         try:
-            one()
+            run_check()
         except StackError as error:
             problems.append(str(error))
     if problems:
@@ -82,12 +82,12 @@ def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
     """
     settings = load(ROOT)
     run = RunDir(settings["RUN_DIR"])
-    settings, ignored = shell.without_own(settings, run)
+    settings, dropped = shell.drop_own_urls(settings, run)
     require_consistent(settings)
     if not quiet:
-        for name, url in ignored.items():
+        for name, url in dropped.items():
             say(f"warning: {name}={url} comes from `stack.sh env` and names no external server; ignored")
-        for name, meant in misspelled().items():
+        for name, meant in misspelled_variables().items():
             say(f"warning: unknown setting {name} has no effect; did you mean {meant}?")
     return settings, run
 
@@ -100,7 +100,7 @@ def require_consistent(settings: Settings) -> None:
     """
     for name in settings:
         settings.files(name)
-    tls.require(settings)
+    tls.check(settings)
     _require_own_reward_model(settings)
     for server in SERVERS:
         external = model_servers.is_external(server, settings)
@@ -120,7 +120,7 @@ def require_consistent(settings: Settings) -> None:
 
 
 def _require_own_reward_model(settings: Settings) -> None:
-    """Check that there is no external reward model besides REWARD_MODEL_ID, and no key other than the judge port's."""
+    """Check that REWARD_MODEL_ID is not combined with an external reward model or a key other than the judge's."""
     if not settings[REWARD_MODEL.switch]:
         return
     if model_servers.is_external(REWARD_MODEL, settings):
@@ -139,19 +139,19 @@ def _require_own_reward_model(settings: Settings) -> None:
 
 def _require_writable(path: Path) -> None:
     """Check that files can be created in the run directory, or in its first existing parent."""
-    at = space.existing(path)
+    folder = space.nearest_existing(path)
     try:
-        tempfile.TemporaryFile(dir=at).close()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        if not space.is_disk(at):
+        if not space.is_disk(folder):
             raise StackError(
-                f"RUN_DIR: no file can be created in {at}, which is not on a disk",
+                f"RUN_DIR: no file can be created in {folder}, which is not on a disk",
                 f"name another folder, such as {Path(tempfile.gettempdir(), 'rewards')}",
             ) from None
         raise explain_os_error(OSError(error.errno, error.strerror, str(path))) from None
 
 
-def _of_processes(settings: Settings) -> Iterator[Callable[[], None]]:
+def _process_checks(settings: Settings) -> Iterator[Callable[[], None]]:
     yield lambda: packages.require_installable(packages.missing_programs())
     chosen = model_servers.choose(settings, (), SERVERS).chosen
     yield partial(ports.require_free, model_servers.wanted_ports(settings, chosen))
@@ -159,23 +159,23 @@ def _of_processes(settings: Settings) -> Iterator[Callable[[], None]]:
         yield partial(_require_supported, server, settings)
 
 
-def _of_containers(settings: Settings, run: RunDir) -> Iterator[Callable[[], None]]:
+def _container_checks(settings: Settings, run: RunDir) -> Iterator[Callable[[], None]]:
     project = Project(engine.require(), project_name())
     require_own(project, run)
     held = {port for container in project.containers() for port in container.ports}
-    yield partial(ports.require_free, ports.composed(settings), held)
+    yield partial(ports.require_free, ports.compose_ports(settings), held)
 
 
 def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
-    """Check a hard resource limit; if it is too low, try to raise it for this process."""
-    soft, most = resource.getrlimit(limit)
-    if most == resource.RLIM_INFINITY or most >= needed:
+    """Check a hard resource limit. If it is too low, try to raise it for this process."""
+    soft, hard = resource.getrlimit(limit)
+    if hard == resource.RLIM_INFINITY or hard >= needed:
         return
     try:
         resource.setrlimit(limit, (soft, needed))
     except (ValueError, OSError):
         raise StackError(
-            f"ulimit -H{option} allows {most} {what}, and the services need {needed}",
+            f"ulimit -H{option} allows {hard} {what}, and the services need {needed}",
             f"ulimit -{option} {needed} as root, or more in /etc/security/limits.conf and a new login",
         ) from None
 

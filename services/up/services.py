@@ -1,4 +1,4 @@
-"""Parse names of services and replicas, and suggest remedies for services that do not start."""
+"""Names of services and replicas, and remedies for services that do not start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 ROW = "{:<16} {:<9} {:>8} {:>10}  {}"
 """Format of a row of `make status`: service, state, process id, uptime and health."""
 NAME = re.compile(r"(?P<service>(?P<kind>[a-z]+)(\.[a-z0-9_-]+)?)([-.]\d+)?")
-"""Pattern of names: `worker`, `judge-2` (second replica), `judge.small` (judge named small), `judge.small.2`."""
+"""Matches names: `worker`, `judge-2` (second replica), `judge.small` (the judge named small), `judge.small.2`."""
 LOG_LINES = 100
 """Number of last lines of each log that `make logs` prints."""
 LOADING = ("judge", "reward-model", "embedding")
@@ -25,7 +25,7 @@ REMEDIES = {
     "gateway": "check that its ports are free and BIND_ADDRESS is an address of this machine",
 }
 NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread")
-"""Log messages of programs that cannot create a process or thread."""
+"""Messages of programs that cannot create a process or thread."""
 TAKEN = "is taken by"
 """Part of the message about a port that another process has bound."""
 
@@ -35,7 +35,7 @@ def remedy(service: str, cause: str) -> str:
 
     Args:
         service: name of the service or replica.
-        cause: first error in the service's log, or what is wrong.
+        cause: first error in the service's log, or another description of the problem.
     """
     if any(sign in cause for sign in NO_PROCESS):
         return "allow more processes and threads (ulimit -u; of a container docker run --pids-limit)"
@@ -45,10 +45,10 @@ def remedy(service: str, cause: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a service or replica, a name in the table of services: `judge` for `judge.small.2`."""
+    """Return the kind of a service or replica: its name in the table of services, as `judge` for `judge.small.2`."""
     return match["kind"] if (match := NAME.fullmatch(name)) else name
 
 
 def service_of(name: str) -> str:
-    """Return the service of a replica: its name without the number."""
+    """Return the service of a replica: its name without the number, as `judge.small` for `judge.small.2`."""
     return match["service"] if (match := NAME.fullmatch(name)) else name

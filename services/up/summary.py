@@ -17,7 +17,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 from services.stack.settings import Settings
-from services.up.plan import Started
+from services.up.plan import RunningStack
 
 SAMPLES = {
     "rules": ROOT / "examples/samples.jsonl",
@@ -26,7 +26,7 @@ SAMPLES = {
     "reward-model": ROOT / "examples/reward_model_samples.jsonl",
 }
 SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bBmM])(?![a-zA-Z0-9])")
-"""Pattern of the size in a model's name, as in `SmolLM2-135M-Instruct` and `Qwen/Qwen3-0.6B`."""
+"""Matches the size in a model's name, as in `SmolLM2-135M-Instruct` and `Qwen/Qwen3-0.6B`."""
 SMALL_BILLIONS = 2.0
 TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
 KEYS = {
@@ -36,10 +36,10 @@ KEYS = {
     "REWARD_MODEL_SERVER_URL": ("REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""By URL variable: the client's variable for the key, and the setting with the key's value."""
+"""By URL variable, the client's variable for the key and the setting with the key's value."""
 
 
-def score(started: Started, run: RunDir) -> None:
+def score(started: RunningStack, run: RunDir) -> None:
     """Score the bundled samples for the running services with `rewardstack score`, as a user would.
 
     Args:
@@ -53,16 +53,16 @@ def score(started: Started, run: RunDir) -> None:
     samples = run.path / "samples.jsonl"
     samples.write_text("".join(path.read_text() for service, path in SAMPLES.items() if service in services))
     seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
-    keys = [KEYS[name] for name in started.addresses if name in KEYS]
+    keys = [KEYS[url] for url in started.addresses if url in KEYS]
     environment = {
         **from_environment(*SYSTEM_VARIABLES, *TERMINAL),
         **started.addresses,
-        **({tls.TRUST: trusted} if (trusted := tls.trusted(settings)) else {}),
+        **({tls.TRUST: trusted} if (trusted := tls.trusted_ca_file(settings)) else {}),
         **{key: settings[source].split(",")[0].strip() for key, source in keys},
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
     try:
-        # In a new session, Ctrl-C does not reach the command: only this process handles it and prints a message.
+        # Use a new session, so that only this process handles Ctrl-C and prints a message.
         done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
         raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
@@ -75,16 +75,16 @@ def score(started: Started, run: RunDir) -> None:
 
 
 def is_small(model: str) -> bool:
-    """Return whether a model has fewer than two billion parameters according to its name."""
+    """Return whether a model's name says that it has fewer than two billion parameters."""
     found = SIZE.search(model)
     return found is not None and (found[2] in "mM" or float(found[1]) < SMALL_BILLIONS)
 
 
-def _export(what: str, why: str = "") -> None:
-    """Print an `export` line to copy, after a comment with the reason."""
-    if why:
-        say(f"  # {why}:")
-    say(f"  export {what}", whole=True)
+def _export(assignment: str, comment: str = "") -> None:
+    """Print an `export` line to copy, after a comment."""
+    if comment:
+        say(f"  # {comment}:")
+    say(f"  export {assignment}", whole=True)
 
 
 def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
@@ -108,14 +108,14 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
     if settings["REWARDSTACK_ROUTES"]:
         routes = shlex.quote(os.pathsep.join(map(str, settings.files("REWARDSTACK_ROUTES"))))
         _export(f"REWARDSTACK_ROUTES={routes}", "the routes and judges of the stack")
-    if trusted := tls.trusted(settings):
+    if trusted := tls.trusted_ca_file(settings):
         _export(f"{tls.TRUST}={trusted}", "clients on other machines need this file too")
     if cache:
         _export(f"REWARD_CACHE_URL={cache}", "for trainers that score directly")
         if settings["REWARD_CACHE_SECRET"]:
             _export("REWARD_CACHE_SECRET=...", "it signs their cached results")
-    asked = {"all", "https" if settings.tls else "http"} & getproxies().keys()
-    if asked and not proxy_bypass(settings.gateway_name):
+    proxies = {"all", "https" if settings.tls else "http"} & getproxies().keys()
+    if proxies and not proxy_bypass(settings.gateway_name):
         _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "or curl and others ask the proxy")
     _export(f'PATH="{sysconfig.get_path("scripts")}:$PATH"')
     say()

@@ -1,4 +1,4 @@
-"""Implement `make up`, `make plan` and `make images` for all deployments.
+"""Run `make up`, `make plan` and `make images` for all deployments.
 
 The steps of `make up` are:
 
@@ -94,7 +94,7 @@ def changed_settings(settings: Settings, run: RunDir) -> list[str]:
     """
     try:
         last = json.loads(run.settings.read_text(encoding="utf-8"))
-        before, now = last["values"], _shown(settings, last["salt"])
+        before, now = last["values"], _with_digests(settings, last["salt"])
     except (OSError, ValueError, KeyError):
         return []
     changed = [name for name in SETTINGS if name in now and before.get(name, SETTINGS[name].default) != now[name]]
@@ -108,11 +108,11 @@ def changed_settings(settings: Settings, run: RunDir) -> list[str]:
 
 def _save(settings: Settings, run: RunDir) -> None:
     salt = secrets.token_hex(16)
-    run.settings.write_text(json.dumps({"salt": salt, "values": _shown(settings, salt)}), encoding="utf-8")
+    run.settings.write_text(json.dumps({"salt": salt, "values": _with_digests(settings, salt)}), encoding="utf-8")
 
 
-def _shown(settings: Settings, salt: str) -> dict[str, str]:
-    """Return the settings with keyed digests in place of secrets."""
+def _with_digests(settings: Settings, salt: str) -> dict[str, str]:
+    """Return the values of the settings, with a keyed digest in place of each secret."""
     return {
         name: hmac.new(salt.encode(), value.encode(), hashlib.sha256).hexdigest() if name in SECRETS else value
         for name, value in settings.items()

@@ -36,12 +36,12 @@ def test_page(run: RunDir, file: Path) -> None:
 
 def test_heartbeat(run: RunDir, file: Path) -> None:
     """Each beat is a new file under the same name, never one that is half written; without a stack there is none."""
-    endpoints.beat(run)
+    endpoints.renew(run)
     assert not file.exists()
     endpoints.publish(run, file, SERVERS)
     first = json.loads(file.read_text())["written"]
     with file.open() as opened:
-        endpoints.beat(run)
+        endpoints.renew(run)
         assert json.loads(file.read_text())["written"] > first == json.loads(opened.read())["written"]
     assert [one.name for one in file.parent.iterdir()] == [file.name]
 
@@ -50,7 +50,7 @@ def test_down(run: RunDir, file: Path) -> None:
     """`down` removes it, also where nothing runs any more; nothing beats after it."""
     endpoints.publish(run, file, SERVERS)
     commands.down(run)
-    endpoints.beat(run)
+    endpoints.renew(run)
     assert not file.exists() and not run.published.exists()
 
 
@@ -90,10 +90,10 @@ def test_port_of_an_unrelated_process(run: RunDir, file: Path, monkeypatch: pyte
         run.group_file("gateway").write_text(str(os.getpgrp()))
         endpoints.publish(run, file, SERVERS)
         run.group_file("gateway").unlink()
-        assert f"port {ports['REWARD_PORT']} is taken by" in endpoints.beat(run)
+        assert f"port {ports['REWARD_PORT']} is taken by" in endpoints.renew(run)
         assert not file.exists()
         with pytest.raises(StackError, match="another port"):
             shell.exports(run)
         run.group_file("gateway").write_text(str(os.getpgrp()))
-        assert endpoints.beat(run) == ""
+        assert endpoints.renew(run) == ""
         assert file.exists() and SERVERS["REWARD_SERVER_URL"] in shell.exports(run)

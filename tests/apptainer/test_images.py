@@ -14,7 +14,7 @@ from services.stack.settings import Settings
 from services.stack.settings_table import TABLE
 from services.up.apptainer import images
 from services.up.apptainer.images import DEFAULT, IMAGES
-from services.up.apptainer.up import outdated
+from services.up.apptainer.up import warn_outdated
 
 APPTAINER = """#!/bin/sh
 if [ "$1" = --version ]; then cat "$(dirname "$0")/version"; exit; fi
@@ -83,7 +83,7 @@ def test_by_time(empty: Settings, called: Path, tmp_path: Path) -> None:
     future = time.time() + 60
     os.utime(archive, (future, future))
     assert {name for name in names if IMAGES[name].is_outdated(empty)} == {"rules", "redis"}
-    said = outdated(empty, ["cache", "queue", "gateway", "rules", "worker"])
+    said = warn_outdated(empty, ["cache", "queue", "gateway", "rules", "worker"])
     assert [f"make sif t={name}" in line for name, line in zip(["redis", "rules"], said, strict=True)] == [True, True]
     before = len(built(called))
     images.build(empty, names)

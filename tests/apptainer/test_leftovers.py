@@ -31,10 +31,10 @@ def leader(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_abandoned(leader: subprocess.Popen[bytes]) -> None:
     """The mount of a program that lives is none of those that are to be ended; once it was killed it is."""
-    assert [*processes.abandoned_mounts(leader.pid)] == []
+    assert [*processes.orphaned_mounts(leader.pid)] == []
     leader.kill()
     leader.wait()
-    assert [one.name for one in processes.abandoned_mounts(leader.pid)] == ["squashfuse_ll"]
+    assert [one.name for one in processes.orphaned_mounts(leader.pid)] == ["squashfuse_ll"]
 
 
 def test_part_of_the_stack(leader: subprocess.Popen[bytes], run: RunDir) -> None:

@@ -27,17 +27,17 @@ def test_ports(settings: Settings) -> None:
         settings["REWARD_PORT"] = settings["JUDGE_PORT"] = str(usual)
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(node.SETTINGS, "REWARD_PORT", replace(node.SETTINGS["REWARD_PORT"], default=str(usual)))
-            made = node.with_ports(settings, None, {})
+            made = node.choose_ports(settings, None, {})
             assert made["REWARD_PORT"] != str(usual) and made["JUDGE_PORT"] == str(usual)
-            assert node.with_ports(settings, None, {"REWARD_PORT": str(usual)})["REWARD_PORT"] == str(usual)
-            assert node.with_ports(settings, running(REWARD_PORT=7123), {})["REWARD_PORT"] == "7123"
+            assert node.choose_ports(settings, None, {"REWARD_PORT": str(usual)})["REWARD_PORT"] == str(usual)
+            assert node.choose_ports(settings, running(REWARD_PORT=7123), {})["REWARD_PORT"] == "7123"
 
 
 def test_any_free_ports(settings: Settings) -> None:
     """FREE_PORTS takes no usual port, though it is free."""
     settings["FREE_PORTS"] = "on"
     usual = [settings[name] for name in ports.GATEWAY.values()]
-    made = node.with_ports(settings, None, {})
+    made = node.choose_ports(settings, None, {})
     assert not {made[name] for name in ports.GATEWAY.values()} & {*usual}
 
 
@@ -48,14 +48,14 @@ def test_keys(settings: Settings, run: RunDir) -> None:
     """
     settings["LLM_JUDGE_SERVER_API_KEY"] = "mine"
     node.keep_secret(run)
-    first, second = (node.with_keys(settings, run) for _ in range(2))
+    first, second = (node.add_keys(settings, run) for _ in range(2))
     assert first == second and first["LLM_JUDGE_SERVER_API_KEY"] == "mine"
     made = {first[name] for name in ("REWARD_SERVER_API_KEYS", "EMBEDDING_SERVER_API_KEY")}
     assert len(made) == 2 and min(map(len, made)) >= 32
     node.keep_secret(run)
-    assert node.with_keys(settings, run) == first
+    assert node.add_keys(settings, run) == first
     settings["EMBEDDING_SERVER_URL"] = "http://node-7:8080"
-    assert node.with_keys(settings, run)["EMBEDDING_SERVER_API_KEY"] == ""
+    assert node.add_keys(settings, run)["EMBEDDING_SERVER_API_KEY"] == ""
 
 
 MOUNTED = """\

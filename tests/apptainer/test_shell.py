@@ -70,7 +70,7 @@ def test_up_in_that_shell(up: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     environ = exported(up)
     given = load(JUDGE="on", **{name: value for name, value in environ.items() if name in SERVERS})
     assert is_external(JUDGE, given)
-    made, ignored = shell.without_own(given, up, environ)
+    made, ignored = shell.drop_own_urls(given, up, environ)
     assert ignored == {"LLM_JUDGE_SERVER_URL": "http://127.0.0.1:41233"}
     assert not is_external(JUDGE, made)
     preflight.require_consistent(made)
@@ -81,17 +81,17 @@ def test_other_servers(up: RunDir, tmp_path_factory: pytest.TempPathFactory, mon
     environ = exported(up)
     given = load(LLM_JUDGE_SERVER_URL=SERVERS["LLM_JUDGE_SERVER_URL"])
     other = RunDir(str(tmp_path_factory.mktemp("other")))
-    assert shell.without_own(given, other, environ)[1] == {}
+    assert shell.drop_own_urls(given, other, environ)[1] == {}
     environ[shell.MARK] = environ[shell.MARK].replace(socket.gethostname(), "n7")
-    assert shell.without_own(given, up, environ)[1] == {}
+    assert shell.drop_own_urls(given, up, environ)[1] == {}
     environ = exported(up)
     mine = load(LLM_JUDGE_SERVER_URL="http://n9:8000")
-    assert shell.without_own(mine, up, {**environ, "LLM_JUDGE_SERVER_URL": "http://n9:8000"})[1] == {}
+    assert shell.drop_own_urls(mine, up, {**environ, "LLM_JUDGE_SERVER_URL": "http://n9:8000"})[1] == {}
     monkeypatch.setattr(Supervisor, "members", lambda self: [])
-    assert {*shell.without_own(given, other, environ)[1]} == {"LLM_JUDGE_SERVER_URL"}
+    assert {*shell.drop_own_urls(given, other, environ)[1]} == {"LLM_JUDGE_SERVER_URL"}
 
 
 def test_without_a_mark(run: RunDir) -> None:
     """In a shell that no `env` was evaluated in nothing is ignored."""
     given = load(LLM_JUDGE_SERVER_URL="http://n9:8000")
-    assert shell.without_own(given, run, {"LLM_JUDGE_SERVER_URL": "http://n9:8000"}) == (given, {})
+    assert shell.drop_own_urls(given, run, {"LLM_JUDGE_SERVER_URL": "http://n9:8000"}) == (given, {})

@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack import Request, Score, score
 from rewardstack.errors import ConfigError
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings

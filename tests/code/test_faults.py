@@ -117,15 +117,15 @@ def test_killed_compiler(needs_compiler: None, code_server: RewardServer) -> Non
     assert processes("cc1plus") == []
 
 
-UNPRIVILEGED = "from rewardstack_rules.confinement.libc import give_up_privileges; give_up_privileges()\n"
+UNPRIVILEGED = "from rewardstack_rules.confinement.libc import drop_privileges; drop_privileges()\n"
 
 
 def test_memory_is_hidden(needs_process: None) -> None:
     """Other processes of the same user cannot read a server that runs programs."""
     server = UNPRIVILEGED + (
-        "from rewardstack_rules.scoring.isolated import prepare_isolated\n"
+        "from rewardstack_rules.scoring.pools import start_pools\n"
         "from rewardstack_rules.settings import RuleSettings\n"
-        "prepare_isolated(RuleSettings.from_env()); print('ready', flush=True); input()"
+        "start_pools(RuleSettings.from_env()); print('ready', flush=True); input()"
     )
     for code, refused in (("off", False), ("on", True)):
         process = subprocess.Popen(

@@ -9,7 +9,7 @@ import pytest
 
 from services.stack import compose_files, dotenv, settings
 from services.stack.rundir import ROOT
-from services.stack.service_env import READ_BY
+from services.stack.service_env import SETTINGS_BY_SERVICE
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import read_by
 from tests.compose.config import COMMON, FILES, config, services
@@ -147,7 +147,7 @@ def test_variables_are_settings() -> None:
 @pytest.mark.parametrize("name", ["rules", "worker"])
 def test_settings_reach_the_reward_server(name: str) -> None:
     """The reward server and the worker are given every setting that the native ones are, with the values of `.env`."""
-    wanted = set(READ_BY["rules"]) - UNNEEDED
+    wanted = set(SETTINGS_BY_SERVICE["rules"]) - UNNEEDED
     found = services()[name]["environment"]
     assert not wanted - found.keys()
     shipped = dotenv.read(ROOT / ".env")

@@ -11,7 +11,7 @@ import pytest
 
 from services.stack.rundir import RunDir
 from services.up.compose import commands
-from services.up.compose.project import Composed
+from services.up.compose.project import ComposeRecord
 from tests.support.compose import ComposeStack, running
 from tests.support.waiting import eventually
 
@@ -53,6 +53,6 @@ def test_restart(stack: ComposeStack) -> None:
 def test_down(stack: ComposeStack, tmp_path: Path) -> None:
     """`make down` finishes the request, and removes every container."""
     run = RunDir(str(tmp_path))
-    Composed(stack.environment["COMPOSE_PROJECT_NAME"], ["judge"]).save(run)
+    ComposeRecord(stack.environment["COMPOSE_PROJECT_NAME"], ["judge"]).save(run)
     assert status_across(stack, lambda: commands.down(run)) == 200
     assert stack.run("ps", "--all", "--quiet") == ""

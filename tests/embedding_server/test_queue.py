@@ -18,7 +18,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from numpy.typing import NDArray
 
 from services.embedding.tei_python import server, settings
-from services.embedding.tei_python.server import METRICS, Server, TeiError, choose
+from services.embedding.tei_python.server import METRICS, Server, TeiError, choose_batch
 from tests.support.table import Table
 
 SECONDS = 10.0
@@ -285,7 +285,7 @@ def test_the_oldest_is_always_in_the_batch() -> None:
     rng = random.Random(0)
     for _ in range(300):
         lengths = [rng.randint(1, 300) for _ in range(rng.randint(1, 40))]
-        assert 0 in choose(lengths, rng.randint(1, 1000), rng.choice([None, 1, 4]))
+        assert 0 in choose_batch(lengths, rng.randint(1, 1000), rng.choice([None, 1, 4]))
 
 
 def test_limits_hold() -> None:
@@ -294,7 +294,7 @@ def test_limits_hold() -> None:
     for _ in range(300):
         lengths = [rng.randint(1, 300) for _ in range(rng.randint(1, 40))]
         tokens, inputs = rng.randint(300, 4000), rng.choice([None, 1, 4])
-        batch = [lengths[index] for index in choose(lengths, tokens, inputs)]
+        batch = [lengths[index] for index in choose_batch(lengths, tokens, inputs)]
         padded = max(batch) * len(batch)
         assert padded <= tokens
         assert padded - sum(batch) <= tokens / server.PADDING
@@ -303,17 +303,17 @@ def test_limits_hold() -> None:
 
 def test_like_lengths_go_together() -> None:
     """The oldest takes those of its own length with it, the older first, and leaves others for later passes."""
-    assert {0, 2, 4} == choose([10, 200, 10, 200, 10], 640, None)
-    assert {0, 2} == choose([200, 10, 200, 10], 640, None)
-    assert {0, 1} == choose([10, 10, 10], 640, 2)
+    assert {0, 2, 4} == choose_batch([10, 200, 10, 200, 10], 640, None)
+    assert {0, 2} == choose_batch([200, 10, 200, 10], 640, None)
+    assert {0, 1} == choose_batch([10, 10, 10], 640, 2)
 
 
 def test_a_longer_one_counts_for_all() -> None:
     """A longer input pads every one before it: it is taken only within the share of padding."""
-    assert {0, 1, 2, 3} == choose([10, 10, 10, 12], 640, None)
-    assert {0, 1, 2} == choose([10, 10, 10, 17], 640, None)
+    assert {0, 1, 2, 3} == choose_batch([10, 10, 10, 12], 640, None)
+    assert {0, 1, 2} == choose_batch([10, 10, 10, 17], 640, None)
 
 
 def test_an_input_longer_than_a_pass_goes_alone() -> None:
     """An input of more tokens than a pass has is read all the same, by itself."""
-    assert {0} == choose([2000, 5, 5], 1000, None)
+    assert {0} == choose_batch([2000, 5, 5], 1000, None)

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from rewardstack_rules.http.connection import LEAST_RATE
+from rewardstack_rules.http.connection import MIN_RATE
 from rewardstack_rules.process import NOT_READY
 from tests.rules.conftest import clean_environment, running
 from tests.support.waiting import eventually
@@ -32,7 +32,7 @@ def slow_client(port: int) -> Iterator[None]:
         def send() -> None:
             client.sendall(HEAD)
             while not stopped.wait(PAUSE):
-                client.sendall(2 * LEAST_RATE * b" ")
+                client.sendall(2 * MIN_RATE * b" ")
 
         sending = Thread(target=send)
         sending.start()

@@ -13,7 +13,7 @@ import pytest
 
 from rewardstack.errors import OverloadError
 from rewardstack_rules.http import connection as http_connection
-from rewardstack_rules.http.connection import FAST_RATE, PacedSocket, Places
+from rewardstack_rules.http.connection import FAST_RATE, ClientSlots, PacedSocket
 from rewardstack_rules.http.gunicorn_worker import Connection
 from tests.support.table import Table
 
@@ -24,25 +24,25 @@ ENDED_SECONDS = 15
 
 
 @pytest.fixture
-def places() -> Places:
+def slots() -> ClientSlots:
     """All taken."""
-    one = Places(2)
+    one = ClientSlots(2)
     assert one.slow.acquire(blocking=False)
     return one
 
 
 @pytest.fixture
-def pair(places: Places) -> Iterator[tuple[PacedSocket, socket.socket]]:
+def pair(slots: ClientSlots) -> Iterator[tuple[PacedSocket, socket.socket]]:
     """A connection, and its client's end."""
-    with connected(places) as ends:
+    with connected(slots) as ends:
         yield ends
 
 
 @contextmanager
-def connected(places: Places) -> Iterator[tuple[PacedSocket, socket.socket]]:
+def connected(slots: ClientSlots) -> Iterator[tuple[PacedSocket, socket.socket]]:
     """Connect, and yield both ends, the server's first."""
     accepted, client = socket.socketpair()
-    with PacedSocket(accepted, places) as one, client:
+    with PacedSocket(accepted, slots) as one, client:
         yield one, client
 
 
@@ -50,7 +50,7 @@ def test_a_silence_after_much(pair: tuple[PacedSocket, socket.socket], monkeypat
     """A client that sent much and then falls silent needs a place soon, not as late as what it sent has earned."""
     monkeypatch.setattr(http_connection, "SILENCE", 0.1)
     connection, _ = pair
-    connection.begin(GRACE * FAST_RATE)
+    connection.start_request(GRACE * FAST_RATE)
     started = time.monotonic()
     with pytest.raises(OverloadError):
         connection.recv(1)
@@ -64,9 +64,9 @@ def test_an_unread_reply(pair: tuple[PacedSocket, socket.socket]) -> None:
         connection.sendall(bytes(10 * FAST_RATE))
 
 
-def test_a_reply_that_is_read(pair: tuple[PacedSocket, socket.socket], places: Places) -> None:
+def test_a_reply_that_is_read(pair: tuple[PacedSocket, socket.socket], slots: ClientSlots) -> None:
     """A reply larger than what the kernel has room for arrives whole."""
-    places.slow.release()
+    slots.slow.release()
     connection, client = pair
     data = bytes(range(256)) * 100_000
     sender = Thread(target=connection.sendall, args=[data])
@@ -76,11 +76,11 @@ def test_a_reply_that_is_read(pair: tuple[PacedSocket, socket.socket], places: P
     sender.join()
 
 
-def test_an_impatient_connection(pair: tuple[PacedSocket, socket.socket], places: Places) -> None:
+def test_an_impatient_connection(pair: tuple[PacedSocket, socket.socket], slots: ClientSlots) -> None:
     """One that is not to be waited for is not, though a place is free."""
-    places.slow.release()
+    slots.slow.release()
     connection, _ = pair
-    connection.begin(GRACE * FAST_RATE, patient=False)
+    connection.start_request(GRACE * FAST_RATE, may_wait=False)
     with pytest.raises(OverloadError):
         connection.recv(1)
 
@@ -99,10 +99,10 @@ READY = {
 """What a client sends, and whether a thread would then have nothing to wait for."""
 
 
-def test_what_needs_a_thread(places: Places, table: Table) -> None:
+def test_what_needs_a_thread(slots: ClientSlots, table: Table) -> None:
     """A request gets a thread once that need not wait for it, also if it came with an earlier request."""
     for (name, (sent, ready)), pipelined in product(READY.items(), (False, True)):
-        with table.case(f"{name}, {'pipelined' if pipelined else 'sent'}"), connected(places) as (accepted, client):
+        with table.case(f"{name}, {'pipelined' if pipelined else 'sent'}"), connected(slots) as (accepted, client):
             connection = Connection(None, accepted, None, None)
             if pipelined:
                 connection.add(sent)

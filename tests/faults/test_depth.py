@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack import Request, score
 from rewardstack.core.json_types import TOO_DEEP
-from rewardstack_rules.http.protocols.body import LEVELS, pruned
+from rewardstack_rules.http.protocols.body import LEVELS, prune
 from tests.rules.conftest import RewardServer
 from tests.support.table import Table
 
@@ -121,4 +121,4 @@ def test_a_nested_sample_of_a_trainer(monkeypatch: pytest.MonkeyPatch, levels: i
 )
 def test_what_is_kept(text: str, kept: str) -> None:
     """What stands too deep is null, what is beside it stays, and brackets within texts are none."""
-    assert kept == pruned(text.encode()).decode()
+    assert kept == prune(text.encode()).decode()

@@ -65,7 +65,7 @@ def test_spent_memory_does_not_keep_a_chunk(spent: str, store: JobStore, ledger:
     """Where no byte is left chunks are begun, kept, put off and committed, until the job has ended."""
     first, second = begin(ledger, spent), begin(ledger, spent, 1)
     assert ledger.renew(first)
-    ledger.put_off(first, 0, {})
+    ledger.postpone(first, 0, {})
     first = begin(ledger, spent)
 
     assert ["committed"] * 2 == [ledger.commit(chunk, replies(1.0)) for chunk in (first, second)]

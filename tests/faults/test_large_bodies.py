@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from rewardstack_rules.http.admission import FREE_BYTES, MAX_VALUES, count_values
-from rewardstack_rules.http.protocols.body import pruned
+from rewardstack_rules.http.protocols.body import prune
 from rewardstack_rules.http.protocols.scoring import MAX_SAMPLES
 from rewardstack_rules.http.protocols.upload import LINE_BYTES, LINE_VALUES
 from tests.jobs.conftest import Site, sample, site
@@ -270,7 +270,7 @@ def test_memory_of_a_deep_body() -> None:
     body = b'["%b", %b]' % (b'\\"' * (size // 2), b"[" * 1000 + b"]" * 1000)
     tracemalloc.start()
     try:
-        pruned(body)
+        prune(body)
         assert tracemalloc.get_traced_memory()[1] < 10 * size
     finally:
         tracemalloc.stop()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rewardstack.score import Request
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings

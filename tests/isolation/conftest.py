@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
-from rewardstack_rules.isolation.launch import Home, prepare
+from rewardstack_rules.isolation.launch import SupervisorHandle, start_supervisor
 from tests.isolation.processes import MakeClient
 from tests.support.waiting import eventually
 
@@ -28,11 +28,11 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest_asyncio.fixture
 async def make_client(needs_process: None) -> AsyncIterator[MakeClient]:
     """Makes a client with its own supervisor; at the end every supervisor is gone, and its directory with it."""
-    made: list[tuple[IsolationClient, Home]] = []
+    made: list[tuple[IsolationClient, SupervisorHandle]] = []
 
     def make(**fields: Any) -> IsolationClient:
         config = IsolationConfig(**(DEFAULTS | fields))
-        made.append((IsolationClient(config), prepare(config)))
+        made.append((IsolationClient(config), start_supervisor(config)))
         return made[-1][0]
 
     yield make
@@ -54,7 +54,7 @@ def lasting_config(needs_process: None) -> Iterator[IsolationConfig]:
     config = IsolationConfig(**(DEFAULTS | {"slow": 3}))
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).parent)
-        home = prepare(config)
+        home = start_supervisor(config)
         yield config
     home.close()
     eventually(lambda: not home.directory.exists())

@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.isolation.launch import start_supervisor
 
 CONFIG = IsolationConfig("isolation_entries:run", fast=1, slow=1)
 client = IsolationClient(CONFIG)
@@ -18,7 +18,7 @@ client = IsolationClient(CONFIG)
 
 def on_starting(server: Any) -> None:
     """Runs in gunicorn's master, before there are workers."""
-    print("directory", prepare(CONFIG).directory, flush=True)
+    print("directory", start_supervisor(CONFIG).directory, flush=True)
 
 
 def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

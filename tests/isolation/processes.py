@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.isolation.launch import home_of
+from rewardstack_rules.isolation.launch import supervisor_handle
 
 MakeClient = Callable[..., IsolationClient]
 
 
 def directory_of(client: IsolationClient) -> Path:
     """Where a client's supervisor lives."""
-    return home_of(client._config).directory
+    return supervisor_handle(client._config).directory
 
 
 def supervisors_in(directory: Path) -> list[int]:

@@ -74,7 +74,7 @@ def test_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Log
 
     monkeypatch.setattr(confinement.Confinement, "enter", refuse)
 
-    assert confinement.prepare() is None
+    assert confinement.make_confinement() is None
     assert "no seccomp filter can be loaded here ([Errno 22] Invalid argument)" in caplog.text
 
 
@@ -82,5 +82,5 @@ def test_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     """Where the kernel has no Landlock the filter is loaded all the same, and the log says what is missing."""
     monkeypatch.setattr(landlock, "version", lambda: 0)
 
-    assert confinement.prepare() is not None
+    assert confinement.make_confinement() is not None
     assert "the kernel has no Landlock" in caplog.text

@@ -22,7 +22,7 @@ from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation import launch
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.launch import Home, home_of, prepare
+from rewardstack_rules.isolation.launch import SupervisorHandle, start_supervisor, supervisor_handle
 from tests.isolation.processes import MakeClient, alive, directory_of, supervisors_in
 from tests.support.servers import free_port
 from tests.support.waiting import eventually
@@ -37,11 +37,11 @@ USER = """
 import asyncio, os, sys
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.launch import home_of
+from rewardstack_rules.isolation.launch import supervisor_handle
 
 async def main():
     results, stats = await client.run([{"with": 1}], timeout=5), await client.stats()
-    print(results, stats["pid"], home_of(config).directory, flush=True)
+    print(results, stats["pid"], supervisor_handle(config).directory, flush=True)
 
 config = IsolationConfig("isolation_entries:run", fast=1, slow=1)
 client = IsolationClient(config)
@@ -119,7 +119,7 @@ async def _use(client: IsolationClient) -> int:
 
 def test_fork_during_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is forked while a supervisor starts does not keep its parent from starting the next one."""
-    home = Home(IsolationConfig("isolation_entries:run", fast=1, slow=1))
+    home = SupervisorHandle(IsolationConfig("isolation_entries:run", fast=1, slow=1))
     launch_supervisor, (reader, writer), children = home._launch, os.pipe(), []
 
     def fork_and_launch() -> None:
@@ -181,18 +181,18 @@ def test_broken_entry(preload: bool, entry: str, why: str) -> None:
     """An entry that cannot be loaded is an error at the start, named, and leaves nothing behind."""
     config = IsolationConfig(entry, preload=preload)
     with pytest.raises(ConfigError, match="entry: ") as caught:
-        prepare(config)
+        start_supervisor(config)
     assert (caught.value.field, why in str(caught.value)) == ("entry", True)
-    assert not home_of(config).directory.exists()
-    home_of(config).close()
+    assert not supervisor_handle(config).directory.exists()
+    supervisor_handle(config).close()
 
 
 def test_cause_of_a_dead_zygote() -> None:
     """A supervisor that was busy while its zygote ended still reports why the entry cannot be loaded."""
     config = IsolationConfig("isolation_stopped:run", preload=True)
     with pytest.raises(ConfigError, match="ImportError: it is gone"):
-        prepare(config)
-    home_of(config).close()
+        start_supervisor(config)
+    supervisor_handle(config).close()
 
 
 async def test_no_start(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ async def test_brief(make_client: MakeClient, action: str) -> None:
     """A task that has to be brief is given up when it turns out to be slow, long before its seconds are over."""
     client = make_client(fast=1, slow=1, slow_after=0.5)
 
-    hasty = await client.run([{"do": action, "with": 30}, {"with": 1}], timeout=60, limit=30, brief=True)
+    hasty = await client.run([{"do": action, "with": 30}, {"with": 1}], timeout=60, limit=30, stop_if_slow=True)
 
     assert hasty == [{"error": "timeout"}, {"value": 1}]
     assert (await client.stats())["timeouts_total"] == 1

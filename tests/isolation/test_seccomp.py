@@ -21,7 +21,7 @@ from rewardstack_rules.confinement.seccomp import (
     Instruction,
     compile_filter,
 )
-from rewardstack_rules.confinement.syscalls import ADDABLE, GROUPS, NUMBERS, SINGLE, added
+from rewardstack_rules.confinement.syscalls import ADDABLE, GROUPS, NUMBERS, SINGLE, expand_groups
 from tests.support.table import Table
 
 ERRNO = 0x00050000
@@ -102,7 +102,7 @@ def verdict(program: list[Instruction], machine: str, number: int, arguments: tu
 def test_denied(machine: str, table: Table) -> None:
     """What reaches the kernel's administration, other processes or files to write is refused, whatever is added."""
     program = compile_filter(machine)
-    wide = compile_filter(machine, GROUPS, added(tuple(ADDABLE)))
+    wide = compile_filter(machine, GROUPS, expand_groups(tuple(ADDABLE)))
     for name, _, number in (row.partition(":") for row in DENIED[machine].split()):
         with table.case(name):
             assert verdict(program, machine, int(number)) == REFUSED
@@ -112,7 +112,7 @@ def test_denied(machine: str, table: Table) -> None:
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_only_the_table(machine: str) -> None:
     """No number outside of the tables is allowed, and what is above the newest known is unknown."""
-    wide = compile_filter(machine, GROUPS, added(tuple(ADDABLE)))
+    wide = compile_filter(machine, GROUPS, expand_groups(tuple(ADDABLE)))
     known = {getattr(number, machine) for number in NUMBERS.values()}
     assert {number for number in range(471) if verdict(wide, machine, number) != REFUSED} <= known
     assert {verdict(wide, machine, number) for number in (471, 600, X32 | 1, X32 | 520, 2**32 - 1)} == {UNKNOWN}
@@ -132,7 +132,7 @@ def test_arguments(machine: str, table: Table) -> None:
 def test_added(machine: str, table: Table) -> None:
     """Each name that a setting may have adds its calls, and none of another group."""
     for name in ADDABLE:
-        calls = added((name,))
+        calls = expand_groups((name,))
         program = compile_filter(machine, [name] if name in GROUPS else [], calls)
         others = set(SINGLE).union(*GROUPS.values()) - calls
         with table.case(name):

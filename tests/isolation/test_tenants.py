@@ -114,7 +114,7 @@ def test_queue(table: Table) -> None:
             queue.append(task(tenant, number))
         queue.appendleft(task("a", 9))
         taken = []
-        while (turn := queue.turn(())) is not None:
+        while (turn := queue.next_tenant(())) is not None:
             one = queue.pop(turn)
             assert one is not None
             taken.append((one.tenant.decode(), one.id))
@@ -123,7 +123,11 @@ def test_queue(table: Table) -> None:
         queue = TenantQueue()
         for name in "abc":
             queue.append(task(name))
-        assert [queue.turn(served) for served in ((b"a",), (b"a", b"b"), (b"a", b"b", b"c"))] == [b"b", b"c", b"a"]
+        assert [queue.next_tenant(served) for served in ((b"a",), (b"a", b"b"), (b"a", b"b", b"c"))] == [
+            b"b",
+            b"c",
+            b"a",
+        ]
     with table.case("dropped"):
         queue = TenantQueue()
         dropped, kept = task("a", 1), task("a", 2)
@@ -134,4 +138,4 @@ def test_queue(table: Table) -> None:
         assert queue.pop(b"a") is kept
         kept.dropped = True
         queue.append(kept)
-        assert (queue.turn(()), queue.pop(b"a"), queue.waiting()) == (None, None, [])
+        assert (queue.next_tenant(()), queue.pop(b"a"), queue.waiting()) == (None, None, [])

@@ -11,11 +11,11 @@ from rewardstack.errors import BudgetError, RequestError, SettingsError
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import chunk as chunks
 from rewardstack_rules.jobs.background import Background
-from rewardstack_rules.jobs.chunk import MOST_DEATHS, Workshop
+from rewardstack_rules.jobs.chunk import MAX_DEATHS, WorkerContext
 from rewardstack_rules.jobs.delivery import QUEUE, Delivery
 from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.store import JobStore
-from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
+from rewardstack_rules.scoring.cancellation import AbandonedError, IsWanted
 from tests.jobs.steps import begin, lapse, requests_of, results
 
 RETRIES = 2
@@ -64,8 +64,8 @@ def run(
     background: Background | None = None,
 ) -> None:
     """What a worker does for a chunk."""
-    shop = Workshop(judge, ledger, RETRIES, Delivery(ledger._redis), background or Background())  # type: ignore[arg-type]
-    monkeypatch.setattr(chunks, "workshop", lambda: shop)
+    shop = WorkerContext(judge, ledger, RETRIES, Delivery(ledger._redis), background or Background())  # type: ignore[arg-type]
+    monkeypatch.setattr(chunks, "worker_context", lambda: shop)
     chunks.run(job_id, number)
 
 
@@ -90,7 +90,7 @@ def test_chunks_for_models_run_beside_others(store: JobStore, ledger: Ledger, mo
 def test_what_nobody_wants_is_left(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that is dropped while it is scored has no result, and is not put off by this worker."""
     job_id = store.submit(requests_of("a", "b"), "")
-    run(monkeypatch, ledger, Judge(a=UnwantedError()), job_id)
+    run(monkeypatch, ledger, Judge(a=AbandonedError()), job_id)
     assert results(store, job_id) == []
     assert store.redis.hget(f"rewardstack:jobs::job:{job_id}:tries", "0:put_off") is None
 
@@ -144,7 +144,7 @@ def test_a_malformed_sample_harms_no_other(store: JobStore, ledger: Ledger, monk
 def test_a_chunk_that_kills_its_workers(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given up after some of them; the samples are `failed`, and the job ends."""
     job_id = store.submit(requests_of("a"), "")
-    for _ in range(MOST_DEATHS):
+    for _ in range(MAX_DEATHS):
         lapse(store, begin(ledger, job_id))
     judge = Judge()
 
@@ -152,4 +152,4 @@ def test_a_chunk_that_kills_its_workers(store: JobStore, ledger: Ledger, monkeyp
 
     state = store.state("", job_id)
     assert state is not None and (state.status, judge.asked) == ("failed", [])
-    assert f"{MOST_DEATHS} workers ended" in results(store, job_id)[0]["reason"]
+    assert f"{MAX_DEATHS} workers ended" in results(store, job_id)[0]["reason"]

@@ -10,7 +10,7 @@ import pytest
 from rewardstack.core.wire import score_record
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import lease as leases
-from rewardstack_rules.jobs.chunk import MOST_DEATHS
+from rewardstack_rules.jobs.chunk import MAX_DEATHS
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.ledger import LEASE, Chunk, Ledger
 from rewardstack_rules.jobs.store import Conflict, JobStore
@@ -45,8 +45,8 @@ def test_a_chunk_has_one_worker(store: JobStore, ledger: Ledger) -> None:
     lapse(store, late)
     quick = begin(ledger, job_id)
 
-    ledger.put_off(late, 0, {})
-    ledger.hand_back(late)
+    ledger.postpone(late, 0, {})
+    ledger.release(late)
 
     assert (False, True) == (ledger.renew(late), ledger.renew(quick))
     assert ledger.begin(job_id, 0) is None
@@ -124,8 +124,8 @@ def test_an_option_that_is_wrong(store: JobStore, ledger: Ledger, fields: list[s
 def test_handing_back_is_no_death(store: JobStore, ledger: Ledger) -> None:
     """A chunk that a worker hands back is as if it had not been begun."""
     job_id = store.submit(requests_of("a"), "")
-    for _ in range(MOST_DEATHS + 1):
-        ledger.hand_back(begin(ledger, job_id))
+    for _ in range(MAX_DEATHS + 1):
+        ledger.release(begin(ledger, job_id))
 
     assert 0 == begin(ledger, job_id).deaths
 
@@ -154,7 +154,7 @@ def test_chunks_are_bounded(store: JobStore, ledger: Ledger) -> None:
     for number in range(6):
         if (chunk := ledger.begin(job_id, number)) is not None:
             sizes.append(len(chunk.samples))
-            ledger.commit(chunk, [score_record(Score(float(len(one.solution_str)))) for one in chunk.wanted.values()])
+            ledger.commit(chunk, [score_record(Score(float(len(one.solution_str)))) for one in chunk.pending.values()])
 
     assert ([4, 2, 1, 1, 1], "finished") == (sizes, getattr(store.state("", job_id), "status", ""))
     assert list(map(len, texts)) == [one["value"] for one in results(store, job_id)]

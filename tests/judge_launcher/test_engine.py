@@ -47,6 +47,6 @@ def test_find(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("stub")))
     found = engine.find(sys.executable)
     assert found == Vllm(sys.executable, "0.0.1+cpu")
-    assert found.for_cpu
+    assert found.is_cpu_build
     with pytest.raises(StackError, match="/no/python does not run"):
         engine.find("/no/python")

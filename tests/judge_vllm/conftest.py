@@ -40,7 +40,7 @@ def qwen3_like(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> I
     here = models()
     arguments = [QWEN3_LIKE, here.small_judge, folder / "model", CONTROL_TOKENS]
     subprocess.run([here.python, *map(str, arguments)], check=True, capture_output=True)
-    model = Model(source=str(folder / "model"), name=SMALL, local=True)
+    model = Model(source=str(folder / "model"), name=SMALL, is_local=True)
     with running(folder / "log", "--reasoning-parser", "qwen3", model=model) as server:
         yield server
 

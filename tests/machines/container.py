@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from services.models.environment import Models, ready
+from services.models.environment import Models, is_ready
 from services.stack import settings, venv
 from services.stack.rundir import ROOT
 from tests.machines import images
@@ -36,7 +36,7 @@ def lacks(situation: Situation) -> str:
     """What this machine has not that a situation needs; empty where nothing is missing."""
     if situation.python and not _python(situation.python):
         return f"no Python {situation.python} in ~/.pyenv here"
-    if situation.models and not ready(_models()):
+    if situation.models and not is_ready(_models()):
         return "the model servers are not installed here: make models, or MODELS_DIR"
     return ""
 

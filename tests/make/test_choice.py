@@ -10,7 +10,7 @@ from services.stack.settings import Settings, load
 from services.up import deployment
 from services.up.compose import engine
 from services.up.compose.engine import Engine
-from services.up.compose.project import Composed
+from services.up.compose.project import ComposeRecord
 from services.up.compose.up import plan
 
 
@@ -74,7 +74,7 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
     if way == "native":
         run.save(native())
     else:
-        Composed("rewardstack", ["rules"]).save(run)
+        ComposeRecord("rewardstack", ["rules"]).save(run)
     assert deployment.running(run) == deployment.choose(asked(), run)[0] == way
     other = {"compose": "native", "native": "compose"}[way]
     with pytest.raises(StackError, match=f"STACK={other}: the stack is already running with STACK={way}"):
@@ -83,6 +83,6 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
 
 def test_stopped(run: RunDir) -> None:
     """A stack that was stopped runs no way, and its project is remembered for its volumes."""
-    Composed("mine", ["rules"], up=False).save(run)
+    ComposeRecord("mine", ["rules"], up=False).save(run)
     assert deployment.running(run) == ""
-    assert (last := Composed.load(run)) and last.project == "mine"
+    assert (last := ComposeRecord.load(run)) and last.project == "mine"

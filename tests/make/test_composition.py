@@ -19,7 +19,7 @@ from services.stack.settings import load
 from services.up.compose import commands, composition, mounts
 from services.up.compose.composition import Composition
 from services.up.compose.engine import Engine
-from services.up.compose.project import Composed, Project
+from services.up.compose.project import ComposeRecord, Project
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 from tests.support.secret_settings import all_secrets
 
@@ -215,6 +215,6 @@ def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reward_cache_url": f"redis://server:{own}@cache:6379/0",
     }
     stopped = SimpleNamespace(containers=list)
-    monkeypatch.setattr(commands, "_load", lambda run: (Composed("mine", []), stopped))
+    monkeypatch.setattr(commands, "_load", lambda run: (ComposeRecord("mine", []), stopped))
     commands.down(run)
     assert not folder.exists()

@@ -13,7 +13,7 @@ import pytest
 from rewardstack import __version__
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
-from services.up.compose.images import host_of
+from services.up.compose.images import registry_host
 
 DOCKER = """#!/bin/sh
 echo "$*" >> "{log}"
@@ -88,4 +88,4 @@ def test_refused(engine: Fake) -> None:
 def test_no_registry(registry: str) -> None:
     """What names no host, or is no registry's name, is refused with an example before anything is built."""
     with pytest.raises(StackError, match=r"REGISTRY=(?s:.*): registry.example.com/team"):
-        host_of(registry)
+        registry_host(registry)

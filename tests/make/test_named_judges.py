@@ -14,7 +14,7 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load
 from services.up import named_judges
 from services.up.compose import composition, mounts
-from services.up.compose.composition import gpus_of
+from services.up.compose.composition import assign_gpus
 from services.up.compose.engine import Engine
 from services.up.compose.project import Project
 from services.up.model_servers import EMBEDDING
@@ -117,10 +117,10 @@ def test_gpus_are_handed_out_once(tmp_path: Path, values: dict[str, str], expect
     """Each judge's container has GPUs that no other one has; too few for all are refused."""
     settings = load(ROOT, {"REWARDSTACK_ROUTES": routes(tmp_path, TWO), **values})
     chosen, gpus = named_judges.servers(settings, MODEL), [Gpu(str(number), 80 * GIB) for number in range(5)]
-    assert gpus_of(settings, chosen, gpus) == expected
-    assert gpus_of(settings, chosen, []) == {}
+    assert assign_gpus(settings, chosen, gpus) == expected
+    assert assign_gpus(settings, chosen, []) == {}
     with pytest.raises(StackError, match="need"):
-        gpus_of(settings, chosen, gpus[:3])
+        assign_gpus(settings, chosen, gpus[:3])
 
 
 @pytest.mark.usefixtures("needs_compose")

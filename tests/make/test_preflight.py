@@ -19,7 +19,7 @@ from services.models import environment, machine
 from services.models.machine import GIB
 from services.stack import packages, rundir, space, venv
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, RunDir, Running, boot_id, require_plain
+from services.stack.rundir import ROOT, RunDir, Running, boot_id, require_safe_path
 from services.up import command_line as commands
 from services.up import preflight
 from services.up.compose import engine
@@ -172,7 +172,7 @@ def test_paths(monkeypatch: pytest.MonkeyPatch, path: str, codeset: str, words: 
     monkeypatch.setattr(venv, "disk_bytes", dict)
     monkeypatch.setattr(venv, "_stamp", lambda kind: ROOT)
     if not words:
-        require_plain(Path(path))
+        require_safe_path(Path(path))
         return
     with pytest.raises(StackError, match=words):
         venv.make()

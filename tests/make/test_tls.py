@@ -50,8 +50,8 @@ def test_own_certificate(own: Certificate) -> None:
     """One that signs itself is what clients must trust, and addresses begin with https; without one nothing is."""
     given = settings(**own.settings)
     preflight.require_consistent(given)
-    assert (tls.trusted(given), given.url()) == (str(own.certificate), "https://localhost:6000")
-    assert (tls.trusted(settings()), settings().url()) == ("", "http://localhost:6000")
+    assert (tls.trusted_ca_file(given), given.url()) == (str(own.certificate), "https://localhost:6000")
+    assert (tls.trusted_ca_file(settings()), settings().url()) == ("", "http://localhost:6000")
 
 
 def test_certificate_of_an_authority(own: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_certificate_of_an_authority(own: Certificate, tmp_path: Path, monkeypat
     signed = certificate(tmp_path, authority=own)
     assert "unable to get" in explain_os_error(**signed.settings)
     monkeypatch.setenv(tls.TRUST, str(own.certificate))
-    assert tls.trusted(settings(**signed.settings)) == str(own.certificate)
+    assert tls.trusted_ca_file(settings(**signed.settings)) == str(own.certificate)
 
 
 def test_name(other: Certificate) -> None:

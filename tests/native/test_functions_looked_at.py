@@ -41,7 +41,7 @@ def test_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow.py").write_text(CHILD.format(seconds=seconds))
     up.require_functions(load(REWARD_FUNCTIONS=tmp_path / "slow.py"), [RULES])
     assert started.exists()
-    left = [process for process in processes.every() if seconds in " ".join(process.command)]
+    left = [process for process in processes.all_processes() if seconds in " ".join(process.command)]
     assert left == []
 
 

@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> RunDir:
 def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vLLM for GPUs, a hub that has every model, and a machine without GPUs; no process is started."""
     monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0"))
-    monkeypatch.setattr(model, "_where", lambda asked, python: "reachable")
+    monkeypatch.setattr(model, "_check_availability", lambda asked, python: "reachable")
     monkeypatch.setattr(machine, "gpus", list)
 
 
@@ -93,7 +93,7 @@ def test_choice(case: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     settings = load(REWARDSTACK_ROUTES=routes(tmp_path, text), **case.get("settings", {}))
     choice = model_servers.choose(settings, (), named_judges.servers(settings, "org/default"))
     started = {
-        server.name: [server.model, model_servers.copies(server, settings), [*server.judges]]
+        server.name: [server.model, model_servers.replica_count(server, settings), [*server.judges]]
         for server in choice.chosen
     }
     assert started == case["started"]
@@ -204,7 +204,7 @@ def test_refused(run: RunDir, text: str, words: str) -> None:
 def test_no_other_model_stands_in(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """A named judge's model that cannot be had is an error that names the field; nothing else judges in its name."""
     where = {"org/default": "cached"}
-    monkeypatch.setattr(model, "_where", lambda asked, python: where.get(asked, "unreachable"))
+    monkeypatch.setattr(model, "_check_availability", lambda asked, python: where.get(asked, "unreachable"))
     with pytest.raises(StackError, match=r"judges\.small\.model: .*org/small is not in its cache"):
         described(run)
 
@@ -212,8 +212,8 @@ def test_no_other_model_stands_in(run: RunDir, monkeypatch: pytest.MonkeyPatch) 
 def test_lost(run: RunDir) -> None:
     """Without the default judge, whose port they share, there are no named ones; one of those goes alone."""
     _, chosen = described(run)
-    assert model_servers.without(chosen, "judge") == []
-    left = [server.name for server in model_servers.without(chosen, "judge.small")]
+    assert model_servers.exclude(chosen, "judge") == []
+    left = [server.name for server in model_servers.exclude(chosen, "judge.small")]
     assert left == ["judge", "judge.small-2"]
 
 

@@ -97,11 +97,11 @@ def test_whose(run: RunDir) -> None:
         here = running(server.getsockname()[1])
         assert f"(pid {os.getpid()})" in health.port_conflict("gateway", run, here)
         run.group_file("gateway").write_text(str(os.getpgrp()))
-        assert health.unbound("gateway", run, here) == ""
-        assert health.unbound("gateway", run, replace(here, host="localhost")) == ""
+        assert health.unbound_reason("gateway", run, here) == ""
+        assert health.unbound_reason("gateway", run, replace(here, host="localhost")) == ""
         assert health.port_conflict("gateway", run, replace(here, session=1)) != ""
     assert health.port_conflict("gateway", run, here) == ""
-    assert "nobody listens" in health.unbound("gateway", run, here)
+    assert "nobody listens" in health.unbound_reason("gateway", run, here)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
@@ -111,11 +111,11 @@ def test_addresses() -> None:
         port = four.getsockname()[1]
         own = f"socket:[{os.fstat(four.fileno()).st_ino}]"
         with socket.create_server(("::1", port), family=socket.AF_INET6) as six:
-            assert [*listeners.answering("127.0.0.1", port)] == [own]
-            assert [*listeners.answering("::1", port)] == [f"socket:[{os.fstat(six.fileno()).st_ino}]"]
-            assert listeners.answering("127.0.0.2", port) == {}
+            assert [*listeners.accepting_sockets("127.0.0.1", port)] == [own]
+            assert [*listeners.accepting_sockets("::1", port)] == [f"socket:[{os.fstat(six.fileno()).st_ino}]"]
+            assert listeners.accepting_sockets("127.0.0.2", port) == {}
     with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as every:
-        assert len(listeners.answering("127.0.0.1", every.getsockname()[1])) == 1
+        assert len(listeners.accepting_sockets("127.0.0.1", every.getsockname()[1])) == 1
 
 
 @pytest.mark.parametrize(("state", "healthy"), [("RUNNING", True), ("STARTING", False), ("BACKOFF", False)])

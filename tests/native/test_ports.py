@@ -37,7 +37,7 @@ NAMES = (*GATEWAY, "CACHE_PORT", "QUEUE_PORT")
 def stack(**environ: object) -> dict[str, tuple[str, int]]:
     """The ports of a stack with all its services, free ones but for what a test changes."""
     values = {**{name: free_port() for name in NAMES}, **environ}
-    return ports.wanted(settings.load(ROOT, {name: str(value) for name, value in values.items()}), GATEWAY)
+    return ports.native_ports(settings.load(ROOT, {name: str(value) for name, value in values.items()}), GATEWAY)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,10 +95,10 @@ def test_holder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_ports_of_containers() -> None:
     """Containers publish the gateway's ports, the cache's with its password alone, and those of monitoring."""
-    plain = ports.composed(settings.load(ROOT, {"CACHE_PORT": "6379", "BIND_ADDRESS": "0.0.0.0"}))
+    plain = ports.compose_ports(settings.load(ROOT, {"CACHE_PORT": "6379", "BIND_ADDRESS": "0.0.0.0"}))
     assert plain == {name: ("0.0.0.0", port) for name, port in zip(GATEWAY, (6000, 8600, 8000, 8080), strict=True)}
     values = {"CACHE_PORT": "6379", "CACHE_PASSWORD": "sesame", "MONITORING": "on"}
-    assert {*ports.composed(settings.load(ROOT, values))} - {*GATEWAY} == {"CACHE_PORT", *ports.MONITORING}
+    assert {*ports.compose_ports(settings.load(ROOT, values))} - {*GATEWAY} == {"CACHE_PORT", *ports.MONITORING}
 
 
 def test_own_port(taken: int) -> None:

@@ -78,7 +78,7 @@ def digests(run: RunDir) -> Mapping[str, str]:
 def test_round_trip(run: RunDir) -> None:
     """Quotes, spaces, braces, per cent signs and comment signs in flags and variables arrive as they were."""
     vllm, settings = Vllm(sys.executable, "0.32.0+cpu"), Settings({**load(), "JUDGE_VLLM_ARGS": shlex.join(FLAGS)})
-    command = engine.command(vllm, Model("org/m", "m", local=False), [], settings)
+    command = engine.command(vllm, Model("org/m", "m", is_local=False), [], settings)
     own = {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "NOTE": FLAGS[-1]}
     plain = described(run, WORKERS=2)
     write(replace(plain, programs=[*plain.programs, Program("judge-2", command, 20, environment=own)]), run)
@@ -174,7 +174,7 @@ def test_gateway_before_replicas() -> None:
     """The gateway has a server for each service that is started, and each replica in its list."""
     behind = [Program(name, [], 20, server=f"unix:/run/{name}.sock") for name in ("rules", "judge", "judge-2")]
     listen = dict.fromkeys(ports.GATEWAY, "127.0.0.1:80")
-    files = gateway.files(stack.servers_of(behind, load()), load(), listen)
+    files = gateway.files(stack.gateway_upstreams(behind, load()), load(), listen)
     assert "server unix:/run/judge.sock max_fails=0" in files["judge-least_conn.conf"]
     assert "server unix:/run/judge-2.sock max_fails=0" in files["judge-least_conn.conf"]
     assert "include judge.conf;" in files["nginx.conf"]
@@ -190,10 +190,15 @@ def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch
     chosen = model_servers.choose(settings, (), [model_servers.JUDGE, model_servers.EMBEDDING]).chosen
     made = stack.describe(settings, run, FOUND, chosen, None)
     assert [*made.ports] == ["JUDGE_PORT", "EMBEDDING_PORT"] and "REWARD_SERVER_URL" not in made.urls
-    listed = {"judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NOBODY, "embedding": gateway.NOBODY}
+    listed = {
+        "judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NO_SERVER,
+        "embedding": gateway.NO_SERVER,
+    }
     discovery = json.loads(made.configuration[DISCOVERY])
     for followed, (service, server) in zip(discovery, listed.items(), strict=True):
-        assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (server != gateway.NOBODY)
+        assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (
+            server != gateway.NO_SERVER
+        )
         assert f"server {server} max_fails=0" in made.gateway[str(followed["file"])]
         assert f"server ${{{service.upper()}_SERVER}} max_fails=0" in str(followed["text"])
 

@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> RunDir:
 def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vLLM for GPUs, a hub that has every model, and a machine without GPUs."""
     monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0"))
-    monkeypatch.setattr(model, "_where", lambda asked, python: "reachable")
+    monkeypatch.setattr(model, "_check_availability", lambda asked, python: "reachable")
     monkeypatch.setattr(machine, "gpus", list)
 
 

@@ -88,7 +88,7 @@ def wait_for_another(stack: Tree, service: str, process: int, seconds: float = S
 
 def working_in(tree: Tree) -> list[Process]:
     """The processes whose working directory is in the tree."""
-    directories = ((process, process.directory) for process in processes.every())
+    directories = ((process, process.directory) for process in processes.all_processes())
     return [process for process, at in directories if at and at.is_relative_to(tree.path)]
 
 

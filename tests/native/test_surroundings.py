@@ -35,9 +35,9 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 @pytest.fixture
 def fresh_nvidia_smi() -> Iterator[None]:
     """nvidia-smi is asked once a process: clear its cached answer before and after the test."""
-    machine._listed.cache_clear()
+    machine._query_nvidia_smi.cache_clear()
     yield
-    machine._listed.cache_clear()
+    machine._query_nvidia_smi.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"])

@@ -36,7 +36,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def serving(folder: Path, log: Path, *flags: str) -> Any:
     """A vLLM that serves one of the models as a pooling model."""
-    return running(log, "--runner", "pooling", *flags, model=Model(str(folder), "rm", local=True))
+    return running(log, "--runner", "pooling", *flags, model=Model(str(folder), "rm", is_local=True))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.score import Item
 from rewardstack_rules import Unscored
 from rewardstack_rules.functions.binding import REFERENCE, bind
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.functions.unavailable import UnavailableError
@@ -439,7 +439,7 @@ def test_own_names_of_fields(parameters: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(HEADER + f"@reward_function\ndef f({parameters}): ...\n")
 
-    assert load_registry([path]).get("f").named
+    assert load_registry([path]).get("f").field_parameters
 
 
 @pytest.mark.parametrize(
@@ -492,4 +492,4 @@ def by_default(response: str, tag: str = "answer") -> float:
 @pytest.mark.parametrize("function", [by_default, functools.partial(by_default), functools.lru_cache(by_default)])
 def test_kinds_of_callables(function: Callable[..., Any]) -> None:
     """Whatever wraps a function, its parameters are read."""
-    assert bind(function).named == ("tag",)
+    assert bind(function).field_parameters == ("tag",)

@@ -15,7 +15,7 @@ from rewardstack import Request, Score, score
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
 from rewardstack.trainers import openrlhf, verl
 from rewardstack_rules.scoring.local import embedded_rules
-from rewardstack_rules.scoring.output import MOST_LINES_A_MINUTE, OutputLog
+from rewardstack_rules.scoring.output import MAX_LINES_PER_MINUTE, OutputLog
 from rewardstack_rules.settings import DEFAULTS
 from tests.rules.conftest import OWN_FUNCTIONS, VERIFY_TIMEOUT, RewardServer
 from tests.support.table import Table
@@ -139,7 +139,7 @@ def test_most_lines_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     for at in range(1000):
         output_log.add("chatty", f"line {at}\n\nline {at}")
 
-    assert len(caplog.records) == MOST_LINES_A_MINUTE
+    assert len(caplog.records) == MAX_LINES_PER_MINUTE
 
 
 def test_other_variables_of_the_server_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rewardstack import Request
 from rewardstack.errors import BudgetError
 from rewardstack.settings import DEFAULTS
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.client.judge.conftest import FAKE_JUDGE, sample

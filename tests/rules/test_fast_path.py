@@ -18,12 +18,12 @@ import pytest_asyncio
 from benchmarks.mix import make_samples
 from rewardstack.core.lru import LruCache
 from rewardstack.score import Item, Score
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.isolation.launch import start_supervisor
 from rewardstack_rules.scoring import rule as local_rule
-from rewardstack_rules.scoring.isolated import isolation_config
-from rewardstack_rules.scoring.rule import MAX_INLINE, REMEMBERED, Isolation, LocalSample, LocalVerifier
+from rewardstack_rules.scoring.pools import isolation_config
+from rewardstack_rules.scoring.rule import MAX_CACHED_VERDICTS, MAX_INLINE, Isolation, LocalSample, VerifierRule
 from rewardstack_rules.settings import Settings
 from rewardstack_verifier.question import Question, ask
 from rewardstack_verifier.shortcut import decide_fast_path
@@ -112,21 +112,21 @@ async def isolation(needs_process: None) -> AsyncIterator[Isolation]:
     """Isolated processes, two fast and two slow."""
     config = isolation_config(Settings.from_env())
     config = replace(config, entry="tests.support.slow_questions:execute", fast=2, slow=2)
-    home = prepare(config)
+    home = start_supervisor(config)
     client = IsolationClient(config)
     yield Isolation(client, 5.0)
     client.close()
     home.close()
 
 
-def verifier(name: str, isolation: Isolation) -> LocalVerifier:
+def verifier(name: str, isolation: Isolation) -> VerifierRule:
     """The scorer of a built-in verifier."""
     rule = load_registry([]).get(name)
     assert rule.verifier is not None
-    return LocalVerifier(rule, rule.verifier, isolation, LruCache(REMEMBERED))
+    return VerifierRule(rule, rule.verifier, isolation, LruCache(MAX_CACHED_VERDICTS))
 
 
-async def answers(one: LocalVerifier, items: list[Item], limit: float | None = None) -> list[Score]:
+async def answers(one: VerifierRule, items: list[Item], limit: float | None = None) -> list[Score]:
     """The scores of items none of which is decided inline."""
     found = [one.inline(one.prepare(item)) for item in items]
     undecided = [sample for sample in found if isinstance(sample, LocalSample)]
@@ -152,7 +152,7 @@ async def test_same_score(name: str, isolation: Isolation) -> None:
 
     scores = await scored(pipeline_of(one), *items)
 
-    expected = [one._inline(item) for item in items]
+    expected = [one._score_inline(item) for item in items]
     assert [plainly(score) for score in expected] == [plainly(score) for score in scores]
 
 

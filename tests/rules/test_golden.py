@@ -118,12 +118,12 @@ def question(number: int) -> str:
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many different prompts the least recently used are forgotten, and found again."""
-    monkeypatch.setattr(responses, "REMEMBERED", 2)
+    monkeypatch.setattr(responses, "MAX_CACHED_PROMPTS", 2)
     golden = GoldenResponses([("What is shown?", ("a cat",))], 0.9)
 
     found = [golden.find(f"What is shown{end}") for end in ("", "!", "?!", "", "!")]
 
-    assert ([["a cat"]] * 5, 2) == (found, len(golden._remembered))
+    assert ([["a cat"]] * 5, 2) == (found, len(golden._cached))
 
 
 @pytest.mark.parametrize("value", ["0", "1.5", "nan", "near"])

@@ -8,8 +8,8 @@ from pathlib import Path
 from prometheus_client import generate_latest
 
 from rewardstack_rules.metrics.directory import make_metrics_dir
-from rewardstack_rules.metrics.files import fold
-from rewardstack_rules.metrics.scrape import counted
+from rewardstack_rules.metrics.files import merge_ended
+from rewardstack_rules.metrics.scrape import counts_registry
 
 
 def test_left_behind(tmp_path: Path) -> None:
@@ -30,6 +30,6 @@ def test_process_that_is_starting(tmp_path: Path) -> None:
     """A process whose file is still empty breaks neither a scrape nor the counts of those that have ended."""
     (tmp_path / "counter_4000000.db").touch()
 
-    fold(tmp_path, pid=4000000)
-    with counted(str(tmp_path)) as registry:
+    merge_ended(tmp_path, pid=4000000)
+    with counts_registry(str(tmp_path)) as registry:
         assert generate_latest(registry) == b""

@@ -110,8 +110,8 @@ def ended(directory: Path, kind: str) -> dict[str, float]:
 
 def test_fold(counts: Path) -> None:
     """The counts of those that have ended are added up; the others' stay where they are."""
-    metrics_files.fold(counts, 1)
-    metrics_files.fold(counts, 3)
+    metrics_files.merge_ended(counts, 1)
+    metrics_files.merge_ended(counts, 3)
 
     assert files(counts) == {f"{kind}_{who}.db" for kind in metrics_files.KINDS for who in ("ended", "2")}
     for kind in metrics_files.KINDS:
@@ -120,10 +120,10 @@ def test_fold(counts: Path) -> None:
 
 def test_fold_during_a_scrape(counts: Path) -> None:
     """A scrape sees nothing move, and holds nobody up: what has ended meanwhile is added at the next occasion."""
-    with metrics_files.reading(counts):
-        metrics_files.fold(counts, 1)
+    with metrics_files.merging_paused(counts):
+        metrics_files.merge_ended(counts, 1)
         during = files(counts)
-    metrics_files.fold(counts, 2)
+    metrics_files.merge_ended(counts, 2)
 
     assert "counter_1.db" in during and "counter_ended.db" not in during
     assert ended(counts, "counter") == {key("a"): 110.0, key("1"): 1.0, key("2"): 1.0}
@@ -131,7 +131,7 @@ def test_fold_during_a_scrape(counts: Path) -> None:
 
 def test_fold_of_one_that_counted_nothing(counts: Path) -> None:
     """A process that ended before it counted has no files, which is no fault."""
-    metrics_files.fold(counts, 99)
+    metrics_files.merge_ended(counts, 99)
 
     assert {"counter_1.db", "counter_2.db", "counter_3.db"} <= files(counts)
 

@@ -11,7 +11,7 @@ import requests
 
 from rewardstack.settings import DEFAULTS
 from rewardstack_rules.http.app import create_app
-from rewardstack_rules.http.protocols.scoring import without_secrets
+from rewardstack_rules.http.protocols.scoring import drop_server_fields
 from rewardstack_rules.settings import Settings
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.rules.conftest import ROOT, RewardServer
@@ -162,7 +162,7 @@ def test_rows_without_secrets() -> None:
     """Addresses, keys and paths in a row of a data set are not passed on to reward functions."""
     row = {"image_url": 1, "url": 2, "judge_api_key": 3, "path": 4, "curl": 5, "kind": 6, "path_length": 7}
 
-    assert {"curl": 5, "kind": 6, "path_length": 7} == without_secrets(row)
+    assert {"curl": 5, "kind": 6, "path_length": 7} == drop_server_fields(row)
 
 
 def test_hostile_query(server: RewardServer) -> None:

@@ -12,8 +12,8 @@ from rewardstack.core.lru import LruCache
 from rewardstack.errors import UnreachableError
 from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, Score
-from rewardstack_rules.functions.catalogue import load_registry
-from rewardstack_rules.scoring.rule import MAX_QUESTION, TOGETHER, Isolation, LocalSample, LocalVerifier, Verdicts
+from rewardstack_rules.functions.catalog import load_registry
+from rewardstack_rules.scoring.rule import MAX_QUESTION, QUESTION_BATCH, Isolation, LocalSample, Verdicts, VerifierRule
 from rewardstack_verifier.question import Question
 from tests.support.scoring import context
 
@@ -29,18 +29,18 @@ class Decider:
 
     def __init__(self, spoils: Callable[[], Mapping[str, Any]] = lambda: {"error": "timeout"}) -> None:
         self.tasks: list[list[str]] = []
-        self.brief: list[bool] = []
+        self.stop_if_slow: list[bool] = []
         self.ended = 0
         self.go = asyncio.Event()
         self._spoils = spoils
 
     async def run(
-        self, tasks: Sequence[Mapping[str, Any]], timeout: float, *, brief: bool, tenant: str
+        self, tasks: Sequence[Mapping[str, Any]], timeout: float, *, stop_if_slow: bool, tenant: str
     ) -> list[Mapping[str, Any]]:
         """As `IsolationClient.run`."""
         asked = [one.answer for one in tasks[0]["questions"]]
         self.tasks.append(asked)
-        self.brief.append(brief)
+        self.stop_if_slow.append(stop_if_slow)
         try:
             await self.go.wait()
         except asyncio.CancelledError:
@@ -49,15 +49,15 @@ class Decider:
         return [self._spoils() if "bad" in asked else {"verdicts": [RIGHT] * len(asked)}]
 
 
-def verifier(decider: Decider, verdicts: Verdicts | None = None) -> LocalVerifier:
+def verifier(decider: Decider, verdicts: Verdicts | None = None) -> VerifierRule:
     """The scorer of `math` in front of a decider."""
     rule = load_registry([]).get("math")
     assert rule.verifier is not None
     isolation = Isolation(decider, 1.0)  # type: ignore[arg-type]
-    return LocalVerifier(rule, rule.verifier, isolation, LruCache(16) if verdicts is None else verdicts)
+    return VerifierRule(rule, rule.verifier, isolation, LruCache(16) if verdicts is None else verdicts)
 
 
-async def asked(scorer: LocalVerifier, *answers: str, within: Context | None = None) -> list[Score]:
+async def asked(scorer: VerifierRule, *answers: str, within: Context | None = None) -> list[Score]:
     """The scores of samples that have these answers."""
     samples = [LocalSample(Item(""), Question(answer, ("2\\sqrt{2}",))) for answer in answers]
     return await scorer.score(samples, within or context())
@@ -113,13 +113,13 @@ async def test_together() -> None:
     """What is asked in one turn of the loop travels together, up to so many, to be brief; one alone has its time."""
     decider = Decider()
     decider.go.set()
-    size = int(TOGETHER.size)
+    size = int(QUESTION_BATCH.size)
 
     scores = await asked(verifier(decider), *map(str, range(size + 1)))
 
     assert [score.value for score in scores] == [1.0] * (size + 1)
     assert [len(task) for task in decider.tasks] == [size, 1]
-    assert decider.brief == [True, False]
+    assert decider.stop_if_slow == [True, False]
 
 
 @pytest.mark.parametrize("error", ["timeout", "killed", "raised"])

@@ -8,7 +8,7 @@ import pytest
 
 from rewardstack.errors import RouteError, SettingsError, UnknownSourceError
 from rewardstack.routing.routes import RULE_OPTIONS
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 
 HEADER = "from rewardstack_rules import reward_function\n"
 FUNCTION = "@reward_function\ndef {name}(response, reference=None):\n    return {value}\n"

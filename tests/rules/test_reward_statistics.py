@@ -15,7 +15,7 @@ from rewardstack.score import Request
 from rewardstack_rules.metrics import groups as table
 from rewardstack_rules.metrics.batch import Rewards
 from rewardstack_rules.metrics.groups import Groups
-from rewardstack_rules.metrics.rewards import buckets_of, count_rewards
+from rewardstack_rules.metrics.rewards import bucket_bounds, count_rewards
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric
 from tests.rules.test_status import told
@@ -198,7 +198,7 @@ def test_table_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_buckets(bounds: tuple[float, float], first: float, last: float, count: int) -> None:
     """Buckets cover the range; an end that is infinite is at 20."""
-    found = buckets_of(bounds)
+    found = bucket_bounds(bounds)
     assert (found[0], found[-1], len(found)) == (first, last, count)
 
 

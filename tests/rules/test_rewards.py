@@ -17,7 +17,7 @@ from rewardstack_rules.functions.builtin.json_schema import json_schema
 from rewardstack_rules.functions.builtin.length import length
 from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.repetition import repetition
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.task import evaluate
 from tests.rules.conftest import RewardServer
 from tests.support.table import Table

@@ -13,13 +13,13 @@ import pytest_asyncio
 
 from rewardstack.errors import DeadlineError
 from rewardstack.score import Item
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.scoring.isolated import Pool, isolation_config
-from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, Isolation, LocalSample
+from rewardstack_rules.isolation.launch import start_supervisor
+from rewardstack_rules.scoring.pools import Pool, isolation_config
+from rewardstack_rules.scoring.rule import MAX_ISOLATED_RESPONSE, InlineRule, IsolatedRule, Isolation, LocalSample
 from rewardstack_rules.settings import Settings
 from tests.support.scoring import context, pipeline_of, scored
 
@@ -32,7 +32,7 @@ def config(needs_process: None) -> Iterator[IsolationConfig]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
         made = replace(isolation_config(Settings.from_env(), Pool.OPEN), fast=2, slow=2)
-        home = prepare(made)
+        home = start_supervisor(made)
         yield made
         home.close()
 
@@ -90,8 +90,8 @@ async def test_response_without_bound(registry: Registry, isolated: IsolationCli
     """An isolated rule scores 0 for a response beyond the bound on its length, whatever the time it would take."""
     hang = rule(registry, "hang", isolated)
 
-    [fits] = await hang.score([LocalSample(Item("x" * MAX_ISOLATED))], context())
-    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_ISOLATED + 1)))], context())
+    [fits] = await hang.score([LocalSample(Item("x" * MAX_ISOLATED_RESPONSE))], context())
+    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_ISOLATED_RESPONSE + 1)))], context())
 
     assert ((fits.value, fits.status), (too_long.value, too_long.status)) == ((1.0, "ok"), (0.0, "ok"))
     assert "longer than" in too_long.reason

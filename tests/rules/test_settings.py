@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack.errors import ConfigError
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import clean_environment

@@ -13,7 +13,7 @@ import requests
 from jsonschema import Draft202012Validator
 
 from rewardstack.score import STATUSES
-from rewardstack_rules.metrics.causes import CAUSES, OTHER, cause_of
+from rewardstack_rules.metrics.causes import CAUSES, OTHER, find_cause
 from tests.page.stack import SCRIPT
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric
@@ -163,7 +163,7 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
 )
 def test_cause_of(reason: str, cause: str) -> None:
     """A reason comes under the first cause that it has words of, else under none."""
-    assert cause_of(reason) == cause
+    assert find_cause(reason) == cause
 
 
 def test_causes_are_few() -> None:

@@ -10,40 +10,40 @@ from typing import Any
 import pytest
 import redis as redis_client
 
-from rewardstack_rules.metrics.directory import BEGAN, begin
+from rewardstack_rules.metrics.directory import START_FILE, clear_counts
 from rewardstack_rules.status import recorder, report
 from rewardstack_rules.status.recorder import Recorder
-from rewardstack_rules.status.report import Asked
-from rewardstack_rules.status.ring import Ring
-from rewardstack_rules.status.snapshot import ITEMS, Snapshot
+from rewardstack_rules.status.report import HealthChecks
+from rewardstack_rules.status.snapshot import SAMPLES, Snapshot
+from rewardstack_rules.status.snapshot_store import SnapshotStore
 from tests.support.servers import Redis
 from tests.support.waiting import eventually
 
 
 def ok(count: float) -> Snapshot:
     """So many samples by one route."""
-    return {(ITEMS, "rule:gsm8k", "ok"): count}
+    return {(SAMPLES, "rule:gsm8k", "ok"): count}
 
 
 def others(redis: Redis, count: int) -> None:
     """So many other servers have written what they counted."""
     minute = int(time.time() // 60)
     for at in range(count):
-        Ring(redis.url, f"host 10.0.0.{at}:6000 {60 * minute}.0").write(minute, ok(5))
+        SnapshotStore(redis.url, f"host 10.0.0.{at}:6000 {60 * minute}.0").write(minute, ok(5))
 
 
 def test_redis_away(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the Redis is away the others' hour stays, and whether they live is not known when it would have shown."""
     others(redis, 2)
     one = Recorder("here:6000", "", redis.url)
-    assert [each.lives for each in one.replicas()] == [True] * 3
+    assert [each.is_up for each in one.replicas()] == [True] * 3
 
     redis.kill()
 
-    assert [each.lives for each in one.replicas()] == [True] * 3 and one.away
+    assert [each.is_up for each in one.replicas()] == [True] * 3 and one.redis_error
     assert [each.series.latest for each in one.replicas()[1:]] == [ok(5)] * 2
     monkeypatch.setattr(recorder, "SILENCE", 0.0)
-    assert [each.lives for each in one.replicas()[1:]] == [None] * 2
+    assert [each.is_up for each in one.replicas()[1:]] == [None] * 2
 
 
 def test_an_own_hour_is_taken_up_when_redis_comes(
@@ -51,12 +51,12 @@ def test_an_own_hour_is_taken_up_when_redis_comes(
 ) -> None:
     """A process that starts while the Redis is away takes up what its server wrote as soon as it can."""
     monkeypatch.setattr(recorder, "INTERVAL", 0.05)
-    begin(tmp_path)
+    clear_counts(tmp_path)
     minute = int(time.time() // 60) - 2
-    os.utime(tmp_path / BEGAN, (60 * minute, 60 * minute))
+    os.utime(tmp_path / START_FILE, (60 * minute, 60 * minute))
     one = Recorder("here:6000", str(tmp_path), redis.url)
-    Ring(redis.url, one.replicas()[0].life).write(minute, ok(7))
-    failing, read = [3, 2, 1], Ring.read
+    SnapshotStore(redis.url, one.replicas()[0].id).write(minute, ok(7))
+    failing, read = [3, 2, 1], SnapshotStore.read
 
     def away_at_first(*arguments: Any) -> Any:
         if failing:
@@ -64,7 +64,7 @@ def test_an_own_hour_is_taken_up_when_redis_comes(
             raise redis_client.ConnectionError
         return read(*arguments)
 
-    monkeypatch.setattr(Ring, "read", away_at_first)
+    monkeypatch.setattr(SnapshotStore, "read", away_at_first)
     one.start()
 
     eventually(lambda: ok(7) in one.replicas()[0].series.increases(minute + 2), seconds=20)
@@ -85,11 +85,11 @@ def test_many_servers_are_read_in_two_queries(redis: Redis) -> None:
 def test_what_cannot_be_asked_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where asking how services stand fails, only the first report waits for it."""
     asking: list[int] = []
-    monkeypatch.setattr(report, "FIRST", 3600.0)
+    monkeypatch.setattr(report, "FIRST_CHECK_SECONDS", 3600.0)
 
     def fail() -> list[Any]:
         asking.append(1)
         raise RuntimeError("no")
 
-    asked = Asked(fail)
-    assert asked.found() == asked.found() == [] and asking == [1]
+    asked = HealthChecks(fail)
+    assert asked.latest() == asked.latest() == [] and asking == [1]

@@ -12,11 +12,11 @@ import pytest
 import redis as redis_client
 
 from rewardstack_rules.status import recorder
-from rewardstack_rules.status.figures import BOUNDS, MOST_ROUTES, gather, latencies, quantile, routes
+from rewardstack_rules.status.figures import BOUNDS, MAX_ROUTES, gather, latencies, quantile, routes
 from rewardstack_rules.status.figures import samples as samples_of_all
-from rewardstack_rules.status.ring import PREFIX, REPLICAS, Ring
-from rewardstack_rules.status.series import KEPT, MINUTES, Series
-from rewardstack_rules.status.snapshot import ITEMS, SECONDS, Snapshot, pack, unpack
+from rewardstack_rules.status.series import KEPT_MINUTES, MINUTES, Series
+from rewardstack_rules.status.snapshot import SAMPLES, SECONDS, Snapshot, pack, unpack
+from rewardstack_rules.status.snapshot_store import PREFIX, REPLICAS, SnapshotStore
 from tests.rules.conftest import HERE, RewardServer
 from tests.rules.test_status import told
 from tests.support.servers import Redis
@@ -29,12 +29,12 @@ Start = Callable[..., RewardServer]
 
 def ok(count: float) -> Snapshot:
     """So many samples by one route."""
-    return {(ITEMS, "rule:gsm8k", "ok"): count}
+    return {(SAMPLES, "rule:gsm8k", "ok"): count}
 
 
 def counts(series: Series, now: int) -> list[float]:
     """What each minute brought of them."""
-    return [one.get((ITEMS, "rule:gsm8k", "ok"), 0.0) for one in series.increases(now)]
+    return [one.get((SAMPLES, "rule:gsm8k", "ok"), 0.0) for one in series.increases(now)]
 
 
 def test_minutes() -> None:
@@ -65,7 +65,7 @@ def test_an_hour_is_kept() -> None:
         series.put(minute, ok(minute))
 
     assert counts(series, 999) == [1.0] * MINUTES
-    assert sum(map(bool, series.increases(999 - MINUTES))) == KEPT - 1 - MINUTES
+    assert sum(map(bool, series.increases(999 - MINUTES))) == KEPT_MINUTES - 1 - MINUTES
 
 
 def test_replicas_add_up() -> None:
@@ -86,12 +86,12 @@ def test_more_routes_than_are_told() -> None:
     """Of many routes the busiest are told one by one, and all of them together."""
     series = Series(60 * 100)
     series.put(99, {})
-    series.put(100, {(ITEMS, f"r{at:03}", "ok"): float(at) for at in range(1, MOST_ROUTES + 11)})
+    series.put(100, {(SAMPLES, f"r{at:03}", "ok"): float(at) for at in range(1, MAX_ROUTES + 11)})
     counted = gather([series], [series], 100)
 
     told, together = routes(counted), samples_of_all(counted)
 
-    assert [one["route"] for one in told] == [f"r{at:03}" for at in range(MOST_ROUTES + 10, 10, -1)]
+    assert [one["route"] for one in told] == [f"r{at:03}" for at in range(MAX_ROUTES + 10, 10, -1)]
     assert together["hour"]["ok"] == together["total"]["ok"] == together["minutes"]["ok"][-1] == sum(range(111))
 
 
@@ -133,14 +133,14 @@ def test_packed() -> None:
         b"[1]",
         b"[1,[[2,3]]]",
         b'[1,[["os.system",1]]]',
-        b'[1,[["%s","r","ok",NaN]]]' % ITEMS.encode(),
-        b'[1,[["%s","r",3]]]' % ITEMS.encode(),
+        b'[1,[["%s","r","ok",NaN]]]' % SAMPLES.encode(),
+        b'[1,[["%s","r",3]]]' % SAMPLES.encode(),
         b"[" * 5000,
         b"[1e999,[]]",
         b"[1.5,[]]",
         b"[true,[]]",
-        *(b'[1,[["%s","r","ok",%s]]]' % (ITEMS.encode(), value) for value in (b"1e308", b"-1", b"9" * 4000, b"true")),
-        b'[1,[%s["%s","r","ok",1]]]' % (b'["%s","r","ok",1],' % ITEMS.encode() * 30_000, ITEMS.encode()),
+        *(b'[1,[["%s","r","ok",%s]]]' % (SAMPLES.encode(), value) for value in (b"1e308", b"-1", b"9" * 4000, b"true")),
+        b'[1,[%s["%s","r","ok",1]]]' % (b'["%s","r","ok",1],' % SAMPLES.encode() * 30_000, SAMPLES.encode()),
     ],
     ids=lambda data: repr(data)[:30],
 )
@@ -237,9 +237,9 @@ def test_planted_numbers(redis: Redis, replica: Start) -> None:
     name, minute = f"planted 127.0.0.1:1 {time.time() - 600:.3f}", int(time.time() // 60)
     fields = itertools.count()
     for value in (b"1e308", b"9" * 4000, b"-1e300"):
-        row = b'["%s","planted","ok",%s]' % (ITEMS.encode(), value)
-        link.hset(f"{PREFIX}:of:{name}", str((minute - next(fields)) % KEPT), b"[%d,[%s]]" % (minute, row))
-    link.hset(f"{PREFIX}:of:{name}", str((minute + 1) % KEPT), b"[1e999,[]]")
+        row = b'["%s","planted","ok",%s]' % (SAMPLES.encode(), value)
+        link.hset(f"{PREFIX}:of:{name}", str((minute - next(fields)) % KEPT_MINUTES), b"[%d,[%s]]" % (minute, row))
+    link.hset(f"{PREFIX}:of:{name}", str((minute + 1) % KEPT_MINUTES), b"[1e999,[]]")
     silent = {f"silent 127.0.0.1:{number} {time.time():.3f}": end for number, end in ((2, "-inf"), (3, "+inf"))}
     link.zadd(REPLICAS, {name: time.time(), **silent})
 
@@ -250,17 +250,17 @@ def test_planted_numbers(redis: Redis, replica: Start) -> None:
 
 def test_what_is_written(redis: Redis) -> None:
     """A replica has one key, with a field a minute of the last hour, and an end; names are read as they are."""
-    ring, series = Ring(redis.url, "a <b>"), Series(0)
-    for minute in range(1000, 1000 + 3 * KEPT):
+    ring, series = SnapshotStore(redis.url, "a <b>"), Series(0)
+    for minute in range(1000, 1000 + 3 * KEPT_MINUTES):
         ring.write(minute, ok(minute))
     link = redis_client.Redis.from_url(redis.url)
 
-    assert link.hlen(f"{PREFIX}:of:a <b>") == KEPT
+    assert link.hlen(f"{PREFIX}:of:a <b>") == KEPT_MINUTES
     assert 0 < link.ttl(f"{PREFIX}:of:a <b>") <= 7200 and 0 < link.ttl(REPLICAS) <= 7200
     assert list(ring.replicas()) == ["a <b>"]
-    for minute, snapshot in ring.read({"a <b>": 0}, 999 + 3 * KEPT)["a <b>"].snapshots:
+    for minute, snapshot in ring.read({"a <b>": 0}, 999 + 3 * KEPT_MINUTES)["a <b>"].snapshots:
         series.put(minute, snapshot)
-    assert counts(series, 999 + 3 * KEPT) == [1.0] * MINUTES
+    assert counts(series, 999 + 3 * KEPT_MINUTES) == [1.0] * MINUTES
 
 
 def samples(reply: dict[str, Any]) -> int:

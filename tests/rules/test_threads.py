@@ -24,7 +24,7 @@ def held(threads: Threads, count: int, *, lent: bool) -> Iterator[None]:
             begun[at].set()
             assert release.wait(SECONDS)
             return
-        with threads.lent():
+        with threads.lend_thread():
             begun[at].set()
             assert release.wait(SECONDS)
 
@@ -72,7 +72,7 @@ def test_calls_that_came_before_are_run_when_a_thread_is_lent() -> None:
 
     def lend() -> str:
         assert go.wait(SECONDS)
-        with threads.lent():
+        with threads.lend_thread():
             return waiting.result(SECONDS)
 
     lending = threads.submit(lend)

@@ -13,7 +13,7 @@ import pytest
 
 from services.embedding.tei_python import settings as tei_python
 from services.judge.arguments import FROM_ENVIRONMENT
-from services.stack.settings_table import TABLE, of, read_by
+from services.stack.settings_table import TABLE, read_by, settings_in
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_THE_SYSTEM = {
@@ -53,7 +53,7 @@ def test_code_and_documentation() -> None:
     texts = [text for path in modules if LOOKS_UP.search(text := path.read_text())]
     looked_up = {name for text in texts for name in read_by_name(ast.parse(text))} - OF_THE_SYSTEM
     assert looked_up <= {*TABLE, *NO_SETTINGS}
-    assert documented() == set(of(".env", "environment"))
+    assert documented() == set(settings_in(".env", "environment"))
 
 
 def test_environment_of_the_launchers() -> None:

@@ -56,7 +56,7 @@ def test_checks(tree: Path, text: str, words: str) -> None:
 def test_secrets(tree: Path, name: str) -> None:
     """It may hold a secret where nobody else may read it."""
     write(tree, f"{name}={KEY}\n")
-    assert settings.local(tree)[name] == KEY
+    assert settings.read_local(tree)[name] == KEY
     write(tree, f"{name}={KEY}\n", 0o640)
     with pytest.raises(StackError, match=rf"other users may read {name} — chmod 600 \.env\.local"):
         settings.load(tree, {})
@@ -75,10 +75,10 @@ def test_further_variables(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of the Compose project may be in it, and the environment beats that, too."""
     write(tree, "COMPOSE_PROJECT_NAME=second\n")
     monkeypatch.delenv("COMPOSE_PROJECT_NAME", raising=False)
-    settings.export_further(tree)
+    settings.export_extra_variables(tree)
     assert settings.os.environ["COMPOSE_PROJECT_NAME"] == "second"
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", "third")
-    settings.export_further(tree)
+    settings.export_extra_variables(tree)
     assert settings.os.environ["COMPOSE_PROJECT_NAME"] == "third"
 
 
@@ -94,7 +94,7 @@ def test_values_for_helm() -> None:
         "REWARD_FUNCTIONS": "mine.py",
         "REWARD_SERVER_API_KEYS": KEY,
     }
-    text = helm_values.of(own)
+    text = helm_values.to_values(own)
     assert yaml.safe_load(text) == {
         "judge": {"enabled": False},
         "embedding": {"model": "org/model"},
@@ -108,11 +108,11 @@ def test_values_for_helm() -> None:
         "REWARD_FUNCTIONS=mine.py",
         "REWARD_SERVER_API_KEYS",
     ]
-    assert KEY not in text and helm_values.of({}) == ""
+    assert KEY not in text and helm_values.to_values({}) == ""
 
 
 def test_page(tree: Path) -> None:
     """The file on docs/settings.md is read without an error."""
     write(tree, block("docs/settings.md", "sh .env.local", "JUDGE=off"))
     assert settings.load(tree, {})["REWARD_PORT"] == "7000"
-    assert settings.local(tree)["COMPOSE_PROJECT_NAME"] == "second"
+    assert settings.read_local(tree)["COMPOSE_PROJECT_NAME"] == "second"

@@ -164,7 +164,7 @@ def test_misspelt() -> None:
         ),
         "EMBEDDING_PORTS": "tcp://10.0.0.1:80",
     }
-    assert settings.misspelled({**dict.fromkeys(meant, "2"), **others}) == meant
+    assert settings.misspelled_variables({**dict.fromkeys(meant, "2"), **others}) == meant
 
 
 @pytest.mark.parametrize(

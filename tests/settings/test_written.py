@@ -22,12 +22,15 @@ BEFORE = '    Setting("VERIFY_PROCESSES"'
 SERVER = ("-m", "rewardstack_rules.run_reward_server")
 WORKER = ("-m", "rewardstack_rules.jobs.worker")
 UP = ("-m", "services.up", "up")
-GIVEN = "from services.stack.service_env import READ_BY; print([name for name, own in READ_BY.items() if '{}' in own])"
+GIVEN = (
+    "from services.stack.service_env import SETTINGS_BY_SERVICE as settings; "
+    "print([name for name, own in settings.items() if '{}' in own])"
+)
 
 
 def test_up_to_date() -> None:
     """`make settings` would change nothing."""
-    stale = [path.name for path, text in writer.written(ROOT).items() if writer.now(path) != text]
+    stale = [path.name for path, text in writer.render_files(ROOT).items() if writer.current_text(path) != text]
     assert stale == []
 
 

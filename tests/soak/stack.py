@@ -101,7 +101,7 @@ class SoakStack:
     def members(self) -> Iterator[tuple[psutil.Process, str]]:
         """Every process of the stack, and the service that it belongs to."""
         services = {state.pid: state.name for state in self.supervisor.states()}
-        for process in processes.every():
+        for process in processes.all_processes():
             directory = process.directory
             with suppress(psutil.Error):
                 if directory is not None and directory.is_relative_to(self._tree.path):

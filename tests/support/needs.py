@@ -152,5 +152,5 @@ def needs_model_images(needs_engine: None) -> None:
 @pytest.fixture(scope="session")
 def needs_model() -> None:
     """The model servers' environment and the small models."""
-    if not environment.ready(Models(Path(settings.load(ROOT)["MODELS_DIR"]))):
+    if not environment.is_ready(Models(Path(settings.load(ROOT)["MODELS_DIR"]))):
         pytest.skip("the model servers are not installed: make models, or set MODELS_DIR to where they are")

@@ -123,7 +123,7 @@ def missing() -> str:
 
 def small_model() -> Model:
     """The small model as vLLM is given it."""
-    return Model(source=str(models().small_judge), name=SMALL, local=True)
+    return Model(source=str(models().small_judge), name=SMALL, is_local=True)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def _services(folder: Path, *, smoke: bool) -> Iterator[dict[str, str]]:
 def _reward_model(folder: Path) -> Iterator[vllm.VllmServer]:
     """A vLLM that serves a tiny reward model."""
     made = vllm.make_reward_models(folder / "reward_models")
-    served = Model(str(made / "one-label"), "rm", local=True)
+    served = Model(str(made / "one-label"), "rm", is_local=True)
     with vllm.running(folder / "reward_model.log", "--runner", "pooling", model=served) as server:
         yield server
 

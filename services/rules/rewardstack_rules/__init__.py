@@ -1,6 +1,6 @@
-"""The reward server. Custom reward functions import `reward_function` and `Unscored` from here.
+"""The reward server. Custom reward functions import `reward_function` and `Unscored` from this package.
 
-The top level has the entry point (`run_reward_server`), shared modules (`settings`, `logs`, `process`), and
+The top level holds the entry point (`run_reward_server`), shared modules (`settings`, `logs`, `process`) and
 `reward_functions`, the file for custom functions. The packages:
 
 - `http`: endpoints, API keys, limits and trainer protocols, under Flask and gunicorn
@@ -8,14 +8,13 @@ The top level has the entry point (`run_reward_server`), shared modules (`settin
 - `scoring`: evaluation of a sample by a rule
 - `functions`: the reward functions and their registry
 - `code`: runs generated programs against tests
-- `isolation`: worker processes that can be killed; of the packages here, it imports only `confinement`
+- `isolation`: worker processes that can be killed
 - `confinement`: limits a process through seccomp, Landlock and capabilities
 - `golden`: looks up golden responses by prompt
 - `metrics`, `status`: Prometheus counters; the status page
 
-The math verifier is a separate distribution (`rewardstack_verifier`). From the client (`rewardstack`) the server
-imports `core`, `cache`, `routing`, `scorers`, `pipeline` and some top-level modules; `pyproject.toml` lists what each
-package may import.
+The math verifier is a separate distribution (`rewardstack_verifier`). `pyproject.toml` lists which package may import
+which.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
-    # Imported late: the supervisor processes of `isolation` import this package, too, and must stay small.
+    # Imported late, because the supervisor processes of `isolation` import this package and must stay small.
     if name == "Unscored":
         from rewardstack_rules.functions.outcome import Unscored
 

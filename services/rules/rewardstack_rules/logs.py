@@ -1,4 +1,4 @@
-"""Formats the logs of the reward server and of job workers as lines of JSON."""
+"""Logging of the reward server and of job workers: one line of JSON per record."""
 
 from __future__ import annotations
 

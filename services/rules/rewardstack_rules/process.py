@@ -1,4 +1,4 @@
-"""Code that server, worker and isolated processes share: how they start, a memory setting and an exit status."""
+"""Helpers for server, worker and isolated processes: the command and import path to start one, and memory settings."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ RUN_MODULE = (
 )
 """A program that runs a module as `python -m` does, but does not search the working folder for modules.
 
-Python 3.11 has the option `-P` for this. The folder is the empty entry of `sys.path`, which goes before anything is
-imported that a file of the folder could replace.
+Python 3.11 has the option `-P` for this. The working folder is the empty entry of `sys.path`. The program removes it
+before its first import, so that no file in the folder can replace a module.
 """
 
 
 def module_command(module: str) -> list[str]:
-    """Return the command that runs a module in a new interpreter; a `re.py` in the working folder is not imported.
+    """Return the command that runs a module in a new interpreter, without imports from the working folder.
 
-    Give the new process `import_path` as PYTHONPATH if it is to import what this process can import.
+    To let the new process import everything that this process can import, set its PYTHONPATH to `import_path()`.
     """
     return [sys.executable, "-c", RUN_MODULE, module]
 
 
 def import_path(*more: str) -> str:
-    """Return the folders of this process's `sys.path`, the standard library's first, as a value of PYTHONPATH.
+    """Return this process's `sys.path` as a value of PYTHONPATH, with the folders of the standard library first.
 
     Args:
         more: folders to add at the end.
@@ -50,12 +50,11 @@ def import_path(*more: str) -> str:
 
 
 def return_memory() -> None:
-    """Make this process and its future forks return the memory of large requests to the system.
+    """Make this process and its future forks return freed memory to the system. Only glibc is supported.
 
-    By default, glibc has a heap for each thread, up to eight per core, and other threads cannot use the free memory of
-    a heap. Also, after a large block is freed, glibc allocates further blocks of this size in a heap. One small block
-    behind a freed block then keeps the freed memory from the system. Both make a server process grow for hours.
-    With another C library, this function does nothing.
+    Two defaults of glibc make a server process grow for hours. First, it creates up to eight heaps per core, and a
+    thread cannot use free memory in another thread's heap. Second, once a large block is freed, glibc allocates later
+    blocks of that size in a heap, where a single small block behind them keeps their memory from being returned.
     """
     with contextlib.suppress(AttributeError):
         for option, value in MALLOC.items():

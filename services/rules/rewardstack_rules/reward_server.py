@@ -1,4 +1,4 @@
-"""Starts a reward server on localhost:6000, to try reward functions: `python -m rewardstack_rules.reward_server`.
+"""Start a reward server on localhost:6000 to try reward functions: `python -m rewardstack_rules.reward_server`.
 
 It accepts the same settings and arguments as `run_reward_server`, the entry point for training, but listens on
 localhost unless `--host` is given.

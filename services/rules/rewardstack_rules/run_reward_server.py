@@ -1,8 +1,7 @@
-"""Starts a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
+"""Start a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-Without `--workers` the server is a single process, for tests; with `--workers` or `RELOAD=on` it runs under gunicorn.
-It logs "Running on" when it accepts requests. Arguments override environment variables, which `settings_table.py`
-lists.
+Without `--workers` the server is a single process, for tests. With `--workers` or `RELOAD=on` it runs under gunicorn.
+It logs "Running on" once it accepts requests. Arguments override the environment variables of `settings_table.py`.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_clien
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the arguments and serve until a signal; exit with a message if a setting is invalid or a library missing."""
+    """Serve until a signal arrives; exit with a message if a setting is invalid or a library is missing."""
     program = Path(sys.argv[0]).stem
     options = _parser(program).parse_args(arguments)
     _require_libraries(program)
     raise_open_files()
-    _to_environment(options)
+    _set_environment(options)
     logging.config.dictConfig(LOGGING)
     try:
         read_secret_files(SECRETS)
@@ -68,9 +67,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _to_environment(options: argparse.Namespace) -> None:
-    """Set the arguments as environment variables, which gunicorn's workers and isolated processes read."""
-    given = {
+def _set_environment(options: argparse.Namespace) -> None:
+    """Set environment variables from the arguments, because gunicorn's workers and isolated processes read those."""
+    values = {
         "REWARD_TYPE": options.reward_type,
         "REWARD_HOST": options.host,
         "REWARD_PORT": options.port,
@@ -78,7 +77,7 @@ def _to_environment(options: argparse.Namespace) -> None:
         "REWARD_WORKERS": options.workers,
     }
     os.environ.setdefault("REWARD_HOST", "0.0.0.0")
-    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    os.environ.update({name: str(value) for name, value in values.items() if value is not None})
 
 
 def _warn_if_open(settings: Settings) -> None:
@@ -101,7 +100,7 @@ def run_gunicorn() -> NoReturn:
     from gunicorn.util import getcwd  # type: ignore[import-untyped]
 
     command = [*module_command("gunicorn"), "-c", "python:rewardstack_rules.http.gunicorn_conf"]
-    path = import_path(getcwd())  # gunicorn would put the working folder first if it were not here
+    path = import_path(getcwd())  # gunicorn inserts the working folder at the front unless the path has it
     os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
 
 

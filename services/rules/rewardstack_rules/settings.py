@@ -1,4 +1,4 @@
-"""Reads the settings of the reward server and its workers from environment variables."""
+"""Read the settings of the reward server and its workers from environment variables."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rewardstack_rules.settings_table import TABLE
 from rewardstack_settings.setting import InvalidSetting, settings_for
 
 READ = settings_for({**TABLE, **CLIENT_TABLE}, "rules", "worker")
+"""The settings that the server or a worker reads, by name."""
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
 """The default of each variable that the server or a worker reads, as text."""
 SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
@@ -26,11 +27,11 @@ SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 
 FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
 FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
-OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
-OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON", "CODE_CXX")
-RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, "CODE_SANDBOX_URL")
-HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
-"""Matches a URL or an address that has user information (`user:password@`), or a password in its query."""
+FUNCTION_SETTINGS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
+CODE_SETTINGS = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON", "CODE_CXX")
+RULE_SETTINGS = (*FUNCTION_SETTINGS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *CODE_SETTINGS, "CODE_SANDBOX_URL")
+URL_WITH_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
+"""Matches a URL or address with user information (`user:password@`), or with a password in its query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class CodeSettings:
     """Settings for running generated programs (the reward function `code`).
 
     Args:
-        processes: number of samples whose programs run at the same time.
+        processes: maximum number of samples whose programs run at the same time.
         timeout: CPU seconds that all tests of one sample may take together.
         python: path of the interpreter for the programs; empty for the server's own.
         compiler: path or name of the compiler for programs in C++ and C; empty for the one on PATH.
@@ -74,17 +75,17 @@ class RuleSettings:
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> RuleSettings:
-        """Read only the settings for rules: a trainer may use the server's other variable names for its own purposes.
+        """Read only the settings for rules, because a trainer may use other variables of the server for itself.
 
         Raises:
             SettingsError: a variable is malformed or names a missing file; the message names the variable.
         """
-        value = read({name: READ[name] for name in RULES}, environ)
+        value = read({name: READ[name] for name in RULE_SETTINGS}, environ)
         return RuleSettings(
             _files("REWARD_FUNCTIONS", environ),
-            _without_secrets(value[FUNCTION_VARIABLES], environ),
-            tuple(map(_absolute, value[FUNCTION_DATA])),
-            _addable(value[FUNCTION_ALLOW]),
+            _check_no_secrets(value[FUNCTION_VARIABLES], environ),
+            tuple(map(_check_exists, value[FUNCTION_DATA])),
+            _check_permissions(value[FUNCTION_ALLOW]),
             value["VERIFY_TIMEOUT"],
             value["VERIFY_PROCESSES"] or usable_cores(),
             _code(value),
@@ -108,17 +109,18 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead of `host` and `port`; empty for none.
         workers: number of server processes.
-        threads: number of requests that each process answers at the same time, not counting slow ones.
-        waiting_requests: number of slow requests that may wait in each process at the same time, without a thread.
+        threads: maximum number of fast requests that each process answers at the same time.
+        waiting_requests: maximum number of slow requests that wait in each process at the same time; they hold no
+            thread.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: URL of the Redis that holds jobs; empty for no jobs.
-        job_chunk_size: number of samples of a job that a worker scores at a time.
+        job_chunk_size: number of samples of a job that a worker scores together.
         job_retries: number of retries for samples of a job that failed because of the infrastructure.
         job_ttl: seconds that a job and its results are kept after the job ends.
         job_limits: limits of each API key in the queue.
-        page_explains: whether the status page has a form to explain scores.
-        metrics_dir: directory in which several processes keep their counters; empty for a single process.
-            prometheus_client reads the variable itself.
+        page_explains: whether the status page has a form that explains scores.
+        metrics_dir: directory in which the processes of a server keep their counters; empty for a single process.
+            prometheus_client reads the environment variable itself.
         worker_metrics_port: port of a worker's `/metrics`; 0 for none.
         reload: whether to reload reward functions and routes when they change.
     """
@@ -196,34 +198,34 @@ class Settings(RuleSettings):
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return the settings for running programs; None if they are off, or if programs run in an external sandbox."""
+    """Return the settings for running programs; None if CODE is off or programs run in an external sandbox."""
     if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
         return None
     processes = value["CODE_PROCESSES"] or usable_cores()
     return CodeSettings(processes, value["CODE_TIMEOUT"], value["CODE_PYTHON"], value["CODE_CXX"])
 
 
-def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
+def _check_no_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return `names`; raise SettingsError if one of the variables holds a secret."""
     for name in names:
         if name.removesuffix("_FILE") in SECRETS:
             why = f"{name} is a secret, which reward functions never get; remove it"
             raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
-        if HOLDS_PASSWORD.search(environ.get(name, "")):
+        if URL_WITH_PASSWORD.search(environ.get(name, "")):
             why = f"{name} holds an address with a password, which reward functions never get; remove it"
             raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
     return names
 
 
-def _absolute(path: Path) -> str:
-    """Return an absolute path; raise SettingsError if it does not exist."""
+def _check_exists(path: Path) -> str:
+    """Return a path as text, with symbolic links resolved; raise SettingsError if it does not exist."""
     if not path.exists():
         raise SettingsError(f"{FUNCTION_DATA}: there is no {path}; correct the path, or remove it", FUNCTION_DATA)
     return str(path.resolve())
 
 
-def _addable(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `names`; raise SettingsError if a setting cannot allow one of them."""
+def _check_permissions(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `names`; raise SettingsError if one of them is not in `ADDABLE`."""
     for name in names:
         if name not in ADDABLE:
             known = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"

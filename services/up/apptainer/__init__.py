@@ -1,1 +1,1 @@
-"""Run the stack under Apptainer: the processes of the native deployment, each in an image, without root."""
+"""Run the stack under Apptainer without root: the processes of the native deployment, each in an image."""

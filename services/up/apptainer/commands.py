@@ -1,4 +1,4 @@
-"""Provide `status`, `logs` and `down` for services in Apptainer images, which are local processes."""
+"""`status`, `logs` and `down` for services in Apptainer images, which are local processes."""
 
 from __future__ import annotations
 

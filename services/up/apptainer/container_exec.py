@@ -20,7 +20,7 @@ from services.stack.services_table import Service
 from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer.images import IMAGES, Image, runtime
-from services.up.model_servers import EMBEDDING, REWARD_MODEL, ModelServer, copies, is_external
+from services.up.model_servers import EMBEDDING, REWARD_MODEL, ModelServer, is_external, replica_count
 from services.up.native.models import Launcher
 from services.up.native.programs import IN_IMAGE, Program
 from services.up.native.stack import Runtime
@@ -28,39 +28,39 @@ from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"
 ENTRY_POINT = "/.singularity.d/runscript"
-"""Script that `apptainer run` starts in an image; for model servers, it starts the original image's entry point."""
+"""Script that `apptainer run` starts in an image. For model servers, it starts the container image's entry point."""
 PYTHON = "python"
 IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules", "gateway": "gateway"}
-"""Image by kind of service, except those that depend on the machine."""
+"""Image by kind of service, except the images that depend on the machine."""
 SAME_IMAGE = {"reward-model": "judge"}
 """Kinds of services that use the image of another kind."""
 SEPARATORS = ':,\\"'
 """Separators in the `--bind` option, which paths therefore must not contain."""
 PATH_IN_ARGUMENT = re.compile(r"""(?<![^="'\s])/[^"',\s]+""")
-"""A path in `--flag=/path`, `name=/path` or JSON."""
+"""Matches a path in `--flag=/path`, `name=/path` or JSON."""
 
 
-def image_of(service: str, on_gpu: bool | None = None) -> Image:
+def get_image(service: str, on_gpu: bool | None = None) -> Image:
     """Return the image of a service.
 
     Args:
         service: name of the service.
-        on_gpu: whether the service uses a GPU; None if it does exactly when this machine has a GPU.
+        on_gpu: whether the service uses a GPU; None to use a GPU if this machine has one.
     """
     kind = SAME_IMAGE.get(kind_of(service), kind_of(service))
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
 
 
 class ImageLauncher(Launcher):
-    """Starts model servers by their images' own entry points."""
+    """Builds the commands of model servers in images, which start the entry points of the images."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
         """Return the vLLM of the image."""
         return engine.Vllm(PYTHON, "" if gpus else "cpu")
 
     def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the requested model: a folder, or a name that the server looks up on the hub."""
-        name = model_servers.model_of(server, settings, default_model(settings))
+        """Return the model of a server: a folder, or a name that the server looks up on the hub."""
+        name = model_servers.served_model(server, settings, default_model(settings))
         local = os.path.isdir(name)
         # Relative links in the folder start at its real path.
         return Model(os.path.realpath(name) if local else name, name, local)
@@ -69,12 +69,12 @@ class ImageLauncher(Launcher):
         self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
     ) -> list[str]:
         """Return the arguments of `vllm serve`, with absolute paths of files in its flags."""
-        further = shlex.join(map(_absolute, shlex.split(settings[service.more_options])))
-        own = Settings({**settings, service.more_options: further})
-        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own, service)]
+        more_options = shlex.join(map(_absolute, shlex.split(settings[service.more_options])))
+        resolved = Settings({**settings, service.more_options: more_options})
+        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, resolved, service)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of TEI; port 0 for Prometheus means any free port, because metrics are also on `port`."""
+        """Return the command of TEI. Its Prometheus port is any free one (0), because `port` serves metrics, too."""
         model = settings["EMBEDDING_MODEL"] or settings[f"EMBEDDING_{'GPU' if gpus else 'CPU'}_MODEL"]
         source = os.path.realpath(model) if os.path.isdir(model) else model
         listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
@@ -87,7 +87,7 @@ def default_model(settings: Settings) -> str:
 
 
 def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequence[ModelServer] = ()) -> str:
-    """Return why a model server cannot run here; empty if it can.
+    """Return the reason why a model server cannot run on this machine; empty if it can.
 
     Args:
         server: server to check.
@@ -95,7 +95,7 @@ def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequenc
         servers: all servers that may be started; judges and the reward model get GPUs before the embedding server.
     """
     on_gpu = bool(gpus()) and (server != EMBEDDING or _gpus_of_vllm(settings, servers) < len(gpus()))
-    image = image_of(server.name, on_gpu)
+    image = get_image(server.name, on_gpu)
     if image.file(settings).exists():
         return ""
     why = "no GPU is left for it, and " if gpus() and not on_gpu else ""
@@ -104,15 +104,15 @@ def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequenc
 
 def _gpus_of_vllm(settings: Settings, servers: Sequence[ModelServer]) -> int:
     """Return the number of GPUs that the judges and the reward model among these servers need."""
-    here = [judge for judge in model_servers.judges(servers) if not unsupported_reason(judge, settings)]
-    wanted = [judge for judge in here if settings[judge.switch] != "off" and not is_external(judge, settings)]
-    judges = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(copies(judge, settings) for judge in wanted)
+    supported = [judge for judge in model_servers.judges(servers) if not unsupported_reason(judge, settings)]
+    wanted = [judge for judge in supported if settings[judge.switch] != "off" and not is_external(judge, settings)]
+    judges = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(replica_count(judge, settings) for judge in wanted)
     return judges + (REWARD_MODEL in servers)
 
 
 @dataclass(frozen=True)
 class ContainerExec:
-    """Runs programs in their images with `apptainer exec`.
+    """Converts programs to commands that run them in their images with `apptainer exec`.
 
     Args:
         settings: settings of the stack.
@@ -127,17 +127,17 @@ class ContainerExec:
     def __call__(self, program: Program) -> Program:
         """Return the program with a command that runs it in its image.
 
-        In the container, only the run directory, the user's files and models are visible.
+        The container can access only the run directory, the user's files and models.
 
         Raises:
             StackError: the image is missing, or a path cannot be bound.
         """
-        image = image_of(program.name, _has_gpu(program))
+        image = get_image(program.name, _has_gpu(program))
         if not (file := image.file(self.settings)).exists():
             raise StackError(f"{file} is missing", f"make sif t={image.name}")
         files = {name: os.pathsep.join(map(str, self.settings.files(name))) for name in USERS_FILES}
         own = {name: files.get(name, value) for name, value in program.environment.items()} | self._variables(program)
-        # Keeps Apptainer from writing into the user's home.
+        # Keep Apptainer from writing to the user's home.
         environment = {"APPTAINER_CONFIGDIR": str(self.run.caches / "apptainer")}
         return replace(
             program,
@@ -148,7 +148,7 @@ class ContainerExec:
         )
 
     def _variables(self, program: Program) -> dict[str, str]:
-        """Return the additional variables of a program in an image."""
+        """Return the variables that a program needs in an image, in addition to its own."""
         own = {"LANG": "C.UTF-8", "PYTHONNOUSERSITE": "1", "TMPDIR": str(self.run.temporary)}
         if kind_of(program.name) in LOADING:
             own["HF_HOME"] = str(self._hub())
@@ -161,34 +161,34 @@ class ContainerExec:
         binds = [part for bind in self._binds(program) for part in ("--bind", bind)]
         # Without `--no-eval`, a shell would evaluate the variables. The home in the container is a folder of the stack.
         command = [self.apptainer, "--quiet", "exec", "--cleanenv", "--no-eval", "--contain"]
-        return [*command, "--home", _plain(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
+        return [*command, "--home", _bind_path(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
 
     def _binds(self, program: Program) -> Iterator[str]:
-        """Yield the binds of a program; the run directory comes last, because it may be inside another bound folder."""
+        """Yield the binds of a program. The run directory is last, because it may be inside another bound folder."""
         yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
-            for path in dict.fromkeys(self._users()):
+            for path in dict.fromkeys(self._user_files()):
                 yield _read_only(path)
         elif kind in LOADING:
-            for path in paths_in(program.command[1:]):
+            for path in find_paths(program.command[1:]):
                 if not any(path.is_relative_to(seen) for seen in (self.run.path, CHART_FILES)):
                     yield _read_only(path)
             own = program.environment.get("HF_HUB_CACHE")
             for hub in dict.fromkeys([self._hub(), Path(own) if own else self._hub()]):
                 hub.mkdir(parents=True, exist_ok=True)
-                yield _plain(hub)
-        yield from dict.fromkeys([_plain(self.run.path), _plain(self.run.temporary)])
+                yield _bind_path(hub)
+        yield from dict.fromkeys([_bind_path(self.run.path), _bind_path(self.run.temporary)])
 
-    def _users(self) -> Iterator[Path]:
+    def _user_files(self) -> Iterator[Path]:
         """Yield the folders with the user's files, and the CA file."""
         for file in [file for name in USERS_FILES for file in self.settings.files(name)]:
             yield _folder_or_file(file)
-        if trusted := tls.trusted(self.settings):
+        if trusted := tls.trusted_ca_file(self.settings):
             yield Path(trusted)
 
     def _hub(self) -> Path:
-        """Return the folder of models from the hub: HF_HOME, or a folder in the run directory, never in the home."""
+        """Return the folder for models from the hub: HF_HOME, or a folder in the run directory."""
         return Path(os.environ.get("HF_HOME") or self.run.caches / "huggingface").absolute()
 
 
@@ -202,8 +202,8 @@ def images_runtime(settings: Settings, run: RunDir) -> Runtime:
     return Runtime(programs, ImageLauncher(), ContainerExec(settings, run, runtime()), BACKEND)
 
 
-def paths_in(arguments: Iterable[str]) -> list[Path]:
-    """Return the folders and files that arguments name by absolute paths, and the targets of links in these folders.
+def find_paths(arguments: Iterable[str]) -> list[Path]:
+    """Return the folders and files in arguments (as absolute paths), and the targets of links in these folders.
 
     Links are followed, because the hub's client stores a model as a folder of links into its cache.
     """
@@ -219,15 +219,15 @@ def paths_in(arguments: Iterable[str]) -> list[Path]:
 
 def _link_targets(folder: Path) -> list[Path]:
     """Return the targets of links in a folder and its direct subfolders, including intermediate links."""
-    inner = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
-    links = [entry for one in (folder, *inner) for entry in one.iterdir() if entry.is_symlink()]
+    subfolders = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
+    links = [entry for parent in (folder, *subfolders) for entry in parent.iterdir() if entry.is_symlink()]
     bound = [folder]
     while links:
         link = links.pop()
         hop = Path(os.path.normpath(link.parent / os.readlink(link)))
         if not hop.exists():
             continue
-        if not any(hop.is_relative_to(one) for one in bound):
+        if not any(hop.is_relative_to(path) for path in bound):
             bound.append(hop if hop.is_dir() else _folder_or_file(hop))
         if hop.is_symlink() and hop not in bound:
             links.append(hop)
@@ -241,7 +241,7 @@ def _absolute(argument: str) -> str:
 
 
 def _folder_or_file(file: Path) -> Path:
-    """Return the folder of a file, so that files next to it are visible; the file itself if it is in the home."""
+    """Return the folder of a file, so that the container can read files next to it; the file itself if in the home."""
     return file if Path.home().resolve().is_relative_to(file.parent) else file.parent
 
 
@@ -250,10 +250,10 @@ def _has_gpu(program: Program) -> bool:
 
 
 def _read_only(path: Path) -> str:
-    return f"{_plain(path)}:{path}:ro"
+    return f"{_bind_path(path)}:{path}:ro"
 
 
-def _plain(path: Path) -> str:
+def _bind_path(path: Path) -> str:
     if {*str(path)} & {*SEPARATORS}:
         raise StackError(f"{path} holds one of {' '.join(SEPARATORS)}, which {BACKEND} cannot bind", "rename it")
     return str(path)

@@ -1,6 +1,6 @@
-"""Publish the endpoints file: the URLs and keys of the stack, which trainers read and watch, with a heartbeat.
+"""Publish the endpoints file, from which trainers read the URLs and keys of the stack.
 
-`native/watch.py` renews the heartbeat, so that trainers on other nodes notice when a stack was killed.
+The file contains a heartbeat, which `native/watch.py` renews, so that trainers on other nodes notice a killed stack.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = re.compile("[A-Z_]+")
 
 
 def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = "") -> None:
-    """Write the endpoints file, which `beat` renews until `withdraw`.
+    """Write the endpoints file. `renew` updates it, `withdraw` removes it.
 
     Args:
         run: run directory of the stack.
@@ -38,19 +38,19 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
     """
     if problem := port_conflict(run):
         raise StackError(problem, remedy("gateway", problem))
-    if (before := published(run)) and before["file"] != str(file):
+    if (previous := published(run)) and previous["file"] != str(file):
         withdraw(run)
     _replace(run.published, json.dumps({"file": str(file), "servers": dict(servers), "trust": trust}))
-    beat(run)
+    renew(run)
 
 
-def beat(run: RunDir) -> str:
-    """Renew the endpoints file with the current time; do nothing if none is published.
+def renew(run: RunDir) -> str:
+    """Write the current time to the endpoints file, if one is published.
 
-    If another process holds a port of the gateway, remove the file, because trainers would send keys to this process.
+    If another process holds a port of the gateway, remove the file, because trainers would send keys to that process.
 
     Returns:
-        Why the file was removed; empty if it was not.
+        The reason why the file was removed; empty if it was not.
 
     Raises:
         OSError: the file cannot be written or removed.
@@ -66,13 +66,13 @@ def beat(run: RunDir) -> str:
 
 
 def withdraw(run: RunDir) -> None:
-    """Remove the endpoints file, unless another stack has written it since; do nothing if there is none.
+    """Remove the endpoints file, if there is one and no other stack has overwritten it.
 
     Raises:
         OSError: the file cannot be removed.
     """
     if record := published(run):
-        # Remove the record first, so that no heartbeat writes the file again.
+        # Remove the record first, so that `renew` does not write the file again.
         run.published.unlink(missing_ok=True)
         _unlink(record)
 
@@ -86,13 +86,13 @@ def published(run: RunDir) -> dict[str, Any] | None:
 
 
 def port_conflict(run: RunDir) -> str:
-    """Return which other process holds a port of the gateway; empty if none does."""
+    """Return a message about another process that holds a port of the gateway; empty if there is none."""
     running = run.load()
     return health.port_conflict("gateway", run, running) if running else ""
 
 
 def _unlink(record: Mapping[str, Any]) -> None:
-    """Remove the endpoints file of a record, unless another stack has written it since."""
+    """Remove the endpoints file of a record, unless another stack has overwritten it."""
     file = Path(record["file"])
     with suppress(FileNotFoundError, ValueError):
         if json.loads(file.read_text(encoding="utf-8"))["servers"] == record["servers"]:
@@ -101,8 +101,8 @@ def _unlink(record: Mapping[str, Any]) -> None:
 
 def _replace(file: Path, text: str) -> None:
     """Write a file that only its owner can read, replacing an existing file atomically."""
-    half = file.with_name(f".{file.name}-{os.getpid()}")
-    half.unlink(missing_ok=True)
-    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+    temporary = file.with_name(f".{file.name}-{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         opened.write(text)
-    half.replace(file)
+    temporary.replace(file)

@@ -1,4 +1,4 @@
-"""Build the Apptainer images that are missing or outdated; needs only Python and Apptainer."""
+"""Build the Apptainer images that are missing or outdated. This needs only Python and Apptainer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, require_plain
+from services.stack.rundir import ROOT, require_safe_path
 from services.stack.settings import Settings
 
 PROGRAM = "apptainer"
@@ -23,12 +23,12 @@ OLDEST = (1, 2)
 """Oldest supported version of Apptainer: the first with `build --build-arg`."""
 VERSION = re.compile(rf"{PROGRAM} version (\d+)\.(\d+)\.(\d+)")
 ARCHIVES = ("docker-archive", "oci-archive", "docker-daemon", "localimage")
-"""Sources of an image other than a registry, in Apptainer's syntax: `docker-archive:/path/image.tar`."""
+"""Sources of an image other than a registry, in Apptainer's syntax, as in `docker-archive:/path/image.tar`."""
 CODE = ("constraints.txt", "verifier", "client", "cli", "services/rules")
 SUFFIXES = (".py", ".toml", ".txt", ".json", ".html")
 """Suffixes of the source files in the image of the reward server."""
 KILLED_SECONDS = 24 * 3600.0
-"""Age in seconds at which an incomplete image belongs to a killed build."""
+"""Age in seconds from which an incomplete image must be from a killed build."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Image:
 
     Args:
         name: name of the image's file without the suffix.
-        setting: setting with the container image that this image is built from.
+        setting: name of the setting with the container image that this image is built from.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Image:
     def is_outdated(self, settings: Settings) -> bool:
         """Return whether the image is older than its source files, or was built from another container image.
 
-        The container image is not checked if the Apptainer image was copied here, because it is not recorded then.
+        If the Apptainer image was copied to this machine, its container image is not recorded and not checked.
         """
         file, record = self.file(settings), self._record(settings)
         if record.exists() and record.read_text(encoding="utf-8") != settings[self.setting]:
@@ -64,9 +64,9 @@ class Image:
         return any(source.stat().st_mtime > built for source in self._sources(settings))
 
     def build(self, settings: Settings) -> None:
-        """Build the image under a temporary name, and then rename it, because nodes share the folder.
+        """Build the image under a temporary name, then rename it, because nodes share the folder.
 
-        The replaced image is kept as NAME.before for stacks that still use it.
+        The previous image is kept as NAME.before for stacks that still use it.
 
         Raises:
             StackError: the build fails.
@@ -78,7 +78,7 @@ class Image:
         arguments = {"BOOTSTRAP": agent, "FROM": source} | ({"ROOT": str(ROOT)} if self.name == "rules" else {})
         command = [runtime(), "build", "--disable-cache", "--force"]
         command += [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
-        # Keep Apptainer from creating a folder in the home; use an existing one, which may hold credentials.
+        # Keep Apptainer from creating a folder in the home. Use an existing one, which may hold credentials.
         own = {} if (Path.home() / ".apptainer").exists() else {"APPTAINER_CONFIGDIR": str(file.parent / ".apptainer")}
         command += [str(incomplete), str(self.definition)]
         try:
@@ -113,10 +113,10 @@ class Image:
 
     def _remove_killed(self, folder: Path) -> None:
         """Remove incomplete images of killed builds on any node."""
-        for left in folder.glob(f".{self.name}-*.sif"):
+        for incomplete in folder.glob(f".{self.name}-*.sif"):
             with suppress(FileNotFoundError):
-                if time.time() - left.stat().st_mtime > KILLED_SECONDS:
-                    left.unlink()
+                if time.time() - incomplete.stat().st_mtime > KILLED_SECONDS:
+                    incomplete.unlink()
 
 
 IMAGES: Mapping[str, Image] = {
@@ -131,9 +131,9 @@ IMAGES: Mapping[str, Image] = {
         "embedding-cpu": "TEI_CPU_IMAGE",
     }.items()
 }
-"""Images by name; judge and embedding server have different images for GPUs and CPUs."""
+"""Images by name. Judge and embedding server have different images for GPUs and CPUs."""
 DEFAULT = ("rules", "redis", "gateway", "judge", "embedding")
-"""Names of the images for nodes with GPUs; they can be built on a node without GPUs."""
+"""Names of the images for nodes with GPUs. They can be built on a node without GPUs."""
 
 
 def build(settings: Settings, names: Sequence[str]) -> None:
@@ -147,7 +147,7 @@ def build(settings: Settings, names: Sequence[str]) -> None:
         StackError: a name is unknown, or a build fails.
     """
     chosen = _named(names)
-    require_plain(ROOT)
+    require_safe_path(ROOT)
     runtime()
     for image in chosen:
         if image.file(settings).exists() and not image.is_outdated(settings):
@@ -156,8 +156,8 @@ def build(settings: Settings, names: Sequence[str]) -> None:
             image.build(settings)
 
 
-def where(settings: Settings, names: Sequence[str]) -> None:
-    """Print the paths of images; parameters and errors are those of `build`."""
+def print_paths(settings: Settings, names: Sequence[str]) -> None:
+    """Print the paths of images. Parameters and errors are those of `build`."""
     for image in _named(names):
         say(str(image.file(settings)), whole=True)
 

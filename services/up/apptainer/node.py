@@ -1,4 +1,4 @@
-"""Prepare for a node shared with other users: free ports, generated keys, a run directory on a local file system."""
+"""Prepare the stack for a node with other users: free ports, generated keys, a run directory on a local file system."""
 
 from __future__ import annotations
 
@@ -23,53 +23,53 @@ SHARED = {
 """Types of file systems that machines share."""
 
 
-def with_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
+def choose_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings with free ports, because another user's stack may hold the default ports.
 
-    Ports that the user has set, and ports of a running stack, do not change.
+    Ports that the user has set and ports of a running stack do not change.
 
     Args:
         settings: settings of the stack.
         running: state of the running stack, if any.
         environ: environment that may set ports.
     """
-    made = Settings(settings)
+    result = Settings(settings)
     for name in ports.GATEWAY.values():
         if running and name in running.ports:
-            made[name] = str(running.ports[name])
+            result[name] = str(running.ports[name])
         elif not environ.get(name) and settings[name] == SETTINGS[name].default:
-            made[name] = str(_port(name, made))
-    return made
+            result[name] = str(_choose_port(name, result))
+    return result
 
 
-def _port(name: str, settings: Settings) -> int:
-    usual = settings.number(name)
+def _choose_port(name: str, settings: Settings) -> int:
+    default = settings.number(name)
     if settings["FREE_PORTS"] == "on":
-        why = "FREE_PORTS=on"
-    elif who := ports.port_owner(name, settings["BIND_ADDRESS"], usual):
-        why = f"{usual} is taken by {who}"
+        reason = "FREE_PORTS=on"
+    elif owner := ports.port_owner(name, settings["BIND_ADDRESS"], default):
+        reason = f"{default} is taken by {owner}"
     else:
-        return usual
-    port = ports.free(settings["BIND_ADDRESS"])
-    say(f"{name}={port}: {why}")
+        return default
+    port = ports.find_free(settings["BIND_ADDRESS"])
+    say(f"{name}={port}: {reason}")
     return port
 
 
-def with_keys(settings: Settings, run: RunDir) -> Settings:
+def add_keys(settings: Settings, run: RunDir) -> Settings:
     """Return the settings with a key for each server of the stack, because other users can reach the node's loopback.
 
     Args:
-        settings: settings of the stack; keys that are set do not change.
+        settings: settings of the stack; keys that the user has set do not change.
         run: run directory with the secret from which keys are derived.
     """
-    secrets, here = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
-    names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
-    made = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
-    return Settings({**settings, **made})
+    secrets, local = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
+    names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *local)]
+    generated = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
+    return Settings({**settings, **generated})
 
 
 def keep_secret(run: RunDir) -> None:
-    """Save the secret from which keys are derived, so that the keys stay the same."""
+    """Save the secret from which keys are derived, so that the keys do not change."""
     if not (run.secrets / KEY).is_file():
         Secrets(run).write()
 
@@ -92,7 +92,7 @@ def require_local(path: Path) -> None:
 
 
 def _file_system(path: Path) -> str:
-    """Return the file system type of a path; if there are several mounts on one path, the last mount counts."""
+    """Return the file system type of a path. If there are several mounts on one path, the last mount is used."""
     best, kind = -1, ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         before, _, after = line.partition(" - ")

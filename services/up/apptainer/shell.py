@@ -1,4 +1,4 @@
-"""Set shell variables for a trainer (`env`), and ignore these variables at the next `up` in the same shell."""
+"""Set a trainer's shell variables (`env`), and ignore these variables when `up` runs in the same shell later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.up.services import remedy
 
 MARK = "REWARDSTACK_ENV_OF"
 """Variable that records which stack has set the trainer's variables: node, run directory and URLs."""
-UNPROXIED = ("no_proxy", "NO_PROXY")
+NO_PROXY = ("no_proxy", "NO_PROXY")
 
 
 def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
@@ -40,16 +40,16 @@ def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
         raise StackError(problem, remedy("gateway", problem))
     servers = {name: value for name, value in published["servers"].items() if endpoints.NAME.fullmatch(name)}
     urls = [value for name, value in servers.items() if name.endswith("_URL")]
-    variables = {**servers, **_unproxied(urls, environ), MARK: " ".join([_name(run.path), *urls])}
+    variables = {**servers, **_no_proxy_variables(urls, environ), MARK: " ".join([_name(run.path), *urls])}
     if published.get("trust"):
         variables[TRUST] = published["trust"]
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
-def without_own(
+def drop_own_urls(
     settings: Settings, run: RunDir, environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings, dict[str, str]]:
-    """Remove URLs from the settings that `env` has set for this stack, or for a stack that no longer runs.
+    """Remove the URLs that `env` has set, for this stack or for a stack that no longer runs, from the settings.
 
     Args:
         settings: settings of the stack.
@@ -60,16 +60,16 @@ def without_own(
         The remaining settings, and the removed URLs by setting.
     """
     name, *urls = environ.get(MARK, "").split() or [""]
-    ignored = {
+    dropped = {
         server.url: settings[server.url]
         for server in SERVERS
         if settings[server.url] in urls and environ.get(server.url) == settings[server.url] and _is_over(name, run)
     }
-    return Settings({**settings, **dict.fromkeys(ignored, "")}), ignored
+    return Settings({**settings, **dict.fromkeys(dropped, "")}), dropped
 
 
 def _is_over(name: str, run: RunDir) -> bool:
-    """Return whether the stack in `MARK` is the stack of this directory, or no longer runs on this node."""
+    """Return whether the stack that `MARK` names is this run directory's, or no longer runs on this node."""
     if name == _name(run.path):
         return True
     node, _, folder = name.partition(":")
@@ -83,11 +83,11 @@ def _name(folder: Path) -> str:
     return f"{socket.gethostname()}:{folder}"
 
 
-def _unproxied(urls: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `no_proxy` in both spellings, with the stack's hosts appended."""
+def _no_proxy_variables(urls: list[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `no_proxy` and `NO_PROXY` with the stack's hosts appended."""
     hosts = [urlsplit(url).hostname or "" for url in urls]
-    lower, upper = (environ.get(name, "") for name in UNPROXIED)
+    lower, upper = (environ.get(name, "") for name in NO_PROXY)
     return {
-        name: ",".join(dict.fromkeys([*filter(None, there.split(",")), *hosts]))
-        for name, there in zip(UNPROXIED, (lower or upper, upper or lower), strict=True)
+        name: ",".join(dict.fromkeys([*filter(None, value.split(",")), *hosts]))
+        for name, value in zip(NO_PROXY, (lower or upper, upper or lower), strict=True)
     }

@@ -15,18 +15,18 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
 from services.up import model_servers, named_judges
 from services.up.apptainer import endpoints, node
-from services.up.apptainer.container_exec import BACKEND, default_model, image_of, images_runtime, unsupported_reason
+from services.up.apptainer.container_exec import BACKEND, default_model, get_image, images_runtime, unsupported_reason
 from services.up.apptainer.images import runtime
 from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
 from services.up.native.plan import changes
 from services.up.native.stack import Stack
 from services.up.native.supervisor import Supervisor
 from services.up.native.up import start
-from services.up.plan import Plan, Service, Started, in_gib
+from services.up.plan import Plan, RunningStack, Service, in_gib
 from services.up.summary import KEYS
 
 SERVICES = ("cache", "gateway", "queue", "rules", "worker")
-MODELS_ALONE = ("gateway",)
+WITHOUT_RULES = ("gateway",)
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
@@ -35,7 +35,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     Args:
         settings: settings of the stack.
         run: run directory of the stack.
-        reason: why this deployment is used.
+        reason: reason for this deployment.
 
     Raises:
         StackError: the directory cannot hold sockets, or Apptainer is not installed or too old.
@@ -44,21 +44,24 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     runtime()
     last, supervisor = run.load(), Supervisor(run)
     running = last.services if last and supervisor.states() else []
-    left = bool(running or supervisor.members())
-    settings = node.with_ports(settings, last if left else None)
+    has_processes = bool(running or supervisor.members())
+    settings = node.choose_ports(settings, last if has_processes else None)
     servers = named_judges.servers(settings, default_model(settings))
     choice = model_servers.choose(settings, running, servers, partial(unsupported_reason, servers=servers))
-    full = node.with_keys(settings, run)
-    names = SERVICES if settings["RULES"] == "on" else MODELS_ALONE
+    full = node.add_keys(settings, run)
+    names = SERVICES if settings["RULES"] == "on" else WITHOUT_RULES
     return Plan(
         backend=BACKEND,
         reason=reason,
-        services=[*(_service(settings, name) for name in names), *(_model(one, settings) for one in choice.chosen)],
+        services=[
+            *(_service(settings, name) for name in names),
+            *(_model(server, settings) for server in choice.chosen),
+        ],
         running=running,
         ports=model_servers.wanted_ports(settings, choice.chosen),
-        held=last.ports.values() if last and left else (),
+        held=last.ports.values() if last and has_processes else (),
         left_out=choice.left_out,
-        warnings=[*choice.warnings, *outdated(settings, [*names, *(one.name for one in choice.chosen)])],
+        warnings=[*choice.warnings, *warn_outdated(settings, [*names, *(server.name for server in choice.chosen)])],
         apply=partial(up, settings, run, choice.chosen),
         changes=partial(changes, full, run, images_runtime(full, run), choice.chosen, last)
         if last and running
@@ -66,8 +69,10 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     )
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
-    """Start services that do not run yet, and wait until they are healthy; the summary publishes the endpoints file.
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> RunningStack:
+    """Start services that do not run yet, and wait until they are healthy.
+
+    The summary of the returned stack publishes the endpoints file.
 
     Args:
         settings: settings of the stack with its final ports.
@@ -83,9 +88,9 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
             f"ENDPOINTS_FILE: {file.parent} is not a folder that you can write to", "create it, or name another"
         )
     if not Supervisor(run).states():
-        endpoints.withdraw(run)  # the endpoints file is left from a stack that was killed
+        endpoints.withdraw(run)  # it is from a stack that was killed
     node.keep_secret(run)
-    settings = node.with_keys(settings, run)
+    settings = node.add_keys(settings, run)
     try:
         stack = start(settings, run, images_runtime(settings, run), chosen)
     except StackError:
@@ -96,8 +101,8 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
 
 
 def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
-    """Write the endpoints file, and print how trainers use it."""
-    endpoints.publish(run, file, servers(settings, stack), tls.trusted(settings))
+    """Write the endpoints file, and print the command with which trainers use it."""
+    endpoints.publish(run, file, servers(settings, stack), tls.trusted_ca_file(settings))
     say(f"\nThe stack is up; {file} says where, and in the shell of your trainer:\n")
     say(f'  eval "$({ROOT}/apptainer/stack.sh env --run {run.path})"', whole=True)
     if "PAGE_PORT" in stack.ports:
@@ -107,9 +112,9 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     """Return the URLs and keys of the running servers, by the client's variables."""
-    own = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
+    ports = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
     found: dict[str, str] = {}
-    for url, port in own.items():
+    for url, port in ports.items():
         if port not in stack.ports:
             continue
         key, source = KEYS[url]
@@ -117,33 +122,35 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     return found
 
 
-def outdated(settings: Settings, services: Iterable[str]) -> list[str]:
+def warn_outdated(settings: Settings, services: Iterable[str]) -> list[str]:
     """Return a warning for each outdated image of these services."""
-    found = dict.fromkeys(map(image_of, services))
-    # Check only images that this user can rebuild; for shared images, the file times of this checkout mean nothing.
-    mine = [image for image in found if os.access(image.file(settings), os.W_OK)]
+    images = dict.fromkeys(map(get_image, services))
+    # Check only images that this user can rebuild. For shared images, the file times of this checkout mean nothing.
+    own = [image for image in images if os.access(image.file(settings), os.W_OK)]
     return [
         f"{image.file(settings)} is older than its sources and is used as it is (make sif t={image.name})"
-        for image in mine
+        for image in own
         if image.is_outdated(settings)
     ]
 
 
 def _service(settings: Settings, name: str) -> Service:
     copies = settings.number("WORKERS") if name == "worker" else 1
-    return Service(name, str(image_of(name).file(settings)), copies)
+    return Service(name, str(get_image(name).file(settings)), copies)
 
 
 def _model(server: ModelServer, settings: Settings) -> Service:
     default = default_model(settings)
-    served = settings["EMBEDDING_MODEL"] if server == EMBEDDING else model_servers.model_of(server, settings, default)
+    served = (
+        settings["EMBEDDING_MODEL"] if server == EMBEDDING else model_servers.served_model(server, settings, default)
+    )
     memory = f"about {in_gib(model_servers.memory(server, settings))}"
-    runs = f"{image_of(server.name).file(settings)}, {served}".rstrip(", ")
-    return Service(server.name, runs, model_servers.copies(server, settings), memory)
+    runs = f"{get_image(server.name).file(settings)}, {served}".rstrip(", ")
+    return Service(server.name, runs, model_servers.replica_count(server, settings), memory)
 
 
 def _url(settings: Settings, port: str) -> str:
-    """Return a URL of the gateway; if the stack listens on all addresses, the URL has the host name of this node."""
-    if settings.open_to_all and not settings["TLS_NAME"]:
+    """Return a URL of the gateway. If the stack listens on all addresses, the URL has the host name of this node."""
+    if settings.listens_everywhere and not settings["TLS_NAME"]:
         return f"{'https' if settings.tls else 'http'}://{socket.gethostname()}:{settings[port]}"
     return settings.url(port)

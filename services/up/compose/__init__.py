@@ -1,1 +1,1 @@
-"""Run the stack with Docker Compose: the services of `compose.yaml` as containers."""
+"""Run the services of `compose.yaml` as containers, with Docker Compose."""

@@ -1,6 +1,6 @@
-"""Implement `make status`, `make logs`, `make down` and `make clean` for containers.
+"""`make status`, `make logs`, `make down` and `make clean` for containers.
 
-The commands find the containers by project name, so they work even if settings are invalid, and need no packages.
+The commands find the containers by project name, so they work even if settings are invalid. They need no packages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.services_table import SERVICES
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Composed, Project
+from services.up.compose.project import ComposeRecord, Project
 from services.up.services import LOG_LINES, kind_of
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
@@ -35,20 +35,20 @@ def status(run: RunDir, as_json: bool = False) -> None:
     containers = project.containers()
     if not containers:
         raise StackError("nothing runs here", "make up")
-    sick = [one for one in containers if not one.is_healthy]
-    problems = {one.name: project.problem(one) for one in sick}
+    unhealthy = [container for container in containers if not container.is_healthy]
+    problems = {container.name: project.problem(container) for container in unhealthy}
     if as_json:
-        shown = {one.name: {**asdict(one), "health": problems.get(one.name, "ok")} for one in containers}
+        records = {each.name: {**asdict(each), "health": problems.get(each.name, "ok")} for each in containers}
         fields = ("service", "state", "status", "health", "ports")
-        rows = [{"container": name, **{field: row[field] for field in fields}} for name, row in shown.items()]
+        rows = [{"container": name, **{field: row[field] for field in fields}} for name, row in records.items()]
         say(json.dumps({"deployment": "compose", "services": rows}, indent=1))
     else:
         project.run("ps", "--all", "--format", ROWS)
         for name, problem in problems.items():
             say(f"{name}: {problem}")
     missing = sorted({*composed.services} - {container.service for container in containers})
-    # Services that were never started wait for other services, so they come last.
-    names = [one.service for one in sorted(sick, key=lambda one: one.state == "created")] + missing
+    # Services that were never started wait for other services, so list them last.
+    names = [container.service for container in sorted(unhealthy, key=lambda each: each.state == "created")] + missing
     if names:
         raise StackError(f"unhealthy: {', '.join(names)}", f"make logs s={names[0]}")
 
@@ -84,7 +84,7 @@ def down(run: RunDir) -> None:
     if running:
         with step("stopping the containers", "containers stopped"):
             # Stop in the order of the table of services, so that clients drain before the servers that they use.
-            # Compose only knows which service waits for which at the start, and the gateway does not wait for judges.
+            # Compose would stop by start dependencies, which do not include those of the gateway on judges.
             for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
                 project.run("stop", *names)
             _remove(project)
@@ -120,8 +120,8 @@ def _remove(project: Project, *options: str) -> None:
         raise StackError("docker compose down failed", "the lines above say why; then make down again")
 
 
-def _load(run: RunDir) -> tuple[Composed, Project]:
-    composed = Composed.load(run)
+def _load(run: RunDir) -> tuple[ComposeRecord, Project]:
+    composed = ComposeRecord.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")
     return composed, Project(require(), composed.project)

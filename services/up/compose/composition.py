@@ -1,6 +1,6 @@
 """Resolve the compose files: fill in the settings, and add named judges and the user's files.
 
-`make up` writes the result to a file in the run directory and starts it with Compose.
+`make up` writes the resolved file to the run directory and starts it with Compose.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from services.stack.services_table import SERVICES
 from services.stack.settings import KEYS, SECRETS, Settings
 from services.up import model_servers
 from services.up.compose.engine import Engine, ask
-from services.up.compose.mounts import READERS, users_files
+from services.up.compose.mounts import READERS, map_user_files
 from services.up.compose.project import Project
 from services.up.model_servers import JUDGE, REWARD_MODEL, REWARD_MODEL_PATH, SERVERS, ModelServer
 from services.up.named_judges import key_file, keys
 from services.up.services import kind_of
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
-"""Settings with the URLs under which containers reach the stack's own model servers, by server."""
+"""By server, the setting with the URL under which containers reach the stack's own model server."""
 FILE = "compose.resolved.json"
 LABEL = "rewardstack.files"
-"""Label with a digest of the mounted files: Compose recreates a container only when its configuration changes."""
+"""Label with a digest of the mounted files. A changed label makes Compose recreate the container."""
 REPLICAS_FLAG = "--data-parallel-size"
-"""Flag of vLLM with the number of replicas, which share one container on GPUs."""
+"""Flag of vLLM with the number of replicas. On GPUs, replicas share one container."""
 WITH_KEYS = "/with_keys.sh"
 REWARD_MODEL_URL = f"http://gateway:{SERVICES['judge'].port}{REWARD_MODEL_PATH}"
 """URL of the reward model for containers."""
@@ -73,7 +73,7 @@ class Composition:
         return dict(sorted(found.items()))
 
     def write(self, run: RunDir) -> Path:
-        """Write the compose file and return its path; secrets and mounted files must exist."""
+        """Write the compose file, and return its path. Secrets and mounted files must exist."""
         for service in self.services.values():
             mounted = [Path(mount["source"]) for mount in service.get("volumes", ()) if mount["type"] == "bind"]
             secrets = [run.secrets / secret["source"] for secret in service.get("secrets", ())]
@@ -86,7 +86,7 @@ class Composition:
 
 
 def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
-    """Return the resolved compose file; nothing is written or started.
+    """Return the resolved compose file, without writing or starting anything.
 
     Args:
         settings: settings of the stack.
@@ -99,8 +99,8 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
             Compose cannot read the files.
     """
     gpus = usable_gpus(project.engine)
-    judge_gpus = gpus_of(settings, chosen, gpus)
-    values, users = users_files(settings)
+    judge_gpus = assign_gpus(settings, chosen, gpus)
+    values, users = map_user_files(settings)
     environment = {
         **_environment(settings, chosen),
         **values,
@@ -120,13 +120,13 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     model["secrets"] = {**model.get("secrets", {}), **added}
     for service in services.values():
         service.pop("profiles", None)
-        # Without restarts, `up --wait` fails as soon as a container exits; `make up` sets the restart policy later.
+        # Without restarts, `up --wait` fails once a container exits. `make up` sets the restart policy later.
         service["restart"] = "no"
-    return Composition(project, model, model_servers.urls(settings, chosen), ports.composed(settings), chosen)
+    return Composition(project, model, model_servers.urls(settings, chosen), ports.compose_ports(settings), chosen)
 
 
 def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the variables of the compose files that settings and the chosen model servers fill in."""
+    """Return the variables of the compose files that depend on the settings and the chosen model servers."""
     code, memory = runs_code(settings), {name: SERVICES[name].memory for name in ("cache", "queue")}
     return {
         **settings,
@@ -141,7 +141,7 @@ def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
 
 
 def _gpu_variables(settings: Settings, gpus: list[Gpu], judge_gpus: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the compose files that depend on the GPUs, and on those that each judge gets."""
+    """Return the variables of the compose files that depend on the GPUs and their assignment to judges."""
     return {
         "JUDGE_MODEL": judge_model(settings, gpus),
         "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
@@ -167,9 +167,9 @@ def use_entry_points(composition: Composition) -> None:
 
 
 def unused_gpus(engine: Engine) -> str:
-    """Return why the GPUs of this machine are not used; empty if they are used, or there are none."""
-    without = bool(machine.gpus()) and not engine.gpus
-    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); CPUs are used" if without else ""
+    """Return the reason why the GPUs of this machine are not used; empty if they are used, or there are none."""
+    is_unused = bool(machine.gpus()) and not engine.gpus
+    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); CPUs are used" if is_unused else ""
 
 
 def usable_gpus(engine: Engine) -> list[Gpu]:
@@ -179,20 +179,20 @@ def usable_gpus(engine: Engine) -> list[Gpu]:
 
 def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
     """Return the model of the default judge: the model in the settings, or a model that fits these GPUs."""
-    fits = gpus and judge_models.default(gpus) == judge_models.LARGE
-    return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits else "JUDGE_CPU_MODEL"]
+    fits_large = gpus and judge_models.default(gpus) == judge_models.LARGE
+    return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits_large else "JUDGE_CPU_MODEL"]
 
 
 def is_cache_published(settings: Settings) -> bool:
-    """Return whether clients outside of the containers can use the cache."""
+    """Return whether clients outside the containers can use the cache."""
     return bool(settings["CACHE_PORT"] and settings["CACHE_PASSWORD"])
 
 
-def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Return the GPUs of the container of each judge and of the reward model, in the format of JUDGE_GPUS.
+def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
+    """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
 
     The default judge gets JUDGE_GPUS, or as many GPUs as it needs if JUDGE_GPUS is `all`. Named judges and the reward
-    model get GPUs that are not named in the settings.
+    model get GPUs that no setting names.
 
     Args:
         settings: settings of the stack.
@@ -207,21 +207,23 @@ def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gp
     if not gpus or not servers:
         return {}
     if servers == [JUDGE] and settings["JUDGE_GPUS"] == "all":
-        machine.require(gpus, model_servers.copies(JUDGE, settings), size)
+        machine.require_gpus(gpus, model_servers.replica_count(JUDGE, settings), size)
         return {JUDGE.name: "all"}
     named = {JUDGE.name: settings["JUDGE_GPUS"], REWARD_MODEL.name: settings["REWARD_MODEL_GPU"]}
-    found = {server.name: gpu for server in servers if (gpu := named.get(server.name, "all")) != "all"}
-    taken = ",".join([*found.values(), settings["EMBEDDING_GPU"]]).split(",")
-    left = [gpu for gpu in gpus if gpu.name not in taken]
-    needs = {one.name: model_servers.copies(one, settings) * size for one in judges if one.name not in found}
-    needs |= {REWARD_MODEL.name: 1} if REWARD_MODEL in servers and REWARD_MODEL.name not in found else {}
-    machine.require(left, sum(needs.values()), 1)
-    names = (gpu.name for gpu in left)
-    return {**found, **{name: ",".join(islice(names, count)) for name, count in needs.items()}}
+    fixed = {server.name: gpu for server in servers if (gpu := named.get(server.name, "all")) != "all"}
+    taken = ",".join([*fixed.values(), settings["EMBEDDING_GPU"]]).split(",")
+    free = [gpu for gpu in gpus if gpu.name not in taken]
+    needs = {
+        judge.name: model_servers.replica_count(judge, settings) * size for judge in judges if judge.name not in fixed
+    }
+    needs |= {REWARD_MODEL.name: 1} if REWARD_MODEL in servers and REWARD_MODEL.name not in fixed else {}
+    machine.require_gpus(free, sum(needs.values()), 1)
+    names = (gpu.name for gpu in free)
+    return {**fixed, **{name: ",".join(islice(names, count)) for name, count in needs.items()}}
 
 
 def runs_code(settings: Settings) -> bool:
-    """Return whether the stack runs programs, in a separate container."""
+    """Return whether the stack has a separate container that runs programs."""
     return settings["CODE"] == "on" and not settings["CODE_SANDBOX_URL"]
 
 
@@ -239,21 +241,21 @@ def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
 
 
 def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> dict[str, Any]:
-    """Return the compose service of a named judge: the default judge's, with its own model, replicas and GPUs."""
-    made = deepcopy({**default})
+    """Return the compose service of a named judge: that of the default judge, with another model, replicas and GPUs."""
+    service = deepcopy({**default})
     # A custom image may have no command.
-    made["command"] = [server.model, *(made.get("command") or ())[1:]]
+    service["command"] = [server.model, *(service.get("command") or ())[1:]]
     if not gpus:
-        return {**made, "scale": server.replicas}
-    if REPLICAS_FLAG in made["command"]:
-        made["command"][made["command"].index(REPLICAS_FLAG) + 1] = str(server.replicas)
-    for device in made["deploy"]["resources"]["reservations"]["devices"]:
+        return {**service, "scale": server.replicas}
+    if REPLICAS_FLAG in service["command"]:
+        service["command"][service["command"].index(REPLICAS_FLAG) + 1] = str(server.replicas)
+    for device in service["deploy"]["resources"]["reservations"]["devices"]:
         device["device_ids"] = [gpus]
-    return made
+    return service
 
 
 def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the gateway's variables for keys and for named judges, whose replicas it finds by DNS."""
+    """Return the gateway's variables for keys and named judges. The gateway finds the judges' replicas by DNS."""
     paths = model_servers.paths(chosen)
     servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in paths.values()}
     return {**gateway.auth_request_uris(settings), **gateway.model_paths(paths, servers, settings)}

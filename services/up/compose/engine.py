@@ -18,7 +18,7 @@ OLDEST_COMPOSE = (2, 24)
 
 @dataclass(frozen=True)
 class Engine:
-    """A Docker engine that answers, with Compose.
+    """A running Docker engine with Compose.
 
     Args:
         docker: path of the `docker` program.
@@ -30,7 +30,7 @@ class Engine:
 
 
 def find() -> tuple[Engine | None, str]:
-    """Return the engine of this machine and an empty string, or None and the reason why it cannot be used."""
+    """Return the engine of this machine and an empty string, or None and the reason why there is no usable engine."""
     docker = shutil.which("docker")
     if not docker:
         return None, "docker is not installed"
@@ -51,7 +51,7 @@ def require() -> Engine:
     """Return the engine of this machine.
 
     Raises:
-        StackError: the engine cannot be used; the message says why.
+        StackError: there is no usable engine; the message has the reason.
     """
     engine, reason = find()
     if engine is None:
@@ -60,13 +60,13 @@ def require() -> Engine:
 
 
 def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
-    """Run a command of the engine and return its output.
+    """Run a `docker` command, and return its output.
 
     Raises:
         StackError: the command times out or fails; the message has the last line of its output.
     """
     try:
-        # Do not run in the current directory, whose compose file the command might read.
+        # Run in another directory than the current one, because the command might read its compose file.
         done = subprocess.run(
             [docker, *arguments], cwd="/", capture_output=True, text=True, timeout=seconds, check=False
         )

@@ -20,7 +20,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def build(project: Project, image: str, files: Sequence[Path], environment: Mapping[str, str] = NOTHING) -> None:
-    """Build the image of reward server and workers; fast if nothing has changed.
+    """Build the image of reward server and workers. This is fast if nothing has changed.
 
     Raises:
         StackError: the build fails.
@@ -31,7 +31,7 @@ def build(project: Project, image: str, files: Sequence[Path], environment: Mapp
 
 
 def make_image(settings: Settings, run: RunDir, registry: str) -> None:
-    """Build the image without starting anything, and push it to a registry if one is given.
+    """Build the image without starting anything. If `registry` is not empty, push the image there.
 
     Args:
         settings: settings of the stack.
@@ -41,7 +41,7 @@ def make_image(settings: Settings, run: RunDir, registry: str) -> None:
     Raises:
         StackError: no engine answers, the build fails, or the registry rejects the image.
     """
-    host = host_of(registry) if registry else ""
+    host = registry_host(registry) if registry else ""
     project, image = Project(require(), project_name()), settings["REWARDSTACK_IMAGE"]
     environment = {**settings, **dict.fromkeys(SECRETS, ""), "RUN_DIR": str(run.path)}
     build(project, image, [ROOT / "compose.yaml"], environment)
@@ -59,11 +59,11 @@ def make_image(settings: Settings, run: RunDir, registry: str) -> None:
     say(f"  rules: {{image: {name}}}", whole=True)
 
 
-def host_of(registry: str) -> str:
+def registry_host(registry: str) -> str:
     """Return the host of a registry.
 
     Raises:
-        StackError: the text is not a registry, or has no host name, so that the engine would use a public registry.
+        StackError: the text is not a registry, or has no host name (the engine would use a public one).
     """
     found = REGISTRY.fullmatch(registry)
     if not found or not re.search(r"[.:]|^localhost$", found["host"]):

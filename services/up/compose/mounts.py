@@ -18,7 +18,7 @@ READERS = ("rules", "worker")
 TARGET = "/etc/rewardstack"
 
 
-def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
+def map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
     """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
@@ -31,7 +31,7 @@ def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
     for setting in USERS_FILES:
         targets = []
         for number, file in enumerate(settings.files(setting)):
-            # Keep the file name, whose suffix matters; separate folders avoid collisions.
+            # Keep the file name, because its suffix matters. Separate folders avoid collisions.
             targets.append(f"{TARGET}/{setting.lower()}-{number}/{file.name}")
             files[targets[-1]] = file
             if setting == "REWARDSTACK_ROUTES":
@@ -43,7 +43,7 @@ def users_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
 
 
 def write_secrets(settings: Settings, run: RunDir) -> None:
-    """Write a file for each secret into a directory that only its owner can access; unset secrets have empty files."""
+    """Write a file for each secret to a directory that only its owner can access. Unset secrets get empty files."""
     run.secrets.mkdir(mode=0o700, exist_ok=True)
     run.secrets.chmod(0o700)
     contents = secret_files(settings, run)
@@ -51,7 +51,7 @@ def write_secrets(settings: Settings, run: RunDir) -> None:
         file = run.secrets / name
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
-        # The directory keeps other users out; the users in the containers must be able to read the file.
+        # The users in the containers must be able to read the file. The directory keeps other users out.
         file.chmod(0o644)
     optional = {*tls.FILES, *(file.name for file in run.secrets.glob(named_judges.key_file("*")))}
     for name in optional - contents.keys():
@@ -63,7 +63,7 @@ def secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
     values = {**{name: settings[name] for name in SECRETS}, **model_servers.keys(settings)}
     contents = {name.lower(): value for name, value in values.items()} | {"hf_token": os.environ.get("HF_TOKEN", "")}
     if settings["CACHE_PASSWORD"]:
-        # The stack's own services use a generated password, which stays the same until the files are removed.
+        # The stack's own services use a generated password, which does not change until the files are removed.
         file = run.secrets / "cache_server_password"
         own = (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
         contents |= {file.name: own, "reward_cache_url": f"redis://server:{own}@cache:6379/0"}

@@ -20,15 +20,21 @@ NAME = "rewardstack"
 """Default name of the project; COMPOSE_PROJECT_NAME overrides it."""
 RECORD = "compose.json"
 LABEL = "com.docker.compose.project"
-STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
-"""Variables that would make Compose use files, profiles or a project name other than those on its command line."""
+OVERRIDING_VARIABLES = (
+    "COMPOSE_ENV_FILES",
+    "COMPOSE_FILE",
+    "COMPOSE_PATH_SEPARATOR",
+    "COMPOSE_PROFILES",
+    "COMPOSE_PROJECT_NAME",
+)
+"""Variables that make Compose use other files, profiles or project names than those on its command line."""
 OUTPUT_CHARACTERS = 200
 LOG_LINES = 2000
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container as in `docker compose ps`; `ports` are published ports of this machine."""
+    """A container as `docker compose ps` lists it. `ports` are published ports of this machine."""
 
     name: str
     service: str
@@ -45,12 +51,12 @@ class Container:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the container exited or its health check failed; starting or waiting containers have not failed."""
+        """Whether the container exited or its health check failed. A starting or waiting container has not failed."""
         return self.state in ("exited", "dead", "restarting") or self.health == "unhealthy"
 
 
 @dataclass(frozen=True)
-class Composed:
+class ComposeRecord:
     """Record of what `make up` started, saved in the run directory for later commands.
 
     Args:
@@ -68,14 +74,14 @@ class Composed:
         (run.path / RECORD).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
-    def load(run: RunDir) -> Composed | None:
+    def load(run: RunDir) -> ComposeRecord | None:
         """Return the record of the last start; None if there is none.
 
         Raises:
             OSError: the run directory cannot be read.
         """
         try:
-            return Composed(**json.loads((run.path / RECORD).read_text(encoding="utf-8")))
+            return ComposeRecord(**json.loads((run.path / RECORD).read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
             return None
 
@@ -97,19 +103,19 @@ class Project:
         return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
 
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
-        """Run `docker compose` with its output shown to the user; return whether it succeeded.
+        """Run `docker compose`, show its output to the user, and return whether it succeeded.
 
         Without a terminal only errors are shown, because Compose would print every state change and build step.
         """
-        is_piped, holds = not sys.stdout.isatty(), "build" in arguments
+        is_piped, is_build = not sys.stdout.isatty(), "build" in arguments
         quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
         done = subprocess.run(
             self.command(*quiet, *arguments),
             cwd="/",
-            env=steered(environment or {}),
+            env=compose_environment(environment or {}),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if is_piped and holds else None,
-            stderr=subprocess.STDOUT if is_piped and holds else None,
+            stdout=subprocess.PIPE if is_piped and is_build else None,
+            stderr=subprocess.STDOUT if is_piped and is_build else None,
             check=False,
         )
         if done.returncode != 0 and done.stdout:
@@ -117,7 +123,7 @@ class Project:
         return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the configuration into which Compose merges files.
+        """Return the configuration that Compose merges from files.
 
         Args:
             files: compose files in order; later files take precedence.
@@ -127,7 +133,9 @@ class Project:
             StackError: Compose cannot read the files.
         """
         command = self.command("--project-directory", str(ROOT), *file_options(files), "config", "--format=json")
-        done = subprocess.run(command, env=steered(environment), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=compose_environment(environment), capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
         # Compose escapes each $ as $$.
@@ -146,8 +154,8 @@ class Project:
 
     def folder(self) -> Path | None:
         """Return the folder of the project's first file; None if the engine has no such project."""
-        listed = json.loads(ask(*self.command("ls", "--all", "--format", "json")))
-        files = next((project["ConfigFiles"] for project in listed if project["Name"] == self.name), "")
+        projects = json.loads(ask(*self.command("ls", "--all", "--format", "json")))
+        files = next((project["ConfigFiles"] for project in projects if project["Name"] == self.name), "")
         return Path(files.split(",")[0]).parent if files else None
 
     def volumes(self) -> list[str]:
@@ -155,13 +163,13 @@ class Project:
         return ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}={self.name}").split()
 
     def log(self, container: Container, since: str) -> str:
-        """Return the output of a container since a time (ISO 8601)."""
+        """Return the output of a container since a time in ISO 8601."""
         command = [self.engine.docker, "logs", f"--since={since}", f"--tail={LOG_LINES}", container.id]
         output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
         return output.decode(errors="replace")
 
     def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
-        """Set the restart policy of containers; by default they restart when they exit and after a reboot."""
+        """Set the restart policy of containers. The default policy restarts them when they exit and after a reboot."""
         if ids := [container.id for container in containers]:
             ask(self.engine.docker, "update", "--restart", policy, *ids)
 
@@ -184,12 +192,12 @@ def project_name() -> str:
 
 
 def require_own(project: Project, run: RunDir) -> None:
-    """Check that the project belongs to this tree and run directory.
+    """Check that the project belongs to this checkout and run directory.
 
     Raises:
         StackError: the project runs from another folder, or another project runs from this run directory.
     """
-    folder, last = project.folder(), Composed.load(run)
+    folder, last = project.folder(), ComposeRecord.load(run)
     if folder not in (None, ROOT, run.path):
         raise StackError(
             f"the project {project.name} runs already, from {folder}",
@@ -202,9 +210,9 @@ def require_own(project: Project, run: RunDir) -> None:
         )
 
 
-def steered(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for Compose: the user's environment without `STEERING`, plus these variables."""
-    return {name: value for name, value in os.environ.items() if name not in STEERING} | {**environment}
+def compose_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's environment without `OVERRIDING_VARIABLES`, plus these variables."""
+    return {name: value for name, value in os.environ.items() if name not in OVERRIDING_VARIABLES} | {**environment}
 
 
 def _container(entry: Mapping[str, Any]) -> Container:

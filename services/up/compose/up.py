@@ -1,4 +1,4 @@
-"""Implement `make up` with containers: make the plan and apply it."""
+"""`make up` with containers: make the plan and apply it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from services.up.compose import mounts
 from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image, require
 from services.up.compose.images import build
-from services.up.compose.project import Composed, Project, file_options, project_name, require_own
-from services.up.model_servers import ModelServer, is_demanded
-from services.up.plan import Plan, Service, Started, in_gib
+from services.up.compose.project import ComposeRecord, Project, file_options, project_name, require_own
+from services.up.model_servers import ModelServer, is_required
+from services.up.plan import Plan, RunningStack, Service, in_gib
 from services.up.services import kind_of, remedy
 
 MODEL_ARGUMENT = {"judge": 0, "reward-model": 0, "embedding": 1}
@@ -31,7 +31,7 @@ SPARE_SECONDS = 120
 
 
 class StartFailure(StackError):
-    """Services did not start.
+    """Raised if services did not start.
 
     Args:
         problem: cause of the first failure.
@@ -50,7 +50,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     Args:
         settings: settings of the stack.
         run: run directory of the stack.
-        reason: why containers are used.
+        reason: reason for this deployment.
 
     Raises:
         StackError: no engine answers, or the stack cannot run here.
@@ -61,14 +61,14 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     running = {container.service for container in containers if container.state == "running"}
     default = composing.judge_model(settings, composing.usable_gpus(project.engine))
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda *_: "")
-    described = composing.describe(settings, run, project, choice.chosen)
+    composition = composing.describe(settings, run, project, choice.chosen)
     unused = composing.unused_gpus(project.engine)
     return Plan(
         backend="compose",
         reason=reason,
-        services=[_service(name, row, described, settings) for name, row in described.services.items()],
+        services=[_service(name, row, composition, settings) for name, row in composition.services.items()],
         running=running,
-        ports=described.ports,
+        ports=composition.ports,
         held={port for container in containers for port in container.ports},
         left_out={**({"GPU": unused} if unused else {}), **choice.left_out},
         warnings=choice.warnings,
@@ -76,7 +76,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     )
 
 
-def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
+def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> RunningStack:
     """Build and start services that do not run yet, and wait until they are healthy.
 
     If an optional model server fails to start, the stack starts without it.
@@ -100,13 +100,13 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
             break
         except StartFailure as failure:
             lost = [
-                server for server in chosen if server.name in failure.services and not is_demanded(server, settings)
+                server for server in chosen if server.name in failure.services and not is_required(server, settings)
             ]
             if not lost:
                 raise
             say(f"no {failure}")
         for server in lost:
-            chosen = model_servers.without(chosen, server.name)
+            chosen = model_servers.exclude(chosen, server.name)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
     published = cache if composing.is_cache_published(settings) else ""
     summarize = partial(summary.print_summary, settings, composition.urls, "the containers", published)
@@ -114,7 +114,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
 
 
 def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
-    """Write secrets and compose file, fetch and build images; return the path of the compose file.
+    """Write secrets and the compose file, fetch and build images, and return the path of the compose file.
 
     Raises:
         StackError: an image is unavailable.
@@ -132,7 +132,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
                 )
     build(project, settings["REWARDSTACK_IMAGE"], [file])
     composing.use_entry_points(composition)
-    Composed(project.name, [*composition.services]).save(run)
+    ComposeRecord(project.name, [*composition.services]).save(run)
     return composition.write(run)
 
 
@@ -151,48 +151,50 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     project.set_restart_policy(container for container in containers if container.is_healthy)
     if is_started:
         return
-    failed = [one for one in containers if one.has_failed]
-    failed = failed or [one for one in containers if one.state == "running" and not one.is_healthy]
+    failed = [container for container in containers if container.has_failed]
+    failed = failed or [each for each in containers if each.state == "running" and not each.is_healthy]
     if not failed:
         raise StackError("docker compose up failed", "the lines above say why; then make up again")
-    logs = {one.service: project.log(one, since) for one in failed}
+    logs = {container.service: project.log(container, since) for container in failed}
     for service, log in logs.items():
         say("\n".join([f"--- last lines of {service}", *log.splitlines()[-TAIL_LINES:], "---"]))
-    first = next((one for one in failed if one.state != "running"), failed[0])
+    first = next((container for container in failed if container.state != "running"), failed[0])
     timeout = _timeout(first.service)
-    why = f"not healthy after {settings[timeout]} s ({timeout})"
+    problem = f"not healthy after {settings[timeout]} s ({timeout})"
     if first.state != "running":
-        why = "exited during startup"
+        problem = "exited during startup"
     cause = error_in(logs[first.service]) or project.problem(first)
     help_ = f"{remedy(first.service, cause)}; then make up again"
-    raise StartFailure(f"{first.service}: {why}: {cause}", help_, [*logs])
+    raise StartFailure(f"{first.service}: {problem}: {cause}", help_, [*logs])
 
 
 def _timeout(service: str) -> str:
-    """Return the setting with a service's startup timeout."""
+    """Return the name of the setting with a service's startup timeout."""
     row = SERVICES.get(kind_of(service))
     return row.startup_timeout if row else "UP_TIMEOUT"
 
 
-def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> Started:
+def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> RunningStack:
     """Return the stack for the final check, which scores directly if the cache is published, otherwise over HTTP."""
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
     if composing.is_cache_published(settings):
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
-    return Started(settings, ["rules", *(server.name for server in composition.chosen)], addresses, judge, summarize)
+    return RunningStack(
+        settings, ["rules", *(server.name for server in composition.chosen)], addresses, judge, summarize
+    )
 
 
-def _service(name: str, row: Mapping[str, Any], described: Composition, settings: Settings) -> Service:
+def _service(name: str, row: Mapping[str, Any], composition: Composition, settings: Settings) -> Service:
     runs = row["image"]
     if "build" in row:
         runs += " (built here)"
-    elif not has_image(described.project.engine, runs):
+    elif not has_image(composition.project.engine, runs):
         runs += " (to be fetched)"
     if kind_of(name) in MODEL_ARGUMENT and row.get("command"):
         runs += f", {row['command'][MODEL_ARGUMENT[kind_of(name)]]}"
-    server = next((server for server in described.chosen if server.name == name), None)
+    server = next((server for server in composition.chosen if server.name == name), None)
     limit = int(row.get("mem_limit", 0))
     needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""
     return Service(name, runs, row.get("scale", 1), needs or (f"up to {in_gib(limit)}" if limit else ""))

@@ -1,4 +1,4 @@
-"""Implement `make status`, `make logs` and `make down` for local processes; they need no packages."""
+"""`make status`, `make logs` and `make down` for local processes. They need no packages."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _print_rows(states: Mapping[str, State], problems: Mapping[str, str], runnin
 
 
 def _record(state: State, problem: str) -> dict[str, Any]:
-    own = {"service": state.name, "state": state.state.lower(), "pid": state.pid or None, "uptime": state.uptime}
-    return {**own, "health": problem or "ok"}
+    record = {"service": state.name, "state": state.state.lower(), "pid": state.pid or None, "uptime": state.uptime}
+    return {**record, "health": problem or "ok"}
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
@@ -95,4 +95,5 @@ def down(run: RunDir) -> None:
         supervisor.stop()
         Secrets(run).remove()
     if left := supervisor.members():
-        raise StackError(f"still there: {', '.join(f'{one.name} (pid {one.pid})' for one in left)}", "make down again")
+        names = ", ".join(f"{process.name} (pid {process.pid})" for process in left)
+        raise StackError(f"still there: {names}", "make down again")

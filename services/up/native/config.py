@@ -16,7 +16,7 @@ LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 START_SECONDS = 2
 """Seconds after which a running process counts as started."""
 START_RETRIES = 30
-"""Number of restarts, with growing delays, before supervisord marks a program FATAL; `watch` then starts it again."""
+"""Number of restarts, with growing delays, before supervisord marks a program FATAL. `watch` then starts it again."""
 FOREVER = 1_000_000
 
 Sections = dict[str, dict[str, str]]
@@ -24,15 +24,15 @@ Sections = dict[str, dict[str, str]]
 
 def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
     """Return the text of supervisord.conf and of each program's description, by file name."""
-    every = _supervisord(run)
+    sections = _supervisord(run)
     for program in programs:
-        every[f"program:{program.name}"] = _section(program, run)
+        sections[f"program:{program.name}"] = _section(program, run)
     descriptions = {f"programs/{program.name}.json": _description(program) for program in programs}
-    return {CONFIGURATION: _text(every), **descriptions}
+    return {CONFIGURATION: _text(sections), **descriptions}
 
 
 def has_changed(program: Program, run: RunDir) -> bool:
-    """Return whether a program differs from the current supervisord.conf; `make up` restarts changed programs."""
+    """Return whether a program differs from the current supervisord.conf. `make up` restarts changed programs."""
     return sections(run).get(f"program:{program.name}") != _section(program, run)
 
 
@@ -45,8 +45,8 @@ def changes(program: Program, run: RunDir) -> list[str]:
     now = program.description
     names = ["its command"] if before.get("command") != now["command"] else []
     for part in ("environment", "versions"):
-        then, own = before.get(part, {}), now[part]
-        changed = [name for name in then.keys() | own.keys() if then.get(name) != own.get(name)]
+        old, new = before.get(part, {}), now[part]
+        changed = [name for name in old.keys() | new.keys() if old.get(name) != new.get(name)]
         names += (name.removeprefix(IN_IMAGE).removesuffix("_FILE") for name in changed)
     return sorted(set(names)) or ["how it is supervised"]
 
@@ -54,7 +54,7 @@ def changes(program: Program, run: RunDir) -> list[str]:
 def _supervisord(run: RunDir) -> Sections:
     """Return the sections for supervisord itself.
 
-    supervisord does not rotate logs (`watch` does), because it exits if the disk is full while it closes a file.
+    supervisord must not rotate logs, because it exits if the disk is full while it closes a file. `watch` rotates them.
     """
     return {
         "supervisord": {
@@ -82,7 +82,7 @@ def _section(program: Program, run: RunDir) -> dict[str, str]:
     return {
         # supervisord expands %.
         "command": shlex.join([*LAUNCH, str(run.program(program.name))]).replace("%", "%%"),
-        # With the digest, supervisord notices changes of the description, a file that it does not read itself.
+        # The digest makes supervisord notice changes of the description file, which it does not read itself.
         "environment": f'DIGEST="{digest([_description(program)])}"',
         "priority": str(program.start_order),
         "startsecs": str(START_SECONDS),

@@ -1,8 +1,8 @@
-"""Check that each service is healthy, and that its port is bound by its own process.
+"""Check that each service is healthy, and that one of its processes has bound its port.
 
 A port is chosen seconds before the service binds it. On a shared node, another user could bind it in the meantime and
 receive keys and prompts. Therefore the checks verify with /proc that the socket belongs to a process of the service.
-They need no packages.
+The checks need no packages.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from services.stack.services_table import SERVICES
 from services.up.services import TAKEN, kind_of
 
 BUSY_TIMEOUT_SECONDS = 10.0
-"""Timeout of a liveness probe in seconds; long, because the service may be busy."""
+"""Timeout of a liveness probe in seconds. It is long, because the service may be busy."""
 PORTS = {"gateway": tuple(ports.GATEWAY.values()), "embedding": (EMBEDDING_BACKEND,)}
-"""Names of the ports of each kind of service; other services listen on sockets in the run directory."""
+"""Names of the ports of each kind of service. Other services listen on sockets in the run directory."""
 
 
 def problem(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service is not healthy; empty if it is healthy.
+    """Return the reason why a service is not healthy; empty if it is healthy.
 
     Args:
         name: name of the service or replica.
@@ -33,24 +33,24 @@ def problem(name: str, run: RunDir, running: Running) -> str:
         running: state of the running stack.
     """
     try:
-        # Probe first: an unrelated process that has answered still holds the port, or nobody does; both are noticed.
-        return _probe(name, run, running, False, probes.TIMEOUT_SECONDS) or unbound(name, run, running)
+        # Probe first: if an unrelated process has answered, the port check that follows notices it.
+        return _probe(name, run, running, False, probes.TIMEOUT_SECONDS) or unbound_reason(name, run, running)
     except RedisError as error:
         return str(error)
 
 
-def hung(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service is hung; empty if it works, even if it is busy. Parameters as in `problem`."""
+def hung_reason(name: str, run: RunDir, running: Running) -> str:
+    """Return the reason why a service is hung; empty if it works or is only busy. Parameters as in `problem`."""
     try:
         return _probe(name, run, running, True, BUSY_TIMEOUT_SECONDS)
     except RedisError:
-        return ""  # the queue does not answer: the worker waits for it, and is not hung
+        return ""  # the queue does not answer, so the worker waits for it and is not hung
 
 
-def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float) -> str:
+def _probe(name: str, run: RunDir, running: Running, is_liveness: bool, timeout: float) -> str:
     kind = kind_of(name)
     probe = SERVICES[kind].probe
-    path = probe.live if live else probe.ready
+    path = probe.live if is_liveness else probe.ready
     if kind == "gateway":
         # The gateway answers its health check on all of its ports, so one port is enough.
         port = next(running.ports[setting] for setting in PORTS["gateway"] if setting in running.ports)
@@ -66,9 +66,9 @@ def _probe(name: str, run: RunDir, running: Running, live: bool, timeout: float)
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
-    """Return why a worker is not alive according to its heartbeat in the queue; empty if it is alive.
+    """Return a problem if the queue has no recent heartbeat of a worker; empty if it has one.
 
-    All processes of its group are considered, because in an image the worker is a child of supervisord's child.
+    Any process of the worker's group may send heartbeats, because in an image the worker is not supervisord's child.
 
     Raises:
         RedisError: the queue does not answer.
@@ -77,9 +77,9 @@ def _worker(name: str, run: RunDir, running: Running) -> str:
         return "not started yet"
     url = _url("queue", run)
     [[seconds, _]] = probes.redis_replies(url, ["TIME"])
-    [heard] = probes.redis_replies(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
+    [alive] = probes.redis_replies(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
     names = {f"{socket.gethostname()}-{process.pid}" for process in processes.members(running.session, group)}
-    return "" if names & {one.decode() for one in heard} else "the queue has no heartbeat of this worker"
+    return "" if names & {worker.decode() for worker in alive} else "the queue has no heartbeat of this worker"
 
 
 def _url(service: str, run: RunDir) -> str:
@@ -88,19 +88,21 @@ def _url(service: str, run: RunDir) -> str:
 
 
 def port_conflict(name: str, run: RunDir, running: Running) -> str:
-    """Return which other process receives the requests for a service, and on which port; empty if there is none.
+    """Return a message about another process that receives the requests for a service; empty if there is none.
 
     Parameters as in `problem`.
     """
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
             if sockets and not _is_owned(sockets, name, run, running):
-                return f"{setting}: port {port} {TAKEN} {listeners.owner(sockets).who}, which answers in its place"
+                return (
+                    f"{setting}: port {port} {TAKEN} {listeners.owner(sockets).description}, which answers in its place"
+                )
     return ""
 
 
-def unbound(name: str, run: RunDir, running: Running) -> str:
-    """Return why a service does not hold its ports: another process does, or no process; empty if it holds them.
+def unbound_reason(name: str, run: RunDir, running: Running) -> str:
+    """Return the reason why a service does not hold its ports (another process, or no process); empty if it does.
 
     Parameters as in `problem`.
     """
@@ -119,16 +121,16 @@ def _ports(name: str, running: Running) -> Iterator[tuple[str, str, int]]:
 
 
 def _answering(host: str, port: int) -> list[dict[str, str]]:
-    """Return the sockets that accept connections, for each address of a host; the host may be a name."""
+    """Return the sockets that accept connections on a port, for each address of a host. The host may be a name."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    return [listeners.answering(str(entry[4][0]), port) for entry in found]
+    return [listeners.accepting_sockets(str(entry[4][0]), port) for entry in found]
 
 
 def _is_owned(sockets: dict[str, str], name: str, run: RunDir, running: Running) -> bool:
     """Return whether processes of the service hold all of these sockets."""
     group = run.process_group(name)
     members = [] if group is None else processes.members(running.session, group)
-    return sockets.keys() <= {*listeners.opened(process.pid for process in members)}
+    return sockets.keys() <= {*listeners.open_files(process.pid for process in members)}

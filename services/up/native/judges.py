@@ -49,20 +49,20 @@ def main(folder: str) -> int:
 
 def _serve(run: RunDir) -> None:
     settings, wanted = load(ROOT), json.loads((run.path / "judges.json").read_text(encoding="utf-8"))
-    supervisor, healthy = Supervisor(run), False
+    supervisor, is_healthy = Supervisor(run), False
     try:
         apply(supervisor, run, _describe(settings, run, wanted), os.environ)
         with step(f"loading {wanted['model']}"):
             Startup(run, settings).wait()
-        healthy = True
+        is_healthy = True
         say(wanted["announcement"])
         threading.Event().wait()
     except StartupTimeout as error:
         raise StackError(error.problem, "see the lines above") from None
     finally:
-        # vLLM ignores SIGTERM while it loads its model, and has no requests to finish.
+        # vLLM ignores SIGTERM while it loads its model. It has no requests to finish then, so kill it.
         with defer_signals():
-            supervisor.stop(gently=healthy)
+            supervisor.stop(gently=is_healthy)
 
 
 def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
@@ -72,13 +72,13 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
     secrets, host, port = Secrets(run), wanted["host"], wanted["port"]
     keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
     # Caches stay in the user's home; temporary files are removed together with the run directory.
-    own = {"TMPDIR": str(run.temporary)}
+    temporary = {"TMPDIR": str(run.temporary)}
     judges = []
-    for number, one in enumerate(wanted["replicas"], start=1):
+    for number, replica in enumerate(wanted["replicas"], start=1):
         name = engine.replica_name(number)
-        fields = {"environment": own | one["environment"], "keys": keys, "inherits": True}
+        fields = {"environment": temporary | replica["environment"], "keys": keys, "inherits": True}
         server = f"unix:{run.socket(name)}"
-        judges.append(programs.program(name, one["command"], settings, server=server, **fields))
+        judges.append(programs.program(name, replica["command"], settings, server=server, **fields))
     listen = {"judge": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
     return Stack(
         [*judges, programs.gateway(nginx, settings, run)],

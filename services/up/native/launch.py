@@ -1,8 +1,8 @@
 """Replace this process by a service: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
 
-A killed main process can leave children that hold the service's port, such as nginx's workers. Therefore remaining
-processes of the service's last process group are killed first. As in a container, the service gets only a few system
-variables and its own variables. PATH starts with the folder of the service's program.
+If the service's main process was killed, its children, such as nginx's workers, can still hold its port. Therefore this
+module first kills the remaining processes of the service's last process group. As in a container, the service gets only
+a few system variables and its own variables. PATH starts with the folder of the service's program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(description: Path) -> None:
     program = json.loads(description.read_text(encoding="utf-8"))
     session = os.getsid(0)
     processes.end_group(run.process_group(service), session)
-    processes.end(lambda: processes.abandoned_mounts(session), 0)
+    processes.end(lambda: processes.orphaned_mounts(session), 0)
     run.group_file(service).write_text(str(os.getpgrp()))
     # vLLM fails to bind a socket file that exists.
     run.socket(service).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Describe the programs of the model servers: each vLLM on a Unix socket, and the embedding server on a port."""
+"""Describe the programs of the model servers. vLLM servers listen on Unix sockets, the embedding server on a port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.models.environment import Models
 from services.models.machine import Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.service_env import of_model_servers
+from services.stack.service_env import model_server_variables
 from services.stack.services_table import SERVICES, Service
 from services.stack.settings import Settings
 from services.up import model_servers
@@ -29,7 +29,7 @@ class Launcher:
     """Builds the commands of model servers that are installed in MODELS_DIR."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
-        """Return the vLLM of the environment.
+        """Return the vLLM that is installed in the environment of the model servers.
 
         Raises:
             StackError: vLLM is not installed.
@@ -41,12 +41,12 @@ class Launcher:
         return found
 
     def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model of a judge or the reward model; only the default judge has a fallback model.
+        """Return the model of a judge or the reward model. Only the default judge has a fallback model.
 
         Raises:
             StackError: the model is not available.
         """
-        models, name = Models(Path(settings["MODELS_DIR"])), model_servers.model_of(server, settings, "")
+        models, name = Models(Path(settings["MODELS_DIR"])), model_servers.served_model(server, settings, "")
         if not name:
             return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
         model = find(name, models.python, models)
@@ -60,7 +60,7 @@ class Launcher:
     def serve(
         self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
     ) -> list[str]:
-        """Return the command of a judge or the reward model; the parameters are those of `engine.command`."""
+        """Return the command of a judge or the reward model. The parameters are those of `engine.command`."""
         return engine.command(vllm, model, listen, settings, service)
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
@@ -94,17 +94,17 @@ def programs(
     Raises:
         StackError: there are too few GPUs, or a model is not available.
     """
-    maker, judges = _Maker(settings, run, inputs, launcher), model_servers.judges(chosen)
-    made = maker.judges(judges) if judges else []
+    builder, judges = _ProgramBuilder(settings, run, inputs, launcher), model_servers.judges(chosen)
+    found = builder.judges(judges) if judges else []
     if REWARD_MODEL in chosen:
-        made.append(maker.reward_model())
+        found.append(builder.reward_model())
     if EMBEDDING in chosen:
-        made.append(maker.embedding(backend_port))
-    return made
+        found.append(builder.embedding(backend_port))
+    return found
 
 
-class _Maker:
-    """Makes the programs of model servers, and assigns GPUs of the machine to each. Parameters as in `programs`."""
+class _ProgramBuilder:
+    """Describes the programs of model servers, and assigns GPUs to them. Parameters as in `programs`."""
 
     def __init__(self, settings: Settings, run: RunDir, inputs: Inputs, launcher: Launcher) -> None:
         self._settings, self._run, self._inputs, self._launcher = settings, run, inputs, launcher
@@ -113,15 +113,15 @@ class _Maker:
 
     def judges(self, judges: Sequence[ModelServer]) -> list[Program]:
         """Return the programs of all replicas of the judges."""
-        copies = [model_servers.copies(judge, self._settings) for judge in judges]
+        counts = [model_servers.replica_count(judge, self._settings) for judge in judges]
         size = self._settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
-        shares = iter(machine.shares(self._gpus, sum(copies), size))
-        made = []
-        for judge, count in zip(judges, copies, strict=True):
+        shares = iter(machine.split_gpus(self._gpus, sum(counts), size))
+        found = []
+        for judge, count in zip(judges, counts, strict=True):
             model = self._launcher.model(judge, self._settings, self._gpus)
             for number, share in enumerate(islice(shares, count), start=1):
-                made.append(self._vllm(engine.replica_name(number, judge.name), model, share))
-        return made
+                found.append(self._vllm(engine.replica_name(number, judge.name), model, share))
+        return found
 
     def reward_model(self) -> Program:
         """Return the program of the reward model, which gets a GPU if the machine has GPUs."""
@@ -132,28 +132,30 @@ class _Maker:
 
     def embedding(self, port: int) -> Program:
         """Return the program of the embedding server, which gets a GPU if one is left."""
-        share = self._take(self._free[:1])
+        share = self._reserve(self._free[:1])
         hub, keys, versions = self._inputs.model_server(EMBEDDING.name)
-        started = self._launcher.embedding(self._settings, port, share)
-        environment = {**hub, **of_model_servers(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
+        command = self._launcher.embedding(self._settings, port, share)
+        environment = {**hub, **model_server_variables(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
         fields = {"environment": environment, "keys": keys, "versions": versions}
-        return program(EMBEDDING.name, started, self._settings, server=f"127.0.0.1:{port}", **fields)
+        return program(EMBEDDING.name, command, self._settings, server=f"127.0.0.1:{port}", **fields)
 
     def _vllm(self, name: str, model: Model, share: Sequence[str]) -> Program:
         service, listen = SERVICES[kind_of(name)], f"unix:{self._run.socket(name)}"
-        found = self._found
+        installed = self._installed_vllm
         hub, keys, versions = self._inputs.model_server(service.name)
-        command = self._launcher.serve(found, model, ["--uds", str(self._run.socket(name))], self._settings, service)
-        own = engine.environment(found, model, self._take(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
-        environment = {**hub, **of_model_servers(self._run), **own}
-        fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(found)}}
+        sockets = ["--uds", str(self._run.socket(name))]
+        command = self._launcher.serve(installed, model, sockets, self._settings, service)
+        variables = engine.environment(installed, model, self._reserve(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
+        environment = {**hub, **model_server_variables(self._run), **variables}
+        fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(installed)}}
         return program(name, command, self._settings, server=listen, **fields)
 
     @cached_property
-    def _found(self) -> engine.Vllm:
-        """The vLLM of all servers; to find it starts an interpreter."""
+    def _installed_vllm(self) -> engine.Vllm:
+        """The vLLM of all servers. It is cached, because finding it starts an interpreter."""
         return self._launcher.vllm(self._settings, self._gpus)
 
-    def _take(self, share: Sequence[str]) -> Sequence[str]:
+    def _reserve(self, share: Sequence[str]) -> Sequence[str]:
+        """Remove these GPUs from the free ones, and return them."""
         self._free = [gpu for gpu in self._free if gpu not in share]
         return share

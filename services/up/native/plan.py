@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from services.embedding.tei_python.settings import CARRIED, ON_GPU
+from services.embedding.tei_python.settings import GPU_MODEL, PYPI_MODEL
 from services.judge import model
 from services.models import environment, machine
 from services.models.environment import Models
@@ -31,26 +31,26 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     Args:
         settings: settings of the stack.
         run: run directory of the stack.
-        reason: why local processes are used.
+        reason: reason for this deployment.
     """
     last, supervisor = run.load(), Supervisor(run)
     running = last.services if last and supervisor.states() else []
-    left = bool(running or supervisor.members())
+    has_processes = bool(running or supervisor.members())
     default = settings["JUDGE_MODEL"] or model.default(machine.gpus())
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default))
-    ready = not choice.chosen or environment.ready(Models(Path(settings["MODELS_DIR"])))
+    is_ready = not choice.chosen or environment.is_ready(Models(Path(settings["MODELS_DIR"])))
     return Plan(
         backend="native",
         reason=reason,
         services=[*_services(settings), *(_model_service(server, settings) for server in choice.chosen)],
         running=running,
         ports=model_servers.wanted_ports(settings, choice.chosen),
-        held=last.ports.values() if last and left else (),
+        held=last.ports.values() if last and has_processes else (),
         left_out={**choice.left_out, **({"monitoring": NO_MONITORING} if settings["MONITORING"] == "on" else {})},
         warnings=choice.warnings,
         apply=partial(up, settings, run, choice.chosen),
         changes=partial(changes, settings, run, Runtime(packages.find()), choice.chosen, last)
-        if last and running and ready
+        if last and running and is_ready
         else None,
     )
 
@@ -63,7 +63,7 @@ def changes(
     Args:
         settings: settings of the stack.
         run: run directory of the stack.
-        runtime: where programs run.
+        runtime: the machine or images in which programs run.
         chosen: model servers to run.
         last: state of the running stack.
 
@@ -108,10 +108,10 @@ def _services(settings: Settings) -> list[Service]:
 def _model_service(server: ModelServer, settings: Settings) -> Service:
     models, gpus = Models(Path(settings["MODELS_DIR"])), machine.gpus()
     if server == EMBEDDING:
-        program, served = "run_tei_python.py", settings["EMBEDDING_MODEL"] or (ON_GPU if gpus else CARRIED)
+        program, served = "run_tei_python.py", settings["EMBEDDING_MODEL"] or (GPU_MODEL if gpus else PYPI_MODEL)
     else:
         default = settings["JUDGE_MODEL"] or model.default(gpus)
-        program, served = "vLLM", model_servers.model_of(server, settings, default)
-    where = f" of {models.venv}" if environment.ready(models) else f", to be installed in {models.venv}"
+        program, served = "vLLM", model_servers.served_model(server, settings, default)
+    location = f" of {models.venv}" if environment.is_ready(models) else f", to be installed in {models.venv}"
     memory = f"about {in_gib(model_servers.memory(server, settings))}"
-    return Service(server.name, f"{program}{where}, {served}", model_servers.copies(server, settings), memory)
+    return Service(server.name, f"{program}{location}, {served}", model_servers.replica_count(server, settings), memory)

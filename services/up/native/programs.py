@@ -14,7 +14,7 @@ from services.gateway.tls import TRUST
 from services.models.environment import requirements_digest
 from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.secrets import Secrets
-from services.stack.service_env import HUB, READ_BY, from_environment
+from services.stack.service_env import HUB_VARIABLES, SETTINGS_BY_SERVICE, from_environment
 from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
 from services.up import named_judges
@@ -27,7 +27,7 @@ PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m
 """Commands of programs in the stack's virtual environment, which may not be on PATH."""
 TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
-"""Start order of `watch`, which starts last and stops first."""
+"""Start order of `watch`, so that it starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
 """Prefix of variables that Apptainer passes into the container, without the prefix."""
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
@@ -42,13 +42,13 @@ class Program:
     Args:
         name: name of the service, with a number for further replicas, such as `judge-2`.
         command: command that starts the program.
-        start_order: programs with a lower number start first and stop last.
+        start_order: programs with lower numbers start earlier and stop later.
         stop_grace: seconds from the stop signal until the program is killed.
         stop_signal: signal that starts a graceful stop.
         server: address of the program in nginx syntax; empty if it is not behind the gateway.
-        environment: environment variables; they are written into a file, so they contain no secrets.
-        keys: file of each secret that the program can only read from an environment variable, by variable.
-        versions: digests of what the program reads at startup, by name; if one changes, the program is restarted.
+        environment: environment variables without secrets, because they are written to a file.
+        keys: by variable, the file of each secret that the program can only read from an environment variable.
+        versions: digests of the files and secrets that the program reads at startup, by name; a change restarts it.
         prefix: command that runs the program in an image, such as `apptainer exec IMAGE`.
         inherits: whether the program gets all variables of supervisord, not only the system variables.
     """
@@ -87,8 +87,8 @@ class Inputs:
     """Inputs of programs: variables, files with secrets, and digests (versions) whose change restarts a program.
 
     Args:
-        values: values of all variables that a program may get.
-        hidden: values of the variables that are secret.
+        values: values of all variables that programs may get.
+        hidden: values of the secret variables.
         settings: settings of the stack.
         secrets: store to which the secrets are added.
     """
@@ -99,8 +99,8 @@ class Inputs:
         keys = named_judges.keys(settings)
         self._judge_keys = {name: secrets.add(named_judges.key_file(name), text) for name, text in keys.items()}
         self._values, self._secrets = values, secrets
-        named = SETTINGS["REWARD_FUNCTIONS_ENV"].read(values["REWARD_FUNCTIONS_ENV"])
-        self._functions_env = [name for name in named if name not in SECRETS]
+        functions_env = SETTINGS["REWARD_FUNCTIONS_ENV"].read(values["REWARD_FUNCTIONS_ENV"])
+        self._functions_env = [name for name in functions_env if name not in SECRETS]
         self._hidden = {name: secrets.add(name.lower(), text) for name, text in hidden.items() if text}
         self._users_files = [path for name in USERS_FILES for path in settings.files(name)]
         for routes in settings.files("REWARDSTACK_ROUTES"):
@@ -109,23 +109,27 @@ class Inputs:
 
     def scoring(self, service: str) -> dict[str, Mapping[str, str]]:
         """Return `environment` and `versions` of the reward server or a worker, with secrets as file names."""
-        names = [name for name in (*READ_BY[service], TRUST) if self._values.get(name) and name not in self._hidden]
-        own = [name for name in SERVICES[service].secret_files if name in self._hidden]
+        names = [
+            name
+            for name in (*SETTINGS_BY_SERVICE[service], TRUST)
+            if self._values.get(name) and name not in self._hidden
+        ]
+        secrets = [name for name in SERVICES[service].secret_files if name in self._hidden]
         environment = {name: self._values[name] for name in names}
-        environment |= {f"{name}_FILE": str(self._hidden[name]) for name in own}
+        environment |= {f"{name}_FILE": str(self._hidden[name]) for name in secrets}
         environment |= {f"{name}_FILE": str(file) for name, file in self._judge_keys.items()}
         environment |= from_environment(*self._functions_env)
         code = {folder.name: _code(folder) for folder in SCORING_CODE}
         files = {str(path): _contents([path]) for path in (*self._users_files, CONSTRAINTS)}
         keys = {name: self._secrets.digest(file.name) for name, file in self._judge_keys.items()}
-        return {"environment": environment, "versions": {**code, **files, **keys, **self._versions(own)}}
+        return {"environment": environment, "versions": {**code, **files, **keys, **self._versions(secrets)}}
 
     def model_server(self, service: str) -> tuple[dict[str, str], dict[str, Path], dict[str, str]]:
         """Return variables, secret files and versions of a model server."""
         keys = {own: name for own, name in SERVICES[service].secret_variables.items() if name in self._hidden}
         code = {"its code": _code(EMBEDDING_CODE)} if service == "embedding" else {}
         versions = {"its packages": requirements_digest(), **code, **self._versions(keys.values())}
-        hub = from_environment(*(name for name in HUB if name not in keys))
+        hub = from_environment(*(name for name in HUB_VARIABLES if name not in keys))
         return hub, {own: self._hidden[name] for own, name in keys.items()}, versions
 
     def _versions(self, secrets: Iterable[str]) -> dict[str, str]:
@@ -133,7 +137,7 @@ class Inputs:
 
 
 def program(name: str, command: Sequence[str], settings: Settings, **fields: Any) -> Program:
-    """Return the program of a service, with the fields that the table of services gives.
+    """Return the program of a service, with fields from the table of services.
 
     Args:
         name: name of the service or replica.
@@ -155,17 +159,18 @@ def command(service: str, settings: Settings, found: Mapping[str, str], config: 
         found: paths of nginx and redis-server.
         config: path of the service's configuration file.
     """
-    described = SERVICES[service]
-    name, *arguments = described.command
+    row = SERVICES[service]
+    name, *arguments = row.command
     first = PYTHON_PROGRAMS[name] if name in PYTHON_PROGRAMS else (found[name],)
-    return [*first, *(part.format(config=config) for part in arguments), *described.arguments(settings)]
+    return [*first, *(part.format(config=config) for part in arguments), *row.arguments(settings)]
 
 
-def redis(one: Redis, settings: Settings, found: Mapping[str, str], run: RunDir) -> Program:
+def redis(server: Redis, settings: Settings, found: Mapping[str, str], run: RunDir) -> Program:
     """Return the program of a Redis server: cache or queue."""
-    file = f"{one.service}.conf"
-    versions = {file: digest([one.configuration, (CHART_FILES / "redis" / file).read_text(encoding="utf-8")])}
-    return program(one.service, command(one.service, settings, found, run.path / file), settings, versions=versions)
+    file = f"{server.service}.conf"
+    versions = {file: digest([server.configuration, (CHART_FILES / "redis" / file).read_text(encoding="utf-8")])}
+    started = command(server.service, settings, found, run.path / file)
+    return program(server.service, started, settings, versions=versions)
 
 
 def rules(settings: Settings, run: RunDir, inputs: Inputs) -> Program:
@@ -181,7 +186,7 @@ def workers(settings: Settings, inputs: Inputs) -> list[Program]:
 
 
 def gateway(nginx: str, settings: Settings, run: RunDir) -> Program:
-    """Return the program of nginx, which reloads most changes, and is restarted only if BIND_ADDRESS changes."""
+    """Return the program of nginx. It reloads most changes; only a changed BIND_ADDRESS restarts it."""
     versions = {"BIND_ADDRESS": settings["BIND_ADDRESS"]}
     return program("gateway", gateway_config.command(nginx, run.path), settings, versions=versions)
 
@@ -200,7 +205,7 @@ def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """Return a short digest that changes when a part changes."""
+    """Return a short digest of texts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Configure the Redis servers of cache and queue, on Unix sockets and optionally on a port."""
+"""Configure the Redis servers of cache and queue. They listen on Unix sockets and optionally on a port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.stack.settings import Settings
 
 OPTIONS = CHART_FILES / "redis"
 SERVER = "server"
-"""Redis user of the stack's own services at the cache, with all rights."""
+"""Redis user with all rights at the cache, for the stack's own services."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Redis:
         service: `cache` or `queue`.
         socket: Unix socket that the server listens on.
         configuration: text of the configuration file, which includes the file that all deployments share.
-        login: user and password in URL syntax; empty without a port.
-        published: URL for clients in shell syntax; without a port, the URL of the socket.
+        login: user and password in URL syntax; empty if the server has no port.
+        published: URL for clients in shell syntax; the URL of the socket if the server has no port.
     """
 
     service: str
@@ -57,9 +57,9 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
         published = f"redis://:$(cat {file})@{settings.host}:{port}/0"
         login, access = f":{password}", [f"bind {_addresses(settings)}", f"requirepass {password}"]
         if service == "cache":
-            own = secrets.generate("cache_server_password")
-            secrets.add("cache_server_password", own)
-            login, access[1:] = f"{SERVER}:{own}", users(password, own)
+            own_password = secrets.generate("cache_server_password")
+            secrets.add("cache_server_password", own_password)
+            login, access[1:] = f"{SERVER}:{own_password}", users(password, own_password)
     lines = [
         f"include {OPTIONS / service}.conf",
         f"unixsocket {socket}",
@@ -73,19 +73,19 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
     return Redis(service, socket, "\n".join(lines) + "\n", login, published)
 
 
-def users(password: str, own: str) -> list[str]:
+def users(password: str, own_password: str) -> list[str]:
     """Return the users of the cache as lines of Redis configuration.
 
     Args:
-        password: password of the default user, for trainers, with the rights that the client needs.
-        own: password of the stack's services.
+        password: password of the default user, which trainers use; it has only the rights that the client needs.
+        own_password: password of the user `SERVER`.
     """
     rights = (OPTIONS / "trainers.acl").read_text(encoding="ascii").strip()
-    return [f"user default on >{password} {rights}", f"user {SERVER} on >{own} ~* &* +@all"]
+    return [f"user default on >{password} {rights}", f"user {SERVER} on >{own_password} ~* &* +@all"]
 
 
 def _addresses(settings: Settings) -> str:
     """Return the addresses to listen on, in Redis syntax."""
     address = ipaddress.ip_address(settings["BIND_ADDRESS"])
-    own = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
-    return f"{own}{address}"
+    loopback = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
+    return f"{loopback}{address}"

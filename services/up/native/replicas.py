@@ -1,7 +1,7 @@
-"""Discover model servers on other nodes: each writes its endpoint and heartbeat into a file on shared storage.
+"""Discover model servers on other nodes. Each writes its endpoint and heartbeat to a file on shared storage.
 
-A file is trusted only if the user owns it and no other user can access it. Only the host (which is resolved) and the
-port of its URL are used. Clocks of nodes differ, so a server is alive as long as its heartbeat changes.
+A file is trusted only if the user owns it and no other user can access it. Of its URL, only the host (which is
+resolved) and the port are used. The clocks of nodes differ, so a server is alive as long as its heartbeat changes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DISCOVERY = "programs/discovery.json"
 """File in the run directory with the arguments of `watch.Upstream` for each service with replicas on other nodes."""
 ALIVE_SECONDS = 30.0
 """Seconds without a new heartbeat after which a server counts as gone."""
-MOST_BYTES = 65_536
+MAX_FILE_BYTES = 65_536
 """Maximum size of an endpoints file in bytes."""
 SUFFIX = ".json"
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 class InvalidFile(ValueError):
-    """A file is not a valid endpoints file; the message says why."""
+    """Raised for a file that is not a valid endpoints file. The message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Server:
         url: URL in the server's file.
         written: time of the last heartbeat, by the clock of the server's node.
         address: IP address and port in nginx syntax.
-        moved: time when the heartbeat last changed, by this process's clock; minus infinity at first, because the file
-            may be left over from a dead server.
+        changed_at: time when the heartbeat last changed, by this process's clock; minus infinity until the first
+            change, because the file may be left over from a dead server.
     """
 
     url: str
     written: float
     address: str
-    moved: float = -math.inf
+    changed_at: float = -math.inf
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Replicas:
         variable: variable with the server's URL in these files.
         log: called with a message, once for each problem of a file.
         clock: returns the time in seconds.
-        listed: addresses that the gateway already has; they count as alive for the first `ALIVE_SECONDS`.
+        listed: addresses in the gateway's current list; they count as alive for the first `ALIVE_SECONDS`.
     """
 
     folder: Path
@@ -72,24 +72,24 @@ class Replicas:
     _logged: set[str] = field(default_factory=set)
 
     def alive(self) -> list[str]:
-        """Return the addresses of the servers that are alive, in a fixed order."""
+        """Return the addresses of the servers that are alive, sorted."""
         now = self.clock()
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
         except OSError:
             names = sorted(self._seen)  # the storage does not answer: known servers expire later
-        self._seen = {name: server for name in names if (server := self._look(name, now))}
-        return sorted({server.address for server in self._seen.values() if now - server.moved < ALIVE_SECONDS})
+        self._seen = {name: server for name in names if (server := self._read_server(name, now))}
+        return sorted({server.address for server in self._seen.values() if now - server.changed_at < ALIVE_SECONDS})
 
-    def _look(self, name: str, now: float) -> Server | None:
+    def _read_server(self, name: str, now: float) -> Server | None:
         last = self._seen.get(name)
         try:
             url, written = read(self.folder / name, self.variable)
             known = last and last.url == url
             address = last.address if last and known else resolve(url)
-            at_first = now if address in self.listed else -math.inf
-            moved = last.moved if last and known and last.written == written else now if last else at_first
-            return Server(url, written, address, moved)
+            initial = now if address in self.listed else -math.inf
+            changed_at = last.changed_at if last and known and last.written == written else now if last else initial
+            return Server(url, written, address, changed_at)
         except FileNotFoundError:
             return None
         except OSError:
@@ -117,9 +117,9 @@ def read(path: Path, variable: str) -> tuple[str, float]:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
             raise InvalidFile(f"it must be this user's own file and of mode 600 (chmod 600 {path})")
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise InvalidFile(f"it is longer than {MOST_BYTES} bytes")
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise InvalidFile(f"it is longer than {MAX_FILE_BYTES} bytes")
     try:
         found: dict[str, Any] = json.loads(content)
         url, written = found["servers"][variable], found["written"]

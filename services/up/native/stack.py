@@ -1,4 +1,4 @@
-"""Describe the stack that `make up` runs: its programs and files, from the settings and the table of services."""
+"""Describe the programs and files of the stack that `make up` runs, from the settings and the table of services."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from services.up.native.models import INSTALLED, Launcher
 from services.up.native.programs import Inputs, Program
 from services.up.native.redis import Redis, redis
 from services.up.native.replicas import DISCOVERY
-from services.up.plan import Started
+from services.up.plan import RunningStack
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where programs run: directly on this machine, or in images.
+    """How programs are run: directly on this machine, or in images.
 
     Args:
         programs: paths of nginx and redis-server.
         launcher: builds the commands of the model servers.
-        wrap: returns a program with a command that runs it in an image; unchanged without images.
+        wrap: converts a program to one that runs in an image; returns it unchanged if there are no images.
         backend: deployment, as a value of STACK.
     """
 
@@ -56,8 +56,8 @@ class Stack:
         secrets: keys and passwords.
         urls: URLs of the services, by the client's variables.
         ports: address and port by name; the gateway's ports are first.
-        host: host by which this machine reaches the gateway.
-        cache: Redis server of the result cache; None without a cache.
+        host: host name or address at which this machine reaches the gateway.
+        cache: Redis server of the result cache; None if there is no cache.
         backend: deployment, as a value of STACK.
     """
 
@@ -77,7 +77,7 @@ class Stack:
         """Names of the services."""
         return [program.name for program in self.programs]
 
-    def started(self, settings: Settings, summarize: Callable[[], None]) -> Started:
+    def started(self, settings: Settings, summarize: Callable[[], None]) -> RunningStack:
         """Return the stack for the final check and the summary of `make up`.
 
         Args:
@@ -85,19 +85,19 @@ class Stack:
             summarize: prints how to reach the stack.
         """
         addresses = {**self.urls, **({"REWARD_CACHE_URL": self.cache.url} if self.cache else {})}
-        return Started(settings, self.names, addresses, self.judge_model, summarize)
+        return RunningStack(settings, self.names, addresses, self.judge_model, summarize)
 
     @property
     def judge_model(self) -> str:
-        """Model of the default judge; empty without a judge."""
-        return next((engine.served(program.command) for program in self.programs if program.name == "judge"), "")
+        """Model of the default judge; empty if there is no judge."""
+        return next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
 
     def files(self, run: RunDir) -> dict[str, str]:
         """Return the text of all files except secrets, by file name."""
         return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def running(self, session: int) -> Running:
-        """Return the state of the stack, to save when it runs.
+        """Return the state of the stack, to be saved while it runs.
 
         Args:
             session: session id of supervisord.
@@ -116,42 +116,42 @@ def describe(
     Args:
         settings: settings of the stack.
         run: run directory of the stack.
-        runtime: where programs run.
+        runtime: the machine or images in which programs run.
         chosen: model servers to run.
         running: state of the running stack; None if none runs.
 
     Raises:
         StackError: there are too few GPUs, or a model server's program is not available.
     """
-    secrets, urls, scores = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
-    redises = [redis(service, settings, run, secrets) for service in ("cache", "queue") if scores]
+    secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
+    redises = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
     inputs = _inputs(settings, run, secrets, urls, redises)
     backend_port = _backend_port(running)
-    behind = [programs.rules(settings, run, inputs)] if scores else []
-    behind += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
-    stores = [programs.redis(one, settings, runtime.programs, run) for one in redises]
-    workers = programs.workers(settings, inputs) if scores else []
+    backends = [programs.rules(settings, run, inputs)] if has_rules else []
+    backends += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
+    stores = [programs.redis(server, settings, runtime.programs, run) for server in redises]
+    workers = programs.workers(settings, inputs) if has_rules else []
     gateway = programs.gateway(runtime.programs["nginx"], settings, run)
     files = _gateway_files(settings, _tls(settings, secrets), model_servers.paths(chosen))
-    servers = servers_of(behind, settings)
+    servers = gateway_upstreams(backends, settings)
     discovery = json.dumps(_discovery(settings, servers, files), indent=1)
     return Stack(
-        [runtime.wrap(program) for program in (*stores, *behind, *workers, gateway)],
+        [runtime.wrap(program) for program in (*stores, *backends, *workers, gateway)],
         programs.watch(settings, run, discovery),
-        {**{f"{one.service}.conf": one.configuration for one in redises}, DISCOVERY: discovery},
+        {**{f"{server.service}.conf": server.configuration for server in redises}, DISCOVERY: discovery},
         files(servers),
         secrets,
         urls,
         _ports(settings, chosen, backend_port),
-        settings.here,
+        settings.local_address,
         next(iter(redises), None),
         runtime.backend,
     )
 
 
 def _backend_port(running: Running | None) -> int:
-    """Return the port of the embedding server behind the gateway; a running one keeps its port."""
-    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
+    """Return the port of the embedding server behind the gateway. A running one keeps its port."""
+    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
 
 
 def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
@@ -163,20 +163,20 @@ def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int)
 def _inputs(
     settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
 ) -> Inputs:
-    hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redises}
+    hidden = {f"REWARD_{server.service.upper()}_URL": server.url for server in redises}
     hidden |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {
         **settings,
         **{server.url: urls.get(server.url, "") for server in SERVERS},
         REWARD_MODEL.url: urls.get(REWARD_MODEL.url, settings[REWARD_MODEL.url]),
         "REWARD_SOCKET": str(run.socket("rules")),
-        tls.TRUST: tls.trusted(settings),
+        tls.TRUST: tls.trusted_ca_file(settings),
     }
     return Inputs(values, hidden, settings, secrets)
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
-    """Add the TLS files to the secrets, and return the gateway's TLS configuration; None without TLS."""
+    """Add the TLS files to the secrets, and return the gateway's TLS configuration; None if TLS is off."""
     found = tls.contents(settings)
     for name, text in found.items():
         secrets.add(name, text)
@@ -186,25 +186,25 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
 def _gateway_files(
     settings: Settings, tls: Tls | None, paths: Mapping[str, str]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Return a function from the servers of each service to the text of the gateway's files by name."""
+    """Return a function that maps the servers of each service to the text of the gateway's files, by name."""
     listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
     return lambda servers: gateway.files(servers, settings, listen, tls, paths)
 
 
-def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
-    """Return the addresses of each service's servers in nginx syntax; `watch` adds servers on other nodes.
+def gateway_upstreams(backends: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
+    """Return the addresses of each service's servers in nginx syntax. `watch` adds servers on other nodes later.
 
     Args:
-        behind: programs behind the gateway.
+        backends: programs behind the gateway.
         settings: settings of the stack.
     """
     servers: dict[str, list[str]] = {}
-    for program in behind:
+    for program in backends:
         servers.setdefault(program.service, []).append(program.server)
-    for server in model_servers.discovered(settings):
-        servers.setdefault(server.name, [gateway.NOBODY])
+    for server in model_servers.discovered_servers(settings):
+        servers.setdefault(server.name, [gateway.NO_SERVER])
     if REWARD_MODEL.name in servers:  # clients reach the reward model at the judge's port, so this port must exist
-        servers.setdefault(JUDGE.name, [gateway.NOBODY])
+        servers.setdefault(JUDGE.name, [gateway.NO_SERVER])
     return servers
 
 
@@ -215,11 +215,11 @@ def _discovery(
 ) -> list[dict[str, Any]]:
     """Return the arguments of `watch.Upstream` for each service with servers on other nodes."""
     found = []
-    for server in model_servers.discovered(settings):
+    for server in model_servers.discovered_servers(settings):
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
         text = files({**servers, server.name: [f"${{{variable}}}"]})[file]
-        own = [one for one in servers[server.name] if one != gateway.NOBODY]
+        own = [address for address in servers[server.name] if address != gateway.NO_SERVER]
         folder = str(ROOT / Path(settings[server.folder]))
-        described = {"file": file, "text": text, "variable": variable, "own": own, "nobody": gateway.NOBODY}
-        found.append({**described, "folder": folder, "url": server.url})
+        arguments = {"file": file, "text": text, "variable": variable, "own": own, "placeholder": gateway.NO_SERVER}
+        found.append({**arguments, "folder": folder, "url": server.url})
     return found

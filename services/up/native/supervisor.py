@@ -1,7 +1,7 @@
 """Start supervisord, query it over its socket, and stop it with all processes of the stack.
 
-Stopping needs no packages, so it works with a broken `.venv`. Before a process gets a signal, its session, command and
-start time are checked.
+Stopping needs no packages, so it works with a broken `.venv`. Before this module signals a process, it checks the
+process's session, command and start time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from services.stack.console import tail
 from services.stack.errors import StackError
 from services.stack.probes import UnixConnection
 from services.stack.processes import Process
-from services.stack.rundir import MOUNTING, ROOT, SUPERVISOR, RunDir, Running
+from services.stack.rundir import MOUNT_PROGRAMS, ROOT, SUPERVISOR, RunDir, Running
 from services.stack.signals import defer_signals
 from services.up.services import LOADING, kind_of
 
@@ -33,17 +33,17 @@ WATCH = "watch"
 START_SECONDS = 15.0
 RELOAD_SECONDS = 30.0
 MARGIN_SECONDS = 30.0
-"""Additional seconds for stopping, besides the stop grace of each program."""
+"""Seconds to wait for a stop in addition to the stop grace of each program."""
 POLL_SECONDS = 0.1
 MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
-IMAGES = ("Apptainer runtime parent", *MOUNTING)
-"""Programs that run or mount an image; their working directory is not a directory of the stack."""
+IMAGES = ("Apptainer runtime parent", *MOUNT_PROGRAMS)
+"""Programs that run or mount an image. Their working directory is not one of the stack's directories."""
 
 
 @dataclass(frozen=True)
 class State:
-    """State of a service in supervisord; `pid` and `uptime` (seconds) are 0 if the service does not run."""
+    """State of a service in supervisord. `pid` and `uptime` (seconds) are 0 if the service does not run."""
 
     name: str
     state: str
@@ -52,7 +52,7 @@ class State:
 
     @property
     def problem(self) -> str:
-        """Why the service counts as unhealthy even if a probe succeeds; empty if its state is RUNNING."""
+        """Reason why the service is unhealthy even if a probe succeeds; empty if its state is RUNNING."""
         return "" if self.state == "RUNNING" else f"supervisord reports {self.state.lower()}"
 
 
@@ -87,7 +87,8 @@ class Supervisor:
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
-            # Discard the output: supervisord prints what it cannot log, and exits if printing fails on a full disk.
+            # Discard the output. Otherwise, on a full disk, supervisord would print messages that it cannot log, and
+            # exit when printing fails, too.
             child = self._child = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -107,7 +108,7 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
 
     def start_stopped(self) -> list[str]:
-        """Start the services that are not up; return their names."""
+        """Start the services that are not up, and return their names."""
         stopped = [state.name for state in self.states() if state.state not in UP]
         for name in stopped:
             self._call("startProcess", name, False)
@@ -124,12 +125,12 @@ class Supervisor:
             if time.monotonic() > deadline:
                 raise StackError(f"{service} does not stop", "make down")
             self.restart_failed()  # supervisord cannot stop a FATAL program
-            self._abandon([service], running.healthy if (running := self._run.load()) else ())
+            self._kill_loading([service], running.healthy if (running := self._run.load()) else ())
             self._call("stopProcessGroup", service)
             time.sleep(POLL_SECONDS)
 
     def reread(self) -> tuple[list[str], list[str], list[str]]:
-        """Make supervisord read its configuration; return the programs that were added, changed and removed."""
+        """Make supervisord read its configuration, and return the added, changed and removed programs."""
         added, changed, removed = self._call("reloadConfig")[0]
         return added, changed, removed
 
@@ -144,7 +145,7 @@ class Supervisor:
             name: name of the program.
             healthy: names of the services that have been healthy since they were started.
         """
-        self._abandon([name], healthy)
+        self._kill_loading([name], healthy)
         self._call("stopProcessGroup", name)
         self._call("removeProcessGroup", name)
         if running := self._run.load():
@@ -152,7 +153,7 @@ class Supervisor:
         self._run.group_file(name).unlink(missing_ok=True)
 
     def restart_failed(self) -> None:
-        """Start the services that are FATAL in supervisord; services that were stopped on purpose stay stopped."""
+        """Start the services that are FATAL in supervisord. Services that were stopped on purpose stay stopped."""
         for state in self.states():
             if state.state == "FATAL":
                 self._call("startProcess", state.name, False)
@@ -168,7 +169,7 @@ class Supervisor:
         ours = processes.descendants(pid) if pid else []
         master = next((process for process in ours if MASTER in " ".join(process.command)), None)
         if master is None:
-            return  # nginx is not running; it reads the files when it starts
+            return  # nginx is not running and will read the files when it starts
         before = [process for process in ours if process.parent == master.pid]
         master.signal(signal.SIGHUP)
         deadline = time.monotonic() + RELOAD_SECONDS
@@ -186,7 +187,7 @@ class Supervisor:
         states = self.states()
         leader = processes.find(running.session) if (running := self._run.load()) else None
         if gently and states and running and leader:
-            self._abandon([state.name for state in states], running.healthy)
+            self._kill_loading([state.name for state in states], running.healthy)
             deadline = time.monotonic() + stop_seconds(self._run) + MARGIN_SECONDS
             self._call("shutdown")
             while leader.is_alive and time.monotonic() < deadline:
@@ -199,8 +200,8 @@ class Supervisor:
     def members(self) -> list[Process]:
         """Return the processes of the stack, including those that survive a killed supervisord.
 
-        These are the processes of supervisord's session that run in a directory of the stack, or run or mount an image.
-        A session id can be reused: if another program leads the session, no process in it belongs to the stack.
+        These are the processes in supervisord's session that run in a directory of the stack, or run or mount an image.
+        Session ids are reused: if another program leads the session, no process in it belongs to the stack.
         """
         running = self._run.load()
         if running is None:
@@ -208,11 +209,15 @@ class Supervisor:
         leader = processes.find(running.session)
         if leader and self._configuration not in leader.command:
             return []
-        ours = (ROOT, self._run.path, self._run.queue)
-        return [one for one in processes.members(running.session) if one.directory in ours or _is_image(one)]
+        directories = (ROOT, self._run.path, self._run.queue)
+        return [
+            process
+            for process in processes.members(running.session)
+            if process.directory in directories or _is_image(process)
+        ]
 
-    def _abandon(self, names: list[str], healthy: Collection[str]) -> None:
-        """Kill model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has no requests."""
+    def _kill_loading(self, names: list[str], healthy: Collection[str]) -> None:
+        """Kill model servers that were never healthy. vLLM ignores SIGTERM while it loads, and has no requests yet."""
         loading = {name for name in names if kind_of(name) in LOADING} - {*healthy}
         for state in self.states() if loading else ():
             if state.name in loading and (process := processes.find(state.pid)):
@@ -248,7 +253,7 @@ def stop_seconds(run: RunDir) -> int:
 
 
 class _UnixTransport(Transport):
-    """XML-RPC transport over supervisord's socket; without a timeout, because a call may last until a program stops."""
+    """XML-RPC transport over supervisord's socket. It has no timeout, because a call may last until a program stops."""
 
     def __init__(self, run: RunDir) -> None:
         super().__init__()

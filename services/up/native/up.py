@@ -1,4 +1,4 @@
-"""Implement `make up` with local processes.
+"""`make up` with local processes.
 
 `describe` (stack.py) decides what runs, without changing anything. This module writes the files and secrets of the
 stack, starts or updates supervisord (supervisor.py), and waits until every service is healthy (health.py). Afterwards,
@@ -26,31 +26,31 @@ from services.up.native import config, health
 from services.up.native.programs import Program
 from services.up.native.stack import Runtime, Stack, describe
 from services.up.native.supervisor import State, Supervisor
-from services.up.plan import Started
+from services.up.plan import RunningStack
 from services.up.services import TAKEN, kind_of, remedy, service_of
 
 FUNCTIONS_SECONDS = 10.0
-"""Timeout of `require_functions` in seconds; slower reward functions are checked only when the reward server starts."""
+"""Timeout of `require_functions` in seconds. Slower reward functions are checked only when the reward server starts."""
 POLL_SECONDS = 0.2
 SAY_SECONDS = 30.0
 ENDED = ("BACKOFF", "EXITED", "FATAL")
 
 
 class StartupTimeout(StackError):
-    """A service does not become healthy.
+    """Raised if a service does not become healthy.
 
     Args:
         service: name of the service.
-        why: why the service is not healthy.
+        reason: reason why the service is not healthy.
         healthy: names of the services that have been healthy since they were started.
     """
 
-    def __init__(self, service: str, why: str, healthy: Collection[str]) -> None:
-        super().__init__(f"{service}: {why}", f"{remedy(service, why)}; then make up again")
+    def __init__(self, service: str, reason: str, healthy: Collection[str]) -> None:
+        super().__init__(f"{service}: {reason}", f"{remedy(service, reason)}; then make up again")
         self.service, self.healthy = service, healthy
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> RunningStack:
     """Install programs, start services that do not run yet, and wait until they are healthy.
 
     Raises:
@@ -68,7 +68,7 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
     An optional model server that does not become healthy is left out.
 
     Raises:
-        StackError: as in `up`.
+        StackError: a service does not become healthy.
     """
     supervisor = Supervisor(run)
     if not supervisor.states() and supervisor.members():
@@ -82,7 +82,7 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
             Startup(run, settings, logged).wait()
             break
         except StartupTimeout as error:
-            chosen = _without(error, chosen, settings, supervisor)
+            chosen = _drop_server(error, chosen, settings, supervisor)
     return stack
 
 
@@ -101,7 +101,7 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
         return
     rules = next(service for service in services if service.name == "rules")
     with subprocess.Popen(
-        [*rules.prefix, rules.command[0], "-m", "rewardstack_rules.functions.catalogue", *map(str, files)],
+        [*rules.prefix, rules.command[0], "-m", "rewardstack_rules.functions.catalog", *map(str, files)],
         env={**from_environment(*SYSTEM_VARIABLES), **rules.environment},
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
@@ -116,7 +116,7 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
         except subprocess.TimeoutExpired:
             return
         finally:
-            # End also the children of the check, and the process that runs the image.
+            # Also end the children of the check, and the process that runs the image.
             processes.end(lambda: processes.members(process.pid))
     if process.returncode != 0:
         why = (printed.strip().splitlines() or ["it printed nothing"])[-1]
@@ -145,7 +145,7 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
 
 def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Running, why: Mapping[str, str]) -> None:
     added, changed, removed = supervisor.reread()
-    # Save first, so that restarted services do not count as healthy, even if this is interrupted.
+    # Save first, so that restarted services do not count as healthy even if the update is interrupted.
     healthy = {*running.healthy} - {*added, *changed, *removed}
     run.save(replace(running, healthy=sorted(healthy)))
     if wanted.gateway != running.gateway:
@@ -174,7 +174,7 @@ class Startup:
     Args:
         run: run directory of the stack.
         settings: settings of the stack.
-        logged: size of each log in bytes before the start, by file name; only text after it is searched for errors.
+        logged: size of each log in bytes before the start, by file name; only later text is searched for errors.
     """
 
     run: RunDir
@@ -202,26 +202,26 @@ class Startup:
                 if why := self._failed(name, name in ended, problem):
                     raise StartupTimeout(name, f"{why}: {self._cause(name) or problem}", running.healthy)
                 if not problem:
-                    done(f"{name} healthy", self._passed)
+                    done(f"{name} healthy", self._elapsed)
                     waiting.remove(name)
                     if name not in running.healthy:
                         running.healthy.append(name)
                         self.run.save(running)
-            if waiting and self._passed - printed > SAY_SECONDS:
-                printed = self._passed
+            if waiting and self._elapsed - printed > SAY_SECONDS:
+                printed = self._elapsed
                 say(f"  {', '.join(waiting)}: still starting after {printed:.0f} s (make logs s={waiting[0]})")
             time.sleep(POLL_SECONDS if waiting else 0)
 
     @property
-    def _passed(self) -> float:
+    def _elapsed(self) -> float:
         return time.monotonic() - self._start
 
     def _failed(self, name: str, ended: bool, problem: str) -> str:
         if ended:
             return "exited during startup"
         limit = SERVICES[kind_of(name)].startup_timeout
-        late = problem and self._passed > self.settings.number(limit)
-        return f"not healthy after {self.settings[limit]} s ({limit})" if late else ""
+        is_late = problem and self._elapsed > self.settings.number(limit)
+        return f"not healthy after {self.settings[limit]} s ({limit})" if is_late else ""
 
     def _cause(self, name: str) -> str:
         """Print the last log lines of a service, and return its first error."""
@@ -235,19 +235,19 @@ class Startup:
         return state.state in ENDED or state.pid != seen
 
 
-def _without(
+def _drop_server(
     error: StartupTimeout, chosen: Sequence[ModelServer], settings: Settings, supervisor: Supervisor
 ) -> list[ModelServer]:
     """Stop an optional model server that did not become healthy, and return the other model servers.
 
     Raises:
         StartupTimeout: the stack needs this service. If another process has its port, the whole stack is stopped first,
-            because workers would send samples and keys to this process.
+            because workers would send samples and keys to that process.
     """
     service = service_of(error.service)
-    left = model_servers.without(chosen, service)
-    gone = [server for server in chosen if server not in left]
-    is_needed = not gone or any(model_servers.is_demanded(server, settings) for server in gone)
+    left = model_servers.exclude(chosen, service)
+    dropped = [server for server in chosen if server not in left]
+    is_needed = not dropped or any(model_servers.is_required(server, settings) for server in dropped)
     if error.service not in error.healthy:  # otherwise supervisord may keep restarting the service
         for state in supervisor.states():
             if service_of(state.name) == service and state.name not in error.healthy:

@@ -26,17 +26,17 @@ from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import RunDir, Running
 from services.up.apptainer import endpoints
-from services.up.native.health import hung
+from services.up.native.health import hung_reason
 from services.up.native.replicas import DISCOVERY, Replicas
 from services.up.native.supervisor import State, Supervisor
 
 INTERVAL_SECONDS = 5.0
 LOG_BYTES = 10_000_000
-"""Size in bytes above which a log is rotated; one earlier file is kept."""
+"""Size in bytes above which a log is rotated. One earlier file is kept."""
 
 
 def log(text: str) -> None:
-    """Print a line to the log; ignore a closed output."""
+    """Print a line to the log. Ignore errors of a closed output."""
     with suppress(OSError):
         print(text, flush=True)
 
@@ -45,11 +45,11 @@ def log(text: str) -> None:
 class HungServices:
     """Kills services that run but do not answer.
 
-    A service that has not been healthy since its start is not killed, because it may be loading a model.
+    A service that has never been healthy since its start is not killed, because it may be loading a model.
 
     Args:
         run: run directory of the stack.
-        seconds: seconds without an answer after which a service is killed; 0 for never.
+        seconds: seconds without an answer after which a service is killed; 0 to kill none.
     """
 
     run: RunDir
@@ -66,11 +66,11 @@ class HungServices:
         self._healthy = {process: when for process, when in self._healthy.items() if process in map(_process, states)}
         for state in states:
             if state.name in running.services:
-                self._ask(state, running)
+                self._probe(state, running)
 
-    def _ask(self, state: State, running: Running) -> None:
+    def _probe(self, state: State, running: Running) -> None:
         now, process = time.monotonic(), _process(state)
-        problem = hung(state.name, self.run, running)
+        problem = hung_reason(state.name, self.run, running)
         if not problem:
             if process not in self._healthy:
                 log(f"{state.name} (pid {state.pid}) is healthy")
@@ -93,26 +93,27 @@ class Upstream:
         text: template of the file.
         variable: template variable for the servers.
         own: addresses of this stack's servers.
-        nobody: placeholder for an empty list, because nginx requires a server.
+        placeholder: server for an otherwise empty list, because nginx requires at least one.
         folder: folder with an endpoints file for each replica on another node.
         url: variable with the replica's URL in these files.
     """
 
     def __init__(
-        self, run: RunDir, file: str, text: str, variable: str, own: list[str], nobody: str, folder: str, url: str
+        self, run: RunDir, file: str, text: str, variable: str, own: list[str], placeholder: str, folder: str, url: str
     ) -> None:
-        self._file, self._text, self._variable, self._own, self._nobody = run.path / file, text, variable, own, nobody
-        # After a restart of this process, the gateway keeps its servers until their heartbeats could have been seen.
+        self._file, self._text, self._variable, self._own = run.path / file, text, variable, own
+        self._placeholder = placeholder
+        # After a restart of this process, the gateway keeps its servers until their next heartbeats are due.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
         self._replicas = Replicas(Path(folder), url, log, listed=frozenset(listed))
 
     def update(self) -> bool:
-        """Write the gateway's file if the list has changed; return whether it has."""
+        """Write the gateway's file if the list of servers has changed; return whether it has."""
         alive = self._replicas.alive()
-        wanted = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._nobody]})
-        if self._file.read_text(encoding="utf-8") == wanted:
+        text = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._placeholder]})
+        if self._file.read_text(encoding="utf-8") == text:
             return False
-        template.write({f"{self._file.name}.new": wanted}, self._file.parent)
+        template.write({f"{self._file.name}.new": text}, self._file.parent)
         os.replace(f"{self._file}.new", self._file)
         log(f"{self._replicas.folder}: {', '.join(alive) or 'nobody'}")
         return True
@@ -123,13 +124,13 @@ class Discovery:
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
-        described = json.loads((run.path / DISCOVERY).read_text(encoding="utf-8"))
-        self._upstreams = [Upstream(run, **one) for one in described]
+        upstreams = json.loads((run.path / DISCOVERY).read_text(encoding="utf-8"))
+        self._upstreams = [Upstream(run, **arguments) for arguments in upstreams]
         self._is_due = False
         """Whether the gateway still has to load the written files."""
 
     def check(self) -> None:
-        """Update the lists, and reload the gateway if a list changed; a failed reload is retried at the next check."""
+        """Update the lists, and reload the gateway if a list changed. The next check retries a failed reload."""
         for upstream in self._upstreams:
             self._is_due |= upstream.update()
         if self._is_due:
@@ -137,9 +138,9 @@ class Discovery:
             self._is_due = False
 
 
-def beat(run: RunDir) -> None:
+def renew_endpoints(run: RunDir) -> None:
     """Renew the endpoints file, if this stack has published one."""
-    if problem := endpoints.beat(run):
+    if problem := endpoints.renew(run):
         log(f"endpoints file removed: {problem}")
 
 
@@ -151,12 +152,12 @@ def rotate_logs(run: RunDir) -> None:
             try:
                 shutil.copyfile(file, earlier)
             except OSError:
-                earlier.unlink(missing_ok=True)  # on a full disk the lines are lost
+                earlier.unlink(missing_ok=True)  # the disk is full, so the lines are lost
             os.truncate(file, 0)
 
 
 def _repeat(task: Callable[[], None]) -> None:
-    """Run a task periodically; an unexpected exception exits the process, which supervisord restarts."""
+    """Run a task periodically. After an unexpected exception, exit the process, which supervisord then restarts."""
     while True:
         try:
             task()
@@ -175,7 +176,7 @@ def main(folder: str) -> None:
         Supervisor(run).restart_failed,
         HungServices(run, float(os.environ["UNHEALTHY_TIMEOUT"])).check,
         Discovery(run).check,
-        partial(beat, run),
+        partial(renew_endpoints, run),
         partial(rotate_logs, run),
     )
     # Each task has its own thread, so that a service that does not answer cannot delay a heartbeat.

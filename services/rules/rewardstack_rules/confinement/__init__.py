@@ -1,8 +1,8 @@
-"""Confines a process permanently: takes away system calls, files and capabilities that its code does not need.
+"""Confine a process permanently to the system calls, files and capabilities that its code needs.
 
 `Confinement` (module `confinement`) uses three mechanisms of the kernel: it drops all capabilities, limits the files
 that the process can access (`landlock`), and allows only listed system calls (`seccomp`, `syscalls`). A refused call
-raises `PermissionError` and does not kill the process: libraries use a fallback, and other code fails with a reason.
+raises `PermissionError` instead of killing the process, so that libraries can use a fallback.
 
-The package needs only the standard library and does not depend on reward functions: any process can use it.
+The package needs only the standard library and does not depend on reward functions.
 """

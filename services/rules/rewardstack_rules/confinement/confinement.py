@@ -1,4 +1,4 @@
-"""`Confinement`: the limits of a process, applied through seccomp, Landlock and capabilities."""
+"""Limit a process through seccomp, Landlock and capabilities."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from rewardstack_rules.confinement import landlock, seccomp
-from rewardstack_rules.confinement.libc import give_up_privileges
-from rewardstack_rules.confinement.syscalls import GROUPS, added
+from rewardstack_rules.confinement.libc import drop_privileges
+from rewardstack_rules.confinement.syscalls import GROUPS, expand_groups
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"),
@@ -20,9 +20,9 @@ SYSTEM = (
     *("/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls"),
     *("/etc/pki/ca-trust", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
 )
-"""Files and folders that programs and libraries of the system read; none of them holds a private key."""
+"""Files and folders that system programs and libraries read. None of them holds a private key."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-OWN = "/proc/self"
+OWN_PROCESS = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
 """All file rights except executing files and device ioctls."""
@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 
 class Confinement:
-    """Limits a process to reading code, computing and threads, and to what the arguments add.
+    """Limits a process to reading code, computing, starting threads, and whatever the arguments allow in addition.
 
-    Create a confinement in the parent process, and call `enter` in the process to confine.
+    Create the object in the parent process, and call `enter` in the process to confine.
 
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
         files: additional files and folders that the process can read, and write if `write` is allowed.
-        only: the only files and folders that the process can read (and execute if `programs` is allowed), besides
-            `files`: those of the system and of installed code are then excluded. This also allows pairs of stream
-            sockets, which asyncio needs.
-        without: names of system calls to refuse although a group in `allow` has them.
+        only: files and folders that replace the default ones (the system's and installed code); the process can read
+            them, and execute them if `programs` is allowed. Setting this also allows pairs of stream sockets, which
+            asyncio needs.
+        without: names of system calls to refuse although a group in `allow` contains them.
 
     Raises:
         OSError: there is no table of system calls for this machine.
@@ -56,14 +56,14 @@ class Confinement:
         without: Collection[str] = (),
     ) -> None:
         groups = [name for name in allow if name in GROUPS]
-        calls = added(tuple(allow)) - frozenset(without)
+        calls = expand_groups(tuple(allow)) - frozenset(without)
         if only is not None:
             groups, calls = [*groups, "stream_pairs"], calls | {"socketpair"}
         self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, calls))
         self._has_network = "network" in groups
         code = landlock.READ | (landlock.EXECUTE if "programs" in groups else 0)
         data = landlock.READ | (WRITE if "write" in groups else 0)
-        readable = _system(code) if only is None else ((path, code) for path in only)
+        readable = _system_rules(code) if only is None else ((path, code) for path in only)
         self._rules = [*readable, *((path, data) for path in files)]
         self.has_landlock = landlock.version() > 0
 
@@ -77,13 +77,21 @@ class Confinement:
         self.limit_calls()
 
     def limit_files(self) -> None:
-        """Drop privileges and limit the files of this process and its future children; raise what `enter` raises."""
-        give_up_privileges()
+        """Drop privileges and limit the files of this process and its future children.
+
+        Raises:
+            OSError: the kernel or the container refuses the confinement.
+        """
+        drop_privileges()
         if self.has_landlock:
             landlock.restrict(self._rules, has_network=self._has_network)
 
     def limit_calls(self) -> None:
-        """Limit the system calls of this process, after `limit_files`; raise what `enter` raises."""
+        """Limit the system calls of this process. Call `limit_files` first.
+
+        Raises:
+            OSError: the kernel or the container refuses the confinement.
+        """
         self._filter.install()
 
     def check(self) -> None:
@@ -106,8 +114,8 @@ class Confinement:
             raise OSError(number, os.strerror(abs(number)))
 
 
-def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement | None:
-    """Return a confinement that works here; warn of what it allows in addition, and if the kernel has no Landlock.
+def make_confinement(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement | None:
+    """Return a confinement that works on this machine; log a warning for each gap in it.
 
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
@@ -129,21 +137,21 @@ def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement
     return confinement
 
 
-def _system(code: int) -> Iterator[tuple[str, int]]:
-    """Yield the rules for files of the system and for installed code; `code` are the rights to the former."""
+def _system_rules(code: int) -> Iterator[tuple[str, int]]:
+    """Yield the default Landlock rules: paths of the system, with the rights `code`, and of installed code, to read."""
     trees = dict.fromkeys([*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
     yield from ((path, code) for path in trees)
-    yield from ((path, landlock.READ) for path in (*DEVICES, OWN))
+    yield from ((path, landlock.READ) for path in (*DEVICES, OWN_PROCESS))
     for folder in filter(os.path.isdir, dict.fromkeys(sys.path)):
         if not any(Path(folder).is_relative_to(tree) for tree in trees):
             yield folder, landlock.READ_FOLDER
-            yield from ((path, landlock.READ) for path in _code_in(Path(folder)))
+            yield from ((path, landlock.READ) for path in _find_code(Path(folder)))
 
 
-def _code_in(folder: Path) -> Iterator[str]:
-    """Yield the modules and packages in a folder of code, but no other files in it, such as keys and data."""
+def _find_code(folder: Path) -> Iterator[str]:
+    """Yield the modules and packages in a folder; skip other files, such as keys and data."""
     for path in _entries(folder):
-        is_package = path.name.isidentifier() and path.is_dir() and any(_modules_in(path))
+        is_package = path.name.isidentifier() and path.is_dir() and any(_find_modules(path))
         if path.suffix in CODE or is_package:
             yield str(path)
 
@@ -154,6 +162,6 @@ def _entries(folder: Path) -> list[Path]:
     return []
 
 
-def _modules_in(folder: Path) -> Iterator[Path]:
+def _find_modules(folder: Path) -> Iterator[Path]:
     yield from folder.glob("*.py")
     yield from folder.glob("*/__init__.py")

@@ -1,4 +1,4 @@
-"""Limits the files that a process can access, with Landlock (landlock(7)): `restrict`."""
+"""Limit the files that a process can access, with Landlock (landlock(7))."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterable
 
-from rewardstack_rules.confinement.libc import call, checked
+from rewardstack_rules.confinement.libc import call, check_result
 
 CREATE, ADD, RESTRICT = 444, 445, 446
 """Numbers of the system calls, the same on every architecture."""
@@ -16,10 +16,10 @@ VERSION_FLAG, PATH_BENEATH = 1, 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 TRUNCATE, DEVICE_IOCTL = 1 << 14, 1 << 15
-OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL
+FILE_ONLY_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL
 READ = READ_FILE | READ_FOLDER
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All file rights that Landlock knows, by the first Landlock version that has them."""
+"""By Landlock version, all file rights that exist since that version."""
 NETWORK_VERSION, ALL_TCP = 4, 0b11
 SCOPE_VERSION, ABSTRACT_SOCKETS, SIGNALS = 6, 0b01, 0b10
 
@@ -28,7 +28,7 @@ class _Ruleset(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
-class _Beneath(ctypes.Structure):
+class _PathRule(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("rights", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
@@ -39,7 +39,7 @@ def version() -> int:
 
 
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
-    """Limit this process permanently to these file rights, and forbid signals to processes without this limit.
+    """Limit this process permanently to these file rights; it can then signal only processes with the same limit.
 
     Args:
         rules: paths, each with the rights to the path and to everything below it; missing paths are skipped.
@@ -57,12 +57,12 @@ def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> 
         scoped if known >= SCOPE_VERSION else 0,
     )
     size = 8 if known < NETWORK_VERSION else 16 if known < SCOPE_VERSION else 24
-    rules_fd = checked("landlock", call(CREATE, ctypes.byref(ruleset), size, 0))
+    rules_fd = check_result("landlock", call(CREATE, ctypes.byref(ruleset), size, 0))
     try:
         for path, rights in rules:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 _add(rules_fd, path, rights & handled)
-        checked("landlock", call(RESTRICT, rules_fd, 0))
+        check_result("landlock", call(RESTRICT, rules_fd, 0))
     finally:
         os.close(rules_fd)
 
@@ -71,8 +71,8 @@ def _add(rules_fd: int, path: str, rights: int) -> None:
     parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISDIR(os.fstat(parent).st_mode):
-            rights &= OF_FILES
-        rule = _Beneath(rights, parent)
-        checked("landlock", call(ADD, rules_fd, PATH_BENEATH, ctypes.byref(rule), 0))
+            rights &= FILE_ONLY_RIGHTS
+        rule = _PathRule(rights, parent)
+        check_result("landlock", call(ADD, rules_fd, PATH_BENEATH, ctypes.byref(rule), 0))
     finally:
         os.close(parent)

@@ -1,4 +1,4 @@
-"""System calls by number, and capabilities, through the C library."""
+"""Make system calls by number and drop capabilities, through the C library."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LIBC.syscall.restype = ctypes.c_long
 
 def call(number: int, *arguments: Any) -> int:
     """Make a system call and return its result; -1 if it fails."""
-    numbers = (ctypes.c_long(one) if isinstance(one, int) else one for one in arguments)
-    return int(_LIBC.syscall(ctypes.c_long(number), *numbers))
+    converted = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
+    return int(_LIBC.syscall(ctypes.c_long(number), *converted))
 
 
-def checked(what: str, result: int) -> int:
+def check_result(what: str, result: int) -> int:
     """Return the result of a system call; raise OSError from `errno` if it is negative.
 
     Args:
@@ -35,15 +35,15 @@ def checked(what: str, result: int) -> int:
     return result
 
 
-def give_up_privileges() -> None:
-    """Drop every capability of this process and of the programs that it starts; neither can gain any again.
+def drop_privileges() -> None:
+    """Drop every capability of this process permanently; programs that it starts get none, either.
 
     Raises:
         OSError: the kernel refuses to drop them.
     """
-    checked("no_new_privs", _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    check_result("no_new_privs", _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _LIBC.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    for capability in range(CAPABILITIES):  # the call fails, harmlessly, for a capability that does not exist
+    for capability in range(CAPABILITIES):  # ignore errors: not every number is a capability
         _LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    checked("capset", _LIBC.capset(header, (ctypes.c_uint32 * 6)()))
+    check_result("capset", _LIBC.capset(header, (ctypes.c_uint32 * 6)()))

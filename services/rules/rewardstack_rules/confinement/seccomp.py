@@ -1,7 +1,6 @@
-"""A seccomp filter that allows only listed system calls: `compile_filter` compiles it, `Filter` loads it.
+"""Compile and load a seccomp filter that allows only listed system calls.
 
-This module does not use libseccomp: that system library may be missing, or too old to know every call, and an allow
-list does not need its features.
+This module does not use libseccomp, because that system library may be missing or too old to know every call.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from rewardstack_rules.confinement.libc import call, checked
+from rewardstack_rules.confinement.libc import call, check_result
 from rewardstack_rules.confinement.syscalls import ABSENT, NEEDED, NEWEST, NUMBERS
 
 LOAD, JUMP_IF_EQUAL, JUMP_IF_ABOVE, AND, RETURN = 0x20, 0x15, 0x25, 0x54, 0x06
-"""Instructions of classic BPF (linux/bpf_common.h): load a word, compare it with a constant, mask it, end."""
-AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, 16
-"""Byte offsets in `struct seccomp_data`; on little-endian machines the low half of an argument comes first."""
+"""Instructions of classic BPF (linux/bpf_common.h): load a word, compare it with a constant, mask it, return."""
+NUMBER_OFFSET, ARCHITECTURE_OFFSET, ARGUMENTS_OFFSET = 0, 4, 16
+"""Byte offsets in `struct seccomp_data`. On little-endian machines the low half of an argument comes first."""
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -44,15 +43,15 @@ OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
 """ioctl(2) requests on open files: FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
 PROGRAM_FD, AT_EMPTY_PATH = 3, 0x1000
-"""The descriptor of the only file that `execveat` may run, and the flag by which it takes no path."""
+"""The only file descriptor that `execveat` may run, and its flag for running a descriptor without a path."""
 
 AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
 
 
 class Argument(NamedTuple):
-    """A condition on one argument of a system call: its low half AND `mask` must be one of `values`.
+    """A condition on one argument of a system call: its low 32 bits, masked with `mask`, must equal one of `values`.
 
-    The low half suffices: it is all that the kernel reads of the arguments that are restricted here.
+    The kernel reads only the low half of every argument that this module restricts.
     """
 
     position: int
@@ -70,7 +69,7 @@ ARGUMENTS: dict[str, Argument | tuple[Argument, ...] | None] = {
     "prlimit64": Argument(0, (0,)),
     "execveat": (Argument(0, (PROGRAM_FD,)), Argument(4, (AT_EMPTY_PATH,))),
 }
-WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
+GROUP_CONDITIONS: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
     "stream_pairs": {"socketpair": (Argument(0, (AF_UNIX,)), Argument(1, (SOCK_STREAM,), SOCK_TYPES))},
     "programs": {"clone": Argument(0, (0,), CLONE_NEW)},
     "write": {
@@ -79,12 +78,14 @@ WIDER: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""Conditions that replace those of `ARGUMENTS`, by the group that is added; None for no condition. asyncio needs
-`stream_pairs`. 36 to 38 are fcntl(2) commands that lock an open file description."""
+"""By allowed group, the conditions that replace those of `ARGUMENTS`; None for no condition.
+
+asyncio needs `stream_pairs`. 36 to 38 are fcntl(2) commands that lock an open file description.
+"""
 
 
 class Instruction(NamedTuple):
-    """One BPF instruction: operation code, jump offsets if its comparison is true and if it is false, and constant."""
+    """One BPF instruction: operation code, jump offsets for a true and a false comparison, and constant."""
 
     code: int
     if_true: int
@@ -93,11 +94,11 @@ class Instruction(NamedTuple):
 
 
 def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection[str] = ()) -> list[Instruction]:
-    """Return a filter that allows the calls that the interpreter needs, and `calls`.
+    """Return a filter that allows `calls` and the system calls that the interpreter needs.
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
-        groups: names of allowed groups, whose conditions in `WIDER` apply; their calls must be in `calls`.
+        groups: names of allowed groups, to apply their `GROUP_CONDITIONS`. List their system calls in `calls`, too.
         calls: names of additional system calls to allow.
 
     Raises:
@@ -107,11 +108,11 @@ def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
     conditions = dict(ARGUMENTS)
     for group in groups:
-        conditions |= WIDER.get(group, {})
+        conditions |= GROUP_CONDITIONS.get(group, {})
     filter_ = [
-        Instruction(LOAD, 0, 0, AT_ARCHITECTURE),
+        Instruction(LOAD, 0, 0, ARCHITECTURE_OFFSET),
         *_unless_equal(ARCHITECTURES[machine], KILL),
-        Instruction(LOAD, 0, 0, AT_NUMBER),
+        Instruction(LOAD, 0, 0, NUMBER_OFFSET),
         Instruction(JUMP_IF_ABOVE, 0, 1, NEWEST),
         Instruction(RETURN, 0, 0, UNKNOWN),
     ]
@@ -125,7 +126,8 @@ def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection
 
 def _rule(number: int, condition: Argument | tuple[Argument, ...] | None, result: int) -> list[Instruction]:
     conditions = (condition,) if isinstance(condition, Argument) else condition or ()
-    body = [*(one for each in conditions for one in _refuse_unless(each)), Instruction(RETURN, 0, 0, result)]
+    checks = (instruction for each in conditions for instruction in _refuse_unless(each))
+    body = [*checks, Instruction(RETURN, 0, 0, result)]
     return [Instruction(JUMP_IF_EQUAL, 0, len(body), number), *body]
 
 
@@ -133,7 +135,7 @@ def _refuse_unless(condition: Argument) -> list[Instruction]:
     """Return the instructions that refuse the call unless the condition holds."""
     count = len(condition.values)
     return [
-        Instruction(LOAD, 0, 0, AT_ARGUMENTS + 8 * condition.position),
+        Instruction(LOAD, 0, 0, ARGUMENTS_OFFSET + 8 * condition.position),
         Instruction(AND, 0, 0, condition.mask),
         *(Instruction(JUMP_IF_EQUAL, count - at, 0, value) for at, value in enumerate(condition.values)),
         Instruction(RETURN, 0, 0, REFUSE),
@@ -145,7 +147,7 @@ def _unless_equal(value: int, result: int) -> list[Instruction]:
 
 
 def machine() -> str:
-    """Return the architecture of this process as the tables name it."""
+    """Return the architecture of this process, as a key of `ARCHITECTURES` if it is a supported one."""
     name = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine())
     return name if sys.maxsize > 2**32 else f"32 bits on {name}"
 
@@ -166,7 +168,7 @@ class Filter:
     """
 
     def __init__(self, instructions: Sequence[Instruction]) -> None:
-        array = (_Instruction * len(instructions))(*(_Instruction(*one) for one in instructions))
+        array = (_Instruction * len(instructions))(*(_Instruction(*instruction) for instruction in instructions))
         self._program = _Program(len(instructions), array)
         self._call = SECCOMP_CALL[machine()]
 
@@ -176,4 +178,4 @@ class Filter:
         Raises:
             OSError: the kernel has no seccomp, or refuses the filter.
         """
-        checked("seccomp", call(self._call, SET_MODE_FILTER, SYNC_THREADS, ctypes.byref(self._program)))
+        check_result("seccomp", call(self._call, SET_MODE_FILTER, SYNC_THREADS, ctypes.byref(self._program)))

@@ -1,7 +1,7 @@
-"""System calls by name: their numbers on x86-64 and arm64, what confined code may use, and what a setting may add.
+"""Tables of system calls: those that confined code may use, and those that a setting may add.
 
 A table has an entry `name:x86-64:arm64` for each call, with `-` where an architecture does not have the call. The
-numbers are those of the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. Calls that are in no table can never be
+numbers are from the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. Calls that are in no table can never be
 allowed: mounts, kernel modules, keyrings, System V and POSIX queues, `ptrace`, `process_vm_*`, `io_uring`, namespaces,
 BPF, extended attributes.
 """
@@ -20,7 +20,7 @@ class Number(NamedTuple):
 
 def _numbers(table: str) -> dict[str, Number]:
     rows = (row.split(":") for row in table.split())
-    return {name: Number(*(None if one == "-" else int(one) for one in numbers)) for name, *numbers in rows}
+    return {name: Number(*(None if text == "-" else int(text) for text in numbers)) for name, *numbers in rows}
 
 
 NEEDED = _numbers("""
@@ -52,8 +52,8 @@ NEEDED = _numbers("""
 `seccomp.ARGUMENTS` restricts some of them by an argument."""
 
 ABSENT = _numbers("clone3:435:435 openat2:437:437")
-"""Calls with arguments in memory, where a filter cannot see them. They fail with ENOSYS, so that libraries use
-`clone` and `openat`."""
+"""Calls whose arguments are in memory, where a filter cannot check them. They fail with ENOSYS, so that libraries use
+`clone` and `openat` instead."""
 
 GROUPS = {
     "network": _numbers("""
@@ -70,7 +70,7 @@ GROUPS = {
     link:86:- linkat:265:37 symlink:88:- symlinkat:266:36 flock:73:32 copy_file_range:326:285 memfd_create:319:279
 """),
 }
-"""Calls that a setting can add by the name of their group."""
+"""Calls that a setting can add, by group name."""
 
 SINGLE = _numbers("""
     sched_setaffinity:203:122 sched_setscheduler:144:119 setpriority:141:140 mlock2:325:284 mlockall:151:230
@@ -79,8 +79,8 @@ SINGLE = _numbers("""
     pkey_mprotect:329:288 seccomp:317:277 ioprio_get:252:31 chmod:90:- fchmod:91:52 fchmodat:268:53
     fchmodat2:452:452 utime:132:- utimes:235:- utimensat:280:88
 """)
-"""Calls that a setting can add only by their own name. Those that change modes and times of files are in no group,
-because Landlock cannot limit them to folders."""
+"""Calls that a setting can add only one by one. Calls that change modes and times of files are in no group, because
+Landlock cannot limit them to folders."""
 
 EXECUTE_OPEN = _numbers("execveat:322:281")
 """The call that runs an open file; `seccomp.ARGUMENTS` restricts it to one descriptor. No setting can add it."""
@@ -94,13 +94,13 @@ NUMBERS = {
     **ABSENT,
     **SINGLE,
     **EXECUTE_OPEN,
-    **{name: one for group in GROUPS.values() for name, one in group.items()},
+    **{name: number for group in GROUPS.values() for name, number in group.items()},
 }
 
 ADDABLE = frozenset(GROUPS) | {name for group in (SINGLE, *GROUPS.values()) for name in group}
 """Names that `REWARD_FUNCTIONS_ALLOW` accepts."""
 
 
-def added(names: tuple[str, ...]) -> frozenset[str]:
-    """Return the system calls that these names, of groups or of calls, stand for."""
+def expand_groups(names: tuple[str, ...]) -> frozenset[str]:
+    """Return the system calls with these names; the name of a group means all its calls."""
     return frozenset(call for name in names for call in GROUPS.get(name, (name,)))

@@ -1,4 +1,5 @@
-"""Reward functions: the built-in ones, the user's own, and the registry that knows them all by name.
+"""Reward functions: the built-in ones, custom ones, and the registry of both.
 
-This package does not depend on the server: a function gets a response, references and fields, and returns an outcome.
+This package does not depend on the server. A function gets a response, references and `extra_info`, and returns an
+outcome.
 """

@@ -1,7 +1,7 @@
-"""Binds the parameters of a reward function by name.
+"""Bind the parameters of a reward function by name.
 
-Trainers pass arguments in different orders and with different names. Here only the name of a parameter decides which
-value it gets: the response, the reference, the prompt, or a field of `extra_info`.
+Each trainer passes arguments in another order and with other names, so only a parameter's name decides which value it
+gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` lists the names.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any
 from rewardstack.core.messages import last_text
 from rewardstack.core.misspellings import SUGGESTION_SIMILARITY, find_closest
 from rewardstack.errors import RouteError
-from rewardstack_rules.functions.calling import ABSENT, Call, Get, Parameter, Sample, folder_of, reads_messages
+from rewardstack_rules.functions.call import ABSENT, Call, Getter, Parameter, Sample, code_folder, reads_messages
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.unavailable import Unavailable, slime_sample
 
 RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
-"""A bound reward function: takes response, references and `extra_info`, and returns an outcome."""
+"""Function of a response, its references and `extra_info` that returns an outcome."""
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSES = frozenset({"responses", "solution_strs", "completions", "queries"})
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCES = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
-"""Fields of `extra_info` that may hold the prompt; the first one present counts."""
+"""Fields of `extra_info` that may hold the prompt. The first one present is used."""
 SLIME = frozenset({"sample", "samples", "sample_or_samples"})
 UNKNOWN = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
 """Arguments of TRL and AReaL that a reward server does not have, unless `extra_info` has a field of that name."""
 LOGGERS = frozenset({"log_extra", "log_metric"})
-"""Parameters to which TRL passes logging functions; here these functions do nothing."""
+"""Parameters to which TRL passes logging functions. The reward server passes functions that do nothing."""
 PLURAL = frozenset({*RESPONSES, *REFERENCES, "prompts", "data_sources", "extra_infos", "samples"})
 """Parameters that get a list with one value."""
 MEANINGS = (
@@ -44,11 +44,11 @@ MEANINGS = (
     frozenset({"data_source", "data_sources"}),
     frozenset({"extra_info", "extra_infos"}),
 )
-"""Names of parameters, in groups that get the same value."""
-MOST_OTHER_LETTERS = 2
-"""Maximum difference of a typo: one letter is replaced, or up to two are missing or extra.
+"""Groups of parameter names. All names of a group get the same value."""
+MAX_TYPO_DISTANCE = 2
+"""Maximum number of letters by which a typo differs from a name, counting missing and extra letters.
 
-`collection` is no typo of `completion`.
+So a typo has one letter replaced, or up to two missing or extra. `collection` is not a typo of `completion`.
 """
 KINDS = inspect.Parameter
 VARIADIC = (KINDS.VAR_POSITIONAL, KINDS.VAR_KEYWORD)
@@ -59,16 +59,16 @@ class BoundFunction:
     """A reward function whose parameters are bound.
 
     Args:
-        evaluate: the function, which scores a response.
+        evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
         fields: the fields of `extra_info` that the function reads; `("*",)` for all.
-        named: the fields of `extra_info` that are parameters of the function.
+        field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
     evaluate: RewardFunction
     needs_reference: bool
     fields: tuple[str, ...]
-    named: tuple[str, ...]
+    field_parameters: tuple[str, ...]
 
 
 def bind(function: Callable[..., Any], title: str = "") -> BoundFunction:
@@ -76,7 +76,7 @@ def bind(function: Callable[..., Any], title: str = "") -> BoundFunction:
 
     Args:
         function: any callable with a signature, `async` ones included.
-        title: name of the function in reasons about a missing field; empty for a built-in function.
+        title: name of the function for messages about a missing field; empty for a built-in function.
 
     Raises:
         RouteError: a parameter cannot be bound, or no parameter gets the response; the message has a remedy.
@@ -91,53 +91,53 @@ class _Binder:
         self._function = function
         self._fixed = frozenset(function.keywords) if isinstance(function, partial) else frozenset()
         self._signature = self._parameters()
-        self._names = names = {one.name for one in self._signature if one.kind not in VARIADIC}
-        self._takes_all = any(one.kind is KINDS.VAR_KEYWORD for one in self._signature)
+        self._names = names = {parameter.name for parameter in self._signature if parameter.kind not in VARIADIC}
+        self._has_kwargs = any(parameter.kind is KINDS.VAR_KEYWORD for parameter in self._signature)
         self._is_slime = bool(names & SLIME) and not names & (RESPONSE | RESPONSES)
-        # AReaL's `completions` is one text, TRL's a list; `prompt_ids` is AReaL's alone.
+        # `completions` is one text in AReaL and a list in TRL. Only AReaL has `prompt_ids`.
         self._is_areal = {"completions", "prompt_ids"} <= names
         self._is_batch = bool(names & RESPONSES) and not self._is_areal
         # TRL and ms-swift pass every column of the data set as a list.
         self._is_trl = "completions" in names and self._is_batch
-        # verl passes everything by keyword, so **kwargs gets the arguments without a parameter of their own.
-        self._is_verl = "solution_str" in names and self._takes_all
+        # verl passes everything by keyword, so **kwargs gets the arguments that have no parameter.
+        self._is_verl = "solution_str" in names and self._has_kwargs
         self._reads_source = bool(names & {"data_source", "data_sources"}) or self._is_verl
 
     def bind(self, title: str) -> BoundFunction:
-        """Return the bound function; for the argument and errors, see the function `bind`."""
+        """Return the bound function; `title` and errors are those of the function `bind`."""
         self._reject_typos()
         self._require_response()
-        named = [one for one in self._signature if one.kind not in VARIADIC]
-        fields = [one.name for one in named if self._is_field(one.name)]
+        named = [parameter for parameter in self._signature if parameter.kind not in VARIADIC]
+        fields = [parameter.name for parameter in named if self._is_field(parameter.name)]
         call = Call(
             self._function,
-            [self._bind(one) for one in named],
-            self._rest() if self._takes_all else None,
+            [self._bind(parameter) for parameter in named],
+            self._rest() if self._has_kwargs else None,
             self._required(named),
             _forms(self._function) if self._names & {"completion", "completions"} else (False,),
-            folder_of(self._function),
+            code_folder(self._function),
             title,
         )
-        references = [one for one in named if one.name in (*REFERENCE, *REFERENCES)]
-        # verl and TRL pass the reference to every function, so it may be read out of **kwargs.
-        sees_reference = references or self._is_slime or (self._takes_all and self._trainer_keywords())
+        references = [parameter for parameter in named if parameter.name in (*REFERENCE, *REFERENCES)]
+        # verl and TRL pass the reference to every function, so the function may read it from **kwargs.
+        sees_reference = references or self._is_slime or (self._has_kwargs and self._trainer_keywords())
         return BoundFunction(
             call.evaluate if sees_reference else call.evaluate_once,
-            any(one.default is KINDS.empty for one in references),
+            any(parameter.default is KINDS.empty for parameter in references),
             self._fields(fields),
             tuple(fields),
         )
 
     def _parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters, except those that a `functools.partial` sets by keyword."""
+        """Return the parameters, without those that a `functools.partial` has set by keyword."""
         try:
             parameters = inspect.signature(self._function).parameters.values()
         except (TypeError, ValueError):
             raise RouteError("its signature cannot be read; call it from a function with named parameters") from None
-        return [one for one in parameters if one.name not in self._fixed]
+        return [parameter for parameter in parameters if parameter.name not in self._fixed]
 
     def _reject_typos(self) -> None:
-        """Raise RouteError if a parameter's name is most likely a typo, not the name of a field of `extra_info`."""
+        """Raise RouteError if the name of a parameter is most likely a typo and not a field of `extra_info`."""
         bound = [name for meaning in MEANINGS if self._names & meaning for name in meaning]
         for name in sorted(self._names):
             meant = _typo_of(name, bound) if self._is_field(name) else ""
@@ -150,10 +150,10 @@ class _Binder:
     def _require_response(self) -> None:
         if self._names & (RESPONSE | RESPONSES) or self._is_slime:
             return
-        has = ", ".join(str(one) for one in self._signature) or "no parameters"
-        hidden = any(one.kind is KINDS.VAR_POSITIONAL for one in self._signature)
+        signature = ", ".join(str(parameter) for parameter in self._signature) or "no parameters"
+        hidden = any(parameter.kind is KINDS.VAR_POSITIONAL for parameter in self._signature)
         raise RouteError(
-            f"no parameter gets the response, it has ({has}); name the parameter for the response `response`, "
+            f"no parameter gets the response, it has ({signature}); name the parameter for the response `response`, "
             "`solution_str`, `completion`, `completions` or `queries`"
             + ("; if a decorator hides the parameters, use functools.wraps in it" if hidden else "")
         )
@@ -185,11 +185,11 @@ class _Binder:
             return False
         return self._is_trl or (self._is_batch and name in GETTERS)
 
-    def _getter(self, name: str) -> Get:
+    def _getter(self, name: str) -> Getter:
         if self._is_field(name) or name in UNKNOWN:
             return partial(_field, name)
         if name in ("extra_info", "extra_infos") and self._reads_source:
-            return _extra_info_alone
+            return _extra_info_without_source
         if name == "prompts" and "queries" in self._names:
             return _openrlhf_prompt
         if name == "queries" and "prompts" in self._names:
@@ -197,8 +197,8 @@ class _Binder:
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
     def _required(self, named: Sequence[inspect.Parameter]) -> dict[str, Sequence[str]]:
-        """Return the parameters that need a field of `extra_info`, each with the fields that can provide it."""
-        empty = [one.name for one in named if one.default is KINDS.empty]
+        """Return the required parameters that come from `extra_info`, each with the fields that can provide it."""
+        empty = [parameter.name for parameter in named if parameter.default is KINDS.empty]
         required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
         if "prompt" in empty and not self._is_areal:
             required["prompt"] = PROMPT_FIELDS
@@ -206,15 +206,15 @@ class _Binder:
 
     def _fields(self, named: Sequence[str]) -> tuple[str, ...]:
         sources = ["data_source"] if self._reads_source else []
-        if self._takes_all or self._is_slime or self._names & {"extra_info", "extra_infos"}:
+        if self._has_kwargs or self._is_slime or self._names & {"extra_info", "extra_infos"}:
             return ("*", *sources)
         prompts: Sequence[str] = ()
         if self._names & {"prompt", "prompts"}:
             prompts = PROMPT_FIELDS[:1] if "queries" in self._names else PROMPT_FIELDS
         return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNKNOWN))))
 
-    def _trainer_keywords(self) -> dict[str, Get]:
-        """Return getters for what verl or TRL passes by keyword besides fields; empty for other trainers' functions."""
+    def _trainer_keywords(self) -> dict[str, Getter]:
+        """Return getters for the arguments that verl or TRL adds to the fields; empty for other trainers' functions."""
         if self._is_verl:
             keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")
         elif self._is_trl:
@@ -225,26 +225,27 @@ class _Binder:
 
     def _rest(self) -> Callable[[Sample], dict[str, Any]]:
         """Return the function that collects the values of `**kwargs`."""
-        return partial(_rest_of, self._fixed | self._names, self._trainer_keywords(), self._is_trl)
+        return partial(_collect_kwargs, self._fixed | self._names, self._trainer_keywords(), self._is_trl)
 
 
 def _typo_of(name: str, bound: Collection[str]) -> str:
-    """Return the name that a parameter's name is most likely a typo of; empty if there is none.
+    """Return the name that the user most likely meant by a misspelled parameter; empty if it is not a typo.
 
     Args:
         name: the parameter's name.
-        bound: names that cannot be meant, because another parameter already gets their value.
+        bound: names to exclude, because another parameter already gets their value.
     """
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
-    if any(one in name.lower() for one in known):  # answer_id, preference, labeled
+    if any(word in name.lower() for word in known):  # answer_id, preference, labeled
         return ""
     meant = find_closest(name, known, SUGGESTION_SIMILARITY)
-    letters, others = (Counter(one.lower().replace("_", "")) for one in (name, meant))
-    is_typo = meant[:1] == name[:1].lower() and ((letters - others) + (others - letters)).total() <= MOST_OTHER_LETTERS
+    letters, others = (Counter(word.lower().replace("_", "")) for word in (name, meant))
+    is_typo = meant[:1] == name[:1].lower() and ((letters - others) + (others - letters)).total() <= MAX_TYPO_DISTANCE
     return meant if is_typo else ""
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
+    """Return whether to pass chat messages in the first and in the second attempt to call a function."""
     first = reads_messages(function)
     return first, not first
 
@@ -284,8 +285,8 @@ def _extra_info(sample: Sample) -> dict[str, Any]:
     return dict(sample.extra)
 
 
-def _extra_info_alone(sample: Sample) -> dict[str, Any]:
-    """Return `extra_info` without the `data_source`, which the function gets separately."""
+def _extra_info_without_source(sample: Sample) -> dict[str, Any]:
+    """Return `extra_info` without the `data_source`, which has a parameter of its own."""
     return {name: value for name, value in sample.extra.items() if name != "data_source"}
 
 
@@ -308,7 +309,7 @@ def _slime_args(sample: Sample) -> Namespace:
 
 
 def _slime_sample(sample: Sample) -> Any:
-    """Return slime's own `Sample` if this process has imported it, else an object with the same attributes."""
+    """Return slime's `Sample` if this process has imported that class, else an object with the same attributes."""
     prompt = _prompt(sample)
     return slime_sample(
         {
@@ -320,21 +321,23 @@ def _slime_sample(sample: Sample) -> Any:
     )
 
 
-def _rest_of(names: frozenset[str], keywords: Mapping[str, Get], as_lists: bool, sample: Sample) -> dict[str, Any]:
-    """Return the values for `**kwargs`: fields without a parameter of their own, and what the trainer adds.
+def _collect_kwargs(
+    names: frozenset[str], keywords: Mapping[str, Getter], as_lists: bool, sample: Sample
+) -> dict[str, Any]:
+    """Return the values for `**kwargs`: fields that have no parameter, and the arguments that the trainer adds.
 
     Args:
         names: names of the parameters.
-        keywords: getters for what the trainer adds, by name.
-        as_lists: whether each value is passed as a list of one.
+        keywords: getters for the trainer's arguments, by name.
+        as_lists: whether each value is passed as a list with one element.
         sample: the sample to score.
     """
-    rest = {name: get(sample) for name, get in keywords.items()}
-    rest |= {name: value for name, value in sample.extra.items() if name not in names}
-    return {name: [value] if as_lists else value for name, value in rest.items() if value is not ABSENT}
+    values = {name: get(sample) for name, get in keywords.items()}
+    values |= {name: value for name, value in sample.extra.items() if name not in names}
+    return {name: [value] if as_lists else value for name, value in values.items() if value is not ABSENT}
 
 
-GETTERS: Mapping[str, Get] = {
+GETTERS: Mapping[str, Getter] = {
     **dict.fromkeys((*RESPONSE, *RESPONSES), _response),
     **dict.fromkeys(("completion", "completions"), _completion),
     **dict.fromkeys((*REFERENCE, *REFERENCES), _reference),
@@ -343,4 +346,4 @@ GETTERS: Mapping[str, Get] = {
     **dict.fromkeys(("extra_info", "extra_infos"), _extra_info),
     **dict.fromkeys(LOGGERS, _logger),
 }
-SLIME_GETTERS: Mapping[str, Get] = {**dict.fromkeys(SLIME, _slime_sample), "args": _slime_args}
+SLIME_GETTERS: Mapping[str, Getter] = {**dict.fromkeys(SLIME, _slime_sample), "args": _slime_args}

@@ -1,7 +1,7 @@
-"""Hashes what a custom reward function depends on: its source, its local imports and the versions of its libraries.
+"""Compute the fingerprint of a custom reward function: a hash of its source, local imports and library versions.
 
-The hash, its fingerprint, is part of the cache key, so a changed function never gets cached scores of its old version.
-For rewardstack's own packages, `VERDICT_VERSION` is hashed instead of their sources.
+The fingerprint is part of the cache key, so a changed function never gets cached scores of its old version. For
+rewardstack's own packages, `VERDICT_VERSION` is hashed instead of their sources.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 VERDICT_VERSION = "4"
-"""Version of what the built-in reward functions return. Raise it when a value or a reason changes, but not for other
-changes, so that cached scores stay valid. `tests/rules/test_verdict_version.py` fails if you forget it."""
+"""Version of the results of built-in reward functions. Raise it only when a value or a reason changes, so that cached
+scores stay valid otherwise. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"
-"""Version of the arguments of custom functions and of how their results are read. Raise it when either changes."""
+"""Version of the binding: the arguments of custom functions and how their results are read. Raise it when they
+change."""
 OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rewardstack_verifier")
 
 
@@ -33,15 +34,15 @@ def fingerprint(path: Path) -> str:
     Returns:
         16 hexadecimal digits.
     """
-    state = blake2b(digest_size=8)
-    for part in sorted(_parts(path)):
-        state.update(part.encode())
-        state.update(b"\0")
-    return state.hexdigest()
+    digest = blake2b(digest_size=8)
+    for part in sorted(_dependencies(path)):
+        digest.update(part.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
 
 
-def _parts(path: Path) -> set[str]:
-    """Return `name==version` of each library and the hash of each local source that the file imports, and its own."""
+def _dependencies(path: Path) -> set[str]:
+    """Return `name==version` of each imported library, and the hash of the file and of each local source it imports."""
     parts = {f"python=={platform.python_version()}", f"verdicts=={VERDICT_VERSION}", f"binding=={BINDING_VERSION}"}
     pending, seen = [(path, "")], {path}
     while pending:
@@ -52,7 +53,7 @@ def _parts(path: Path) -> set[str]:
             if library := _library(module):
                 parts.add(library)
                 continue
-            for found, parent in _local(module):
+            for found, parent in _local_sources(module):
                 if found not in seen:
                     seen.add(found)
                     pending.append((found, parent))
@@ -60,7 +61,7 @@ def _parts(path: Path) -> set[str]:
 
 
 def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Yield the dotted names of the modules that a source imports, at any place, and of names imported from them."""
+    """Yield the dotted names of the modules that a source imports anywhere, and of the names it imports from them."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -92,8 +93,8 @@ def _version(name: str) -> str:
         return "unknown"
 
 
-def _local(module: str) -> Iterator[tuple[Path, str]]:
-    """Yield the path of a local module's source, and the package for its relative imports; import no local module."""
+def _local_sources(module: str) -> Iterator[tuple[Path, str]]:
+    """Yield the path of a local module's source and the package of its relative imports, without importing it."""
     top, *inner = module.split(".")
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return

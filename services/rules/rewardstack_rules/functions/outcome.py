@@ -12,17 +12,17 @@ from rewardstack.errors import RewardstackError
 class Unscored(RewardstackError):
     """Raised by a reward function for a sample that cannot be scored, such as one with an unreadable reference.
 
-    The sample is then `unscored`: neither right nor wrong.
+    The sample gets the status `unscored`, so it counts as neither right nor wrong.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The value of one sample, or why it has none.
+    """The value of one sample, or the reason why it has none.
 
     Args:
         value: the reward; None for a sample that cannot be scored.
-        reason: the reason for the value, or for its absence, in words; may be empty.
+        reason: text that explains the value or its absence; may be empty.
         parts: the values of the reward's parts, by name; None if it has no parts.
         field: the field of the sample that prevents a score; empty if no field is the cause.
     """
@@ -33,7 +33,7 @@ class Outcome:
     field: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the outcome in JSON types, as an isolated process sends it."""
+        """Return the outcome as JSON types, the form in which an isolated process sends it."""
         return {
             "status": "unscored" if self.value is None else "ok",
             "value": self.value,

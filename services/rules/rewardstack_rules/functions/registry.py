@@ -1,4 +1,4 @@
-"""`Rule`, a reward function with its properties, and `Registry`, the rules of a server by name."""
+"""Rules (reward functions with their properties), and the registry of a server's rules by name."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Rule:
 
     Args:
         name: the function's name in `data_source` and `reward_type`.
-        evaluate: the function itself, with its parameters bound.
+        evaluate: the function, with its parameters bound.
         fingerprint: a version or hash of everything that the function's values depend on; part of cache keys.
         needs_reference: whether a sample without a reference is unscored.
         fields: the fields of `extra_info` that the function reads; `("*",)` for all.
-        named: the fields of `extra_info` that are parameters of the function.
+        field_parameters: the fields of `extra_info` that are parameters of the function.
         range: the lowest and the highest value that the function returns.
         isolated: whether the function runs in a process that can be killed.
-        confined: whether that process has no network, starts no program, writes no file and reads only code.
-        own: whether this is a custom function, not a built-in one.
-        programs: whether the function runs the policy's programs.
+        confined: whether that process can only read code: it cannot use the network, start programs or write files.
+        is_custom: whether this is a custom function, not a built-in one.
+        runs_programs: whether the function runs the policy's programs.
         verifier: the rule as a `Verifier`, if its value depends only on whether the answer is correct; else None.
-        read_out: returns, by name, what the function reads from a response of limited length and from each reference,
-            for an explanation; None if there is no such function.
+        read_out: returns what the function extracts from a response and its references, by name, to explain a score;
+            None if the function extracts nothing.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Rule:
     fingerprint: str
     needs_reference: bool = True
     fields: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
+    field_parameters: tuple[str, ...] = ()
     range: tuple[float, float] = (-math.inf, math.inf)
     isolated: bool = True
     confined: bool = True
-    own: bool = False
-    programs: bool = False
+    is_custom: bool = False
+    runs_programs: bool = False
     verifier: Verifier | None = None
     read_out: Callable[[str, Sequence[str], Mapping[str, Any]], dict[str, Any]] | None = None
 

@@ -1,4 +1,4 @@
-"""Converts the return value of a reward function to an outcome."""
+"""Convert the return value of a reward function to an outcome."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from rewardstack_rules.functions.outcome import Outcome
 
 VALUES = ("score", "reward", "rewards")
-"""Keys under which a returned dict may hold the value; the first one present counts. OpenRLHF uses `rewards`."""
-LONGEST_REASON = 500
+"""Keys under which a returned dict may hold the value. The first one present is used. OpenRLHF uses `rewards`."""
+MAX_REASON_LENGTH = 500
 EXPECTED = 'return a number, a dict with "score", or None'
 
 
@@ -25,15 +25,15 @@ def as_outcome(result: Any) -> Outcome:
 
     Args:
         result: an outcome; a number; a dict with `score` (or `reward`, `rewards`); None for a sample without a score;
-            or a list, tuple or array with one of these as its only element. Other numbers in a dict become the parts,
-            and the text `reason` becomes the reason; the rest is ignored.
+            or a list, tuple or array whose only element is one of these. In a dict, other numbers become the parts,
+            the text `reason` becomes the reason, and the rest is ignored.
 
     Raises:
         ResultError: the result is something else, or a number is not finite.
     """
     if isinstance(result, Outcome):
         return result
-    result = _only(result)
+    result = _single_element(result)
     if result is None:
         return Outcome(None, "the reward function gave no score")
     if isinstance(result, Mapping):
@@ -50,8 +50,8 @@ def _read_dict(result: Mapping[Any, Any]) -> Outcome:
         names = ", ".join(str(name)[:40] for name in [*result][:5]) or "nothing"
         raise ResultError(f'a dict without "score" (it has: {names}); {EXPECTED}')
     reason = result.get("reason")
-    reason = reason[:LONGEST_REASON] if isinstance(reason, str) else ""
-    value = _only(result[key])
+    reason = reason[:MAX_REASON_LENGTH] if isinstance(reason, str) else ""
+    value = _single_element(result[key])
     if value is None:
         return Outcome(None, reason or "the reward function gave no score")
     number = _number(value, key)
@@ -61,21 +61,21 @@ def _read_dict(result: Mapping[Any, Any]) -> Outcome:
 
 
 def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
-    """Return the numbers in a dict except the value. With the key `rewards` (OpenRLHF), read `extra_logs`, too.
+    """Return the numbers in a dict except the value.
 
-    Lists of one number also count there.
+    With the key `rewards` (OpenRLHF), also read `extra_logs`, and accept lists and arrays of one number.
     """
-    beside = {str(name): value for name, value in result.items() if name != key}
+    others = {str(name): value for name, value in result.items() if name != key}
     if key == "rewards":
-        logs = beside.pop("extra_logs", None)
-        beside.update(logs if isinstance(logs, Mapping) else {})
-        beside = {name: _only(value) if _size(value) == 1 else value for name, value in beside.items()}
-    numbers = {name: _number(value, name) for name, value in beside.items()}
+        logs = others.pop("extra_logs", None)
+        others.update(logs if isinstance(logs, Mapping) else {})
+        others = {name: _single_element(value) if _size(value) == 1 else value for name, value in others.items()}
+    numbers = {name: _number(value, name) for name, value in others.items()}
     return {str(name): number for name, number in numbers.items() if number is not None}
 
 
-def _only(result: Any) -> Any:
-    """Return the only element of a list, tuple or array; anything else unchanged.
+def _single_element(result: Any) -> Any:
+    """Return the only element of a list, tuple or array; return anything else unchanged.
 
     Raises:
         ResultError: the list, tuple or array does not have exactly one element.
@@ -85,7 +85,7 @@ def _only(result: Any) -> Any:
         return result
     if size != 1:
         raise ResultError(f"a {type(result).__name__} of {size} for one response; {EXPECTED}")
-    return _only(result[0])
+    return _single_element(result[0])
 
 
 def _size(value: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Placeholders for values that a trainer has and a reward server does not; reading one raises an error."""
+"""Placeholders for values that a trainer has and a reward server does not. Reading a placeholder raises an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _guarded_classes: dict[type, type] = {}
 
 
 class UnavailableError(RewardstackError):
-    """Raised if a reward function reads a value that the server does not have; the message has the remedy."""
+    """Raised if a reward function reads a value that the server does not have. The message says what to do."""
 
 
 class Unavailable:
@@ -60,7 +60,7 @@ class _UnavailableField:
 
 
 class _SampleWithoutSlime(Namespace):
-    """Replaces slime's `Sample` where slime is not installed."""
+    """Replaces slime's `Sample` in a process that has not imported slime."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -69,7 +69,9 @@ class _SampleWithoutSlime(Namespace):
 
 
 def slime_sample(values: Mapping[str, Any]) -> Any:
-    """Return a sample for a function with slime's signature: slime's own `Sample` if this process has imported it.
+    """Return a sample for a function with slime's signature.
+
+    The sample is an instance of slime's `Sample` if this process has imported that class.
 
     Args:
         values: the fields that the server has; reading any other field raises `UnavailableError`.

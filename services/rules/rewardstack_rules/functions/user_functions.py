@@ -1,4 +1,4 @@
-"""Custom reward functions: the decorator that marks them, and the loading of their files."""
+"""Mark custom reward functions with a decorator, and load the files that contain them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, overload
 
 from rewardstack.errors import RouteError, SettingsError
 from rewardstack_rules.functions.binding import bind
-from rewardstack_rules.functions.calling import code_of, without_partial
+from rewardstack_rules.functions.call import get_code, without_partial
 from rewardstack_rules.functions.fingerprint import fingerprint
 from rewardstack_rules.functions.registry import Rule
 
@@ -51,20 +51,20 @@ def reward_function(
 ) -> F | Callable[[F], F]:
     """Mark a callable as a reward function of the server that loads its file.
 
-    The callable's parameters are bound by name: `response`, `reference`, `prompt`, the names that verl, TRL, OpenRLHF
-    and slime use for them, and fields of `extra_info`; `docs/rules.md` has a table. The callable returns a number, a
-    dict with `score` and other numbers, or None for a sample without a score.
+    Parameters are bound by name: `response`, `reference`, `prompt`, the names that verl, TRL, OpenRLHF and slime use
+    for them, and fields of `extra_info` (table in `docs/rules.md`). The callable returns a number, a dict with `score`
+    and other numbers, or None for a sample without a score.
 
     Args:
         function: a function, an `async` function, a callable object or its class, a bound method, or a
-            `functools.partial`; a variable of the module must hold it.
-        name: the name in `data_source` and `reward_type`; by default the function's name, else the variable's.
+            `functools.partial`; assign it to a variable of the module.
+        name: the name in `data_source` and `reward_type`; by default the function's name, or else the variable's.
         range: the lowest and the highest value that the callable returns.
         confined: whether to run the callable in a process that cannot use the network, start programs or write files.
     """
     mark = Mark(name, range, confined, sys._getframe(1).f_globals.get("__name__", ""))
 
-    def put(function: F) -> F:
+    def set_mark(function: F) -> F:
         marked: Any = function
         try:
             setattr(marked, MARK, mark)
@@ -73,11 +73,11 @@ def reward_function(
             setattr(marked, MARK, mark)
         return cast(F, marked)
 
-    return put if function is None else put(function)
+    return set_mark if function is None else set_mark(function)
 
 
 def load_file(path: Path) -> Iterator[Rule]:
-    """Yield the reward functions of a file as rules that run in a process that can be killed.
+    """Yield the reward functions of a file as rules, which run in isolated processes.
 
     Args:
         path: a Python file, which can import modules in its folder.
@@ -87,26 +87,26 @@ def load_file(path: Path) -> Iterator[Rule]:
         RouteError: a parameter of a function cannot be bound; the message has the function, its file and the remedy.
     """
     module = _import(path)
-    own: dict[int, tuple[str, Any]] = {}
+    marked: dict[int, tuple[str, Any]] = {}
     for variable, value in vars(module).items():
         mark = getattr(value, MARK, None)
         if isinstance(mark, Mark) and mark.module == module.__name__ and not _is_unmarked_instance(value):
-            own.setdefault(id(value), (variable, value))
-    hashed = fingerprint(path) if own else ""
-    for variable, function in own.values():
-        yield _rule(path, variable, function, hashed)
+            marked.setdefault(id(value), (variable, value))
+    file_hash = fingerprint(path) if marked else ""
+    for variable, function in marked.values():
+        yield _rule(path, variable, function, file_hash)
 
 
 def _is_unmarked_instance(value: Any) -> bool:
-    """Return whether an object has a mark only because its class has one."""
+    """Return whether only the class of an object is marked, not the object itself."""
     return not isinstance(value, type) and MARK in vars(type(value)) and MARK not in getattr(value, "__dict__", {})
 
 
-def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
+def _rule(path: Path, variable: str, function: Any, file_hash: str) -> Rule:
     mark: Mark = getattr(function, MARK)
     has_name = isinstance(function, (FunctionType, type)) and function.__name__.isidentifier()
     name = mark.name or (function.__name__ if has_name else variable)
-    code = code_of(function)
+    code = get_code(function)
     line = f", line {code.co_firstlineno}" if code and code.co_filename == str(path) else ""
     try:
         callee = _instance(function) if isinstance(function, type) else function
@@ -121,18 +121,18 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
     return Rule(
         name,
         bound.evaluate,
-        hashed,
+        file_hash,
         bound.needs_reference,
         bound.fields,
-        bound.named,
+        bound.field_parameters,
         (low, high),
         confined=mark.confined,
-        own=True,
+        is_custom=True,
     )
 
 
 def _range(declared: Any) -> tuple[float, float]:
-    """Return the range that a function declares, as its lowest and its highest value.
+    """Return the lowest and the highest value of the range that a function declares.
 
     Raises:
         RouteError: the range is not two numbers in ascending order.
@@ -153,7 +153,7 @@ def _range(declared: Any) -> tuple[float, float]:
 
 
 def _instance(cls: type) -> Any:
-    """Return an object of a class that is marked as a reward function.
+    """Create an object of a class that is marked as a reward function.
 
     Raises:
         RouteError: objects of the class cannot be called, or cannot be created without arguments.
@@ -191,6 +191,6 @@ def _import(path: Path) -> ModuleType:
 
 
 def _place(path: Path, error: Exception) -> str:
-    """Return the last line number within the file in an error's traceback; empty if there is none (SyntaxError)."""
+    """Return ` (line N)` for the file's last line in an error's traceback; empty if there is none (SyntaxError)."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f" (line {lines[-1]})" if lines else ""

@@ -1,4 +1,4 @@
-"""Rules whose value depends only on whether the answer to a math problem is correct."""
+"""Rules whose value depends only on the response's format and on whether its answer to a math problem is correct."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ FIELDS = Options._fields
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A rule as two fast steps, `read` and `value`; between them, the math verifier decides, which can be slow.
+    """A rule that calls the math verifier: a fast step before the verifier, which can be slow, and one after it.
 
     Args:
-        read: returns the part of a response in which the verifier looks for the answer.
-        value: returns the outcome for a response and the verdict on that part.
-        marked: whether the format already marks that part as the answer; the option `extraction` is then not used.
+        select_text: returns the part of a response in which the verifier looks for the answer.
+        make_outcome: returns the outcome for a response and the verdict on that part.
+        is_marked: whether the format marks that part as the answer; the option `extraction` is then ignored.
     """
 
-    read: Callable[[str], str]
-    value: Callable[[str, Ruling], Outcome]
-    marked: bool = False
+    select_text: Callable[[str], str]
+    make_outcome: Callable[[str, Ruling], Outcome]
+    is_marked: bool = False
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a response; the run time is not bounded.
+        """Return the outcome of a response, without a time limit.
 
-        A server mostly calls `read` and `value` itself; it uses this method for long responses and after a fault.
+        A server usually calls `select_text` and `make_outcome` itself. It calls this method for long responses and
+        after a fault.
 
         Args:
             response: the policy's text.
-            references: correct answers; the sample is unscored if none of them can be read.
+            references: correct answers; the sample is unscored if none of them can be parsed.
             extra: the sample's `extra_info`; only `FIELDS` are read.
         """
         try:
             options = self.options(extra)
         except RequestError as error:
             return Outcome(None, str(error), field=error.field or "")
-        return self.value(response, decide_response(self.read(response), references, options))
+        return self.make_outcome(response, decide_response(self.select_text(response), references, options))
 
     def options(self, extra: Mapping[str, Any]) -> Options:
         """Return the verifier's options for a sample.
@@ -55,10 +56,10 @@ class Verifier:
         Raises:
             RequestError: an option is malformed.
         """
-        given = Fields(extra)
-        extraction = given.choice("extraction", EXTRACTIONS)
+        values = Fields(extra)
+        extraction = values.choice("extraction", EXTRACTIONS)
         return Options(
-            EXTRACTIONS[0] if self.marked else extraction,
-            given.number("tolerance", None, 0, 1, is_exclusive=True),
-            given.flag("simplified", False),
+            EXTRACTIONS[0] if self.is_marked else extraction,
+            values.number("tolerance", None, 0, 1, is_exclusive=True),
+            values.flag("simplified", False),
         )

@@ -1,7 +1,6 @@
-"""Looks up golden responses (reference answers) by prompt, for requests without references.
+"""Look up golden responses (reference answers) by prompt, for requests without references.
 
-`dataset` reads the file, `responses` finds the answer to a prompt, and `nearest` finds the questions most similar to a
-prompt.
+`dataset` reads the file, `responses` finds the answer to a prompt, and `nearest` finds the most similar questions.
 """
 
 from rewardstack_rules.golden.dataset import load_golden

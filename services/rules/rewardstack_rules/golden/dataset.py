@@ -1,4 +1,4 @@
-"""Reads the file of golden responses: rows with `question` and `answer`, as a JSON list, or one per line (`.jsonl`)."""
+"""Read the file of golden responses: rows with `question` and `answer`, as a JSON list or one per line (`.jsonl`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def load_golden(path: Path | None, threshold: float) -> GoldenResponses:
     """Return the golden responses of a file.
 
     Args:
-        path: the file; None for no golden responses.
+        path: the file; None for an empty set of golden responses.
         threshold: minimum similarity between a prompt and its nearest question, from 0 to 1.
 
     Raises:

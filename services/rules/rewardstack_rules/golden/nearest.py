@@ -1,6 +1,6 @@
-"""Finds the questions most similar to a prompt, among a hundred thousand in about a millisecond.
+"""Find the questions most similar to a prompt, among a hundred thousand in about a millisecond.
 
-Each question has a sketch: the smallest hashes of its trigrams (bottom-k sketches: Broder 1997, "On the resemblance
+Each question has a sketch: the smallest hashes of its trigrams (a bottom-k sketch: Broder 1997, "On the resemblance
 and containment of documents"). Similar texts share many of these hashes. An index from hashes to questions yields a few
 candidates, which rapidfuzz then compares with the prompt in full.
 """
@@ -17,15 +17,15 @@ from rapidfuzz import fuzz, process
 SKETCH = 64
 """Maximum number of hashes per question. Each takes 4 bytes in the index, plus 4 for the question's number."""
 MAX_VISITS = 50_000
-"""Approximate maximum number of index entries (a hash of a question each) that one search reads, rare hashes first."""
+"""Approximate maximum number of index entries that one search reads. It reads the entries of rare hashes first."""
 CANDIDATES = 32
 """Maximum number of questions that are compared with a prompt in full."""
 MAX_LENGTH = 10_000
 """Maximum number of characters of a question or prompt; longer ones are not found by similarity."""
 EXACT = re.compile(r"<[/|]?[a-z_]+\|?>|(?<=[a-z])-(?=[a-z])|(\d+|[-+*/^=<>%])")
-"""Captures numbers and operator signs, which must be the same, in order, in a prompt and its nearest question.
+"""Captures numbers and operator signs. A prompt and its nearest question must have the same ones in the same order.
 
-Tags and hyphens within words match without a capture, because they are not signs.
+Tags and hyphens within words match without a capture, because they are not operator signs.
 """
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
@@ -45,7 +45,7 @@ class NearestQuestion:
         self._questions = questions
         self._threshold = threshold
         self._lengths = np.array([len(question) for question in questions], dtype=np.int64)
-        sketches = [_sketch(one) if len(one) <= MAX_LENGTH else _sketch("") for one in questions]
+        sketches = [_sketch(text) if len(text) <= MAX_LENGTH else _sketch("") for text in questions]
         owners = np.repeat(np.arange(len(questions), dtype=np.int32), [len(sketch) for sketch in sketches])
         hashes = np.concatenate([_sketch(""), *sketches])
         order = np.argsort(hashes, kind="stable")
@@ -71,7 +71,10 @@ class NearestQuestion:
         return [row for _, similarity, row in found if similarity == found[0][1]]
 
     def _candidates(self, prompt: str) -> list[int]:
-        """Return the positions of the questions of suitable length that share the most hashes with the prompt."""
+        """Return the positions of the questions that share the most hashes with the prompt.
+
+        Questions whose length alone puts their similarity below the threshold are left out.
+        """
         shared = np.bincount(self._visit(_sketch(prompt)))
         rows = np.flatnonzero(shared)
         lengths = self._lengths[rows]
@@ -82,7 +85,7 @@ class NearestQuestion:
         return [int(row) for row in rows]
 
     def _visit(self, sketch: Hashes) -> NDArray[np.int32]:
-        """Return the positions of questions that share hashes with a sketch, once per hash, the rarest hashes first."""
+        """Return the position of a question once for each hash that it shares with a sketch, rarest hashes first."""
         places = np.searchsorted(self._hashes, sketch)
         places = places[places < len(self._hashes)]
         places = places[np.isin(self._hashes[places], sketch)]
@@ -98,7 +101,7 @@ def _exact(text: str) -> list[str]:
 
 
 def _sketch(text: str) -> Hashes:
-    """Return the smallest hashes of a text's trigrams, ascending; a text of one or two characters is one trigram."""
+    """Return the smallest hashes of a text's trigrams, ascending. A text of one or two characters is one trigram."""
     padded = text.ljust(3, "\0") if text else text
     codes = np.frombuffer(padded.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     grams = codes[:-2] * MULTIPLIERS[0] + codes[1:-1] * MULTIPLIERS[1] + codes[2:] * MULTIPLIERS[2]

@@ -1,4 +1,4 @@
-"""Finds the answer to a prompt: by the same question, then with normalized white space, then by similarity."""
+"""Find the answer to a prompt: by an equal question, then with normalized white space, then by similarity."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rewardstack_rules.golden.nearest import NearestQuestion
 Answer = tuple[str, ...]
 """The references of one row."""
 
-REMEMBERED = 50_000
+MAX_CACHED_PROMPTS = 50_000
 """Maximum number of prompts for which the answers of the most similar questions are cached."""
 
 
 class GoldenResponses:
-    """Answers by question, looked up without a scan; thread-safe.
+    """An index of answers by question; thread-safe.
 
     Args:
         rows: pairs of a question and its answer.
@@ -35,7 +35,7 @@ class GoldenResponses:
             _add(by_folded, question.casefold(), known)
         self._answers = list(by_folded.values())
         self._nearest = NearestQuestion(list(by_folded), threshold)
-        self._remembered: LruCache[bytes, tuple[Answer | None, ...]] = LruCache(REMEMBERED)
+        self._cached: LruCache[bytes, tuple[Answer | None, ...]] = LruCache(MAX_CACHED_PROMPTS)
         self._lock = threading.Lock()
 
     def find(self, prompt: str) -> list[str] | None:
@@ -58,11 +58,11 @@ class GoldenResponses:
             return None
         key = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
-            found = self._remembered.get(key)
+            found = self._cached.get(key)
         if found is None:
             found = tuple({self._answers[row] for row in self._nearest.find(prompt.casefold())})
             with self._lock:
-                self._remembered.put(key, found)
+                self._cached.put(key, found)
         return found[0] if len(found) == 1 else None
 
 
@@ -73,4 +73,4 @@ def _add(answers: dict[str, Answer | None], question: str, answer: Answer | None
 
 def _normalize(text: str) -> str:
     normalized = " ".join(text.split())
-    return text if text == normalized else normalized  # do not keep an equal copy in memory
+    return text if text == normalized else normalized  # an equal copy would take memory

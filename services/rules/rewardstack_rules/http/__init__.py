@@ -1,4 +1,4 @@
-"""The reward server over HTTP: authentication, admission, request bodies, protocols and replies.
+"""The HTTP side of the reward server: authentication, admission control, request bodies, protocols and replies.
 
-This package does not score: endpoints pass samples to the package `scoring`, and jobs to the package `jobs`.
+Endpoints pass samples to the package `scoring`, and jobs to the package `jobs`.
 """

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError, UnknownSourceError
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.golden import load_golden
 from rewardstack_rules.http import (
     admission,
@@ -38,7 +38,7 @@ from rewardstack_rules.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """Create the application. Isolated processes start with the first sample that needs them, unless they are running.
+    """Create the application. If isolated processes are not running, the first sample that needs them starts them.
 
     Args:
         settings: settings of the server; by default read from the environment.
@@ -85,6 +85,6 @@ def _collectors(context: Context) -> Iterator[Collector]:
 
 def _check_reward_type(context: Context) -> None:
     try:
-        context.evaluator.source_of(context.settings.reward_type)
+        context.evaluator.get_source(context.settings.reward_type)
     except UnknownSourceError as error:
         raise SettingsError(f"REWARD_TYPE: {error}", "REWARD_TYPE") from error

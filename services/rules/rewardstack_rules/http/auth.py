@@ -1,8 +1,8 @@
-"""Authenticates requests by API keys, which are compared in constant time.
+"""Authenticate requests by API keys, which are compared in constant time.
 
-Other modules get only the tenant, a short hash of the key. Trainers that cannot set a header can send a key as the
-password of a URL (`http://any:KEY@host:6000/...`, which becomes HTTP's basic authentication). ROLL sends the key in a
-header of its own.
+Other modules get only the tenant, a short hash of the key. A trainer that cannot set a header can send its key as the
+password in a URL (`http://any:KEY@host:6000/...`), which HTTP clients send as basic authentication. ROLL sends its key
+in `XRL-Authorization`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ BEARERS = ("Authorization", "XRL-Authorization")
 
 
 def install(app: Flask, keys: Sequence[str]) -> None:
-    """Require one of `keys` for every request to `app`, unless `keys` is empty; `/health` and `/ready` need no key."""
+    """Require one of `keys` for every request except to `OPEN_PATHS`. Without keys, accept every request."""
     tenants = {key.encode(): tenant_of(key) for key in keys}
 
     def check() -> None:
         g.tenant = ""
         if not tenants or request.path in OPEN_PATHS:
             return
-        given = _given_key().encode("utf-8", "surrogatepass")
-        known = [tenant for key, tenant in tenants.items() if compare_digest(key, given)]
-        if not known:
+        sent = _sent_key().encode("utf-8", "surrogatepass")
+        matches = [tenant for key, tenant in tenants.items() if compare_digest(key, sent)]
+        if not matches:
             raise ApiError(401, "an API key is needed: Authorization: Bearer KEY, or X-API-Key: KEY", "Authorization")
-        g.tenant = known[0]
+        g.tenant = matches[0]
 
     app.before_request(check)
 
 
-def _given_key() -> str:
+def _sent_key() -> str:
     credentials = request.authorization
     if credentials is not None and credentials.type == "basic":
         return credentials.password or ""

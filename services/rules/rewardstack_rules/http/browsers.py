@@ -1,9 +1,9 @@
-"""Stops web pages from using this server through the browser of a user who can reach it.
+"""Stop web pages from sending requests to this server through the browser of a user who can reach it.
 
 A page of another site can make the browser send requests here, even with a stored password. Browsers mark such requests
-(Fetch Metadata, `Origin`), and they are refused. A page can also point its own host name to this server (DNS
-rebinding), so that its requests are not marked. So a server without API keys answers only to host names that no
-attacker can own. The gateway has the same rules for model servers
+(Fetch Metadata, `Origin`), so the server refuses marked requests. With DNS rebinding, a page points its own host name
+to this server, so that its requests are not marked. Therefore a server without API keys answers only to host names that
+no attacker can own. The gateway has the same rules for model servers
 (`helm/rewardstack/files/gateway/browsers.conf.template`).
 """
 
@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 from flask import Flask, request
 
-from rewardstack_rules.http.errors import BROWSED, ApiError
+from rewardstack_rules.http.errors import BROWSER_PATHS, ApiError
 
 SETTING = "ALLOWED_HOSTS"
-LINKED = BROWSED | {"/health", "/ready"}
-"""Paths that pages of any site may link to: requests to them change nothing, and other sites cannot read the reply."""
+LINKABLE_PATHS = BROWSER_PATHS | {"/health", "/ready"}
+"""Paths that pages of any site may link to. Requests to them change nothing, and other sites cannot read the reply."""
 OTHER_SITES = frozenset({"cross-site", "same-site"})
 """Values of `Sec-Fetch-Site` in requests from a page of another origin."""
 NEVER_DELEGATED = (".localhost", ".internal", ".svc", ".cluster.local")
@@ -33,15 +33,15 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
 
     Args:
         app: the server's application.
-        allowed: additional host names of the server; a name that begins with a dot allows every name below it.
-        has_keys: whether clients must send an API key, which pages do not know.
+        allowed: additional host names of the server; a name that begins with a dot allows every subdomain.
+        has_keys: whether clients must send an API key. Web pages do not know it.
     """
 
     def check() -> None:
-        if is_cross_site() and request.path not in LINKED:
+        if is_cross_site() and request.path not in LINKABLE_PATHS:
             message = "a web page of another site sent this request (Sec-Fetch-Site, Origin); browsers may not"
             raise ApiError(403, message, "Origin")
-        if not has_keys and not is_known(host_of(request.host), allowed):
+        if not has_keys and not is_own_host(host_name(request.host), allowed):
             raise ApiError(
                 403,
                 f"Host: {request.host!a} is no name of this server, which has no API keys; add it to {SETTING}, "
@@ -55,7 +55,7 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
 def is_cross_site() -> bool:
     """Return whether a browser sent the request on behalf of a page of another origin.
 
-    Browsers send `Sec-Fetch-Site` only to https and loopback addresses. To other servers they send `Origin`, with each
+    Browsers send `Sec-Fetch-Site` only to https and loopback addresses. To other addresses they send `Origin` with each
     POST.
     """
     site = request.headers.get("Sec-Fetch-Site", "").lower()
@@ -65,15 +65,15 @@ def is_cross_site() -> bool:
     return origin is not None and origin.lower().partition("://")[2] != request.headers.get("Host", "").lower()
 
 
-def host_of(authority: str) -> str:
-    """Return the host name in a `Host` header, without port, brackets and trailing dot; empty if it has none."""
+def host_name(authority: str) -> str:
+    """Return the host name in a `Host` header, without port, brackets and trailing dot; empty if there is none."""
     try:
         return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
     except ValueError:
         return authority
 
 
-def is_known(host: str, allowed: Collection[str]) -> bool:
+def is_own_host(host: str, allowed: Collection[str]) -> bool:
     """Return whether a host name can only belong to this server.
 
     Args:
@@ -84,7 +84,7 @@ def is_known(host: str, allowed: Collection[str]) -> bool:
         return True
     if any(host == name or (name.startswith(".") and host.endswith(name)) for name in allowed):
         return True
-    return host in _own_names()
+    return host in _machine_names()
 
 
 def _is_address(host: str) -> bool:
@@ -96,7 +96,7 @@ def _is_address(host: str) -> bool:
 
 
 @cache
-def _own_names() -> frozenset[str]:
-    """Return the machine's host names; they are determined at the first call, because `getfqdn` may query DNS."""
+def _machine_names() -> frozenset[str]:
+    """Return the machine's host names. They are cached, because `getfqdn` may query DNS."""
     name = socket.gethostname().lower()
     return frozenset({name, f"{name}.local", socket.getfqdn().lower()})

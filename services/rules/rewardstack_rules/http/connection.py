@@ -1,10 +1,10 @@
-"""A client's connection: limits the time that threads wait for slow clients, and reads refused requests to their end.
+"""Client connections that limit how long threads wait for slow clients.
 
-A thread that waits for a slow client must hold a place. There are fewer places than threads, so other clients are
-always answered. Each client must keep a minimum rate, so that every wait ends.
+A thread that waits for a slow client must hold a slot. There are fewer slots than threads, so other clients are always
+answered. Each client must keep a minimum rate, so that every wait ends.
 
-A refused request is read to its end, so that its sender gets the reason: closing a connection with unread bytes resets
-it, and the sender loses the reply (RFC 9112, section 9.6).
+A refused request is read to its end, so that the client gets the reply: closing a connection with unread bytes resets
+it, and the client loses the reply (RFC 9112, section 9.6).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from rewardstack.errors import OverloadError
 from rewardstack_rules.http.errors import ApiError
 
 FAST_RATE = 2**20
-"""Rate of a client, in bytes per second, from which waiting for it needs no place."""
+"""Waiting for a client needs no slot if its rate, in bytes per second, is at least this."""
 SILENCE = 1.0
-"""Maximum seconds of one wait without a place, for clients of any rate."""
+"""Maximum seconds of a single wait without a slot, for clients of any rate."""
 WINDOW = 10.0
 """Seconds of waiting over which the minimum rate is measured."""
-LEAST_RATE = 16 * 1024
+MIN_RATE = 16 * 1024
 """The minimum rate of a client, in bytes per second."""
 
 BROKEN_BODY = (OSError, ParseException)
-"""Exceptions from reading a body whose sender is gone or violates HTTP."""
+"""Exceptions that reading a body raises if its client is gone or violates HTTP."""
 SOCKETS = ("gunicorn.socket", "werkzeug.socket")
 """WSGI environment keys under which servers store the client's connection."""
 DRAIN_SECONDS = 10.0
@@ -54,20 +54,20 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class SlowClientError(ApiError):
-    """A request arrives below the minimum rate."""
+    """Raised if a request arrives below the minimum rate."""
 
     def __init__(self) -> None:
-        super().__init__(408, f"the request arrives too slowly; send at least {LEAST_RATE} bytes per second", "body")
+        super().__init__(408, f"the request arrives too slowly; send at least {MIN_RATE} bytes per second", "body")
 
 
-class Places:
-    """Places for threads that wait for slow clients: at least one of three or more threads is always free.
+class ClientSlots:
+    """Slots for threads that wait for slow clients.
 
-    With one or two threads, slow clients can occupy all of them.
+    If there are at least three threads, one of them is always free. With fewer threads, slow clients can occupy all.
 
     Args:
         threads: number of threads that answer requests.
-        lend: returns a context manager; within it, the current thread counts as free. By default it does not.
+        lend: returns a context manager within which the current thread counts as free; does nothing by default.
     """
 
     def __init__(self, threads: int, lend: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
@@ -77,39 +77,39 @@ class Places:
 
 
 class PacedSocket(socket.socket):
-    """A client's connection; reading and writing fail if the client is too slow.
+    """A client's connection. Reading and writing fail if the client is too slow.
 
     Args:
-        accepted: the accepted connection, which this object takes over.
-        places: the places of this process.
+        accepted: the accepted connection; this object replaces it.
+        slots: the slots of this process.
     """
 
-    def __init__(self, accepted: socket.socket, places: Places) -> None:
+    def __init__(self, accepted: socket.socket, slots: ClientSlots) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        self._places = places
-        self.begin()
+        self._places = slots
+        self.start_request()
 
-    def begin(self, come: int = 0, *, patient: bool = True) -> None:
+    def start_request(self, received: int = 0, *, may_wait: bool = True) -> None:
         """Reset the limits for a new request.
 
         Args:
-            come: number of bytes of the request that have already arrived.
-            patient: whether to wait for the client at all.
+            received: number of bytes of the request that have already arrived.
+            may_wait: whether to wait for the client at all.
         """
-        self._room, self._end = self._places.slow, math.inf
-        self._waited, self._moved = 0.0, come
-        self._patient = patient
+        self._slot, self._end = self._places.slow, math.inf
+        self._waited, self._transferred = 0.0, received
+        self._may_wait = may_wait
 
     def refuse(self, seconds: float) -> None:
-        """Limit further reading to `seconds`, now that the request is answered."""
-        self._room, self._end = self._places.refused, time.monotonic() + seconds
+        """Limit further reading to `seconds`. Call this when the request has been answered."""
+        self._slot, self._end = self._places.refused, time.monotonic() + seconds
 
-    def lent_thread(self) -> AbstractContextManager[None]:
-        """Lend the thread of the current request to other requests while the block runs."""
+    def lend_thread(self) -> AbstractContextManager[None]:
+        """Let other requests use the thread of the current request while the block runs."""
         return self._places.lend()
 
     def is_gone(self) -> bool:
-        """Return whether the client has closed the connection, or at least stopped sending."""
+        """Return whether the client has closed the connection, at least for sending."""
         try:
             return not super().recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -130,23 +130,23 @@ class PacedSocket(socket.socket):
 
         Raises:
             SlowClientError: the client is too slow.
-            OverloadError: nothing has arrived, and all places are taken.
+            OverloadError: waiting for the client needs a slot, and all slots are in use.
         """
         data = self._receive(lambda: socket.socket.recv(self, size, flags | socket.MSG_DONTWAIT))
-        self._moved += len(data)
+        self._transferred += len(data)
         return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """Receive like `socket.recv_into`, but require the minimum rate; raise what `recv` raises."""
+        """Receive like `socket.recv_into`, but require the minimum rate. Raises the same errors as `recv`."""
         count = self._receive(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
-        self._moved += count
+        self._transferred += count
         return count
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Send like `socket.send`, but require the minimum rate.
 
         Raises:
-            BrokenPipeError: the client reads too slowly, or waiting for it needs a place and all are taken.
+            BrokenPipeError: the client reads too slowly, or waiting for it needs a slot and all slots are in use.
         """
         while True:
             try:
@@ -154,11 +154,11 @@ class PacedSocket(socket.socket):
             except BlockingIOError:
                 self._wait_to_send()
             else:
-                self._moved += count
+                self._transferred += count
                 return count
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send like `socket.sendall`, but require the minimum rate; raise what `send` raises."""
+        """Send like `socket.sendall`, but require the minimum rate. Raises the same errors as `send`."""
         left = memoryview(data).cast("B")
         while left:
             left = left[self.send(left, flags) :]
@@ -178,43 +178,43 @@ class PacedSocket(socket.socket):
             raise BrokenPipeError(errno.EPIPE, "the client does not read its reply") from error
 
     def _wait(self, event: int) -> None:
-        if self._patient and self._moves_within(event, min(self._moved / FAST_RATE, self._waited + SILENCE)):
+        if self._may_wait and self._wait_until_ready(event, min(self._transferred / FAST_RATE, self._waited + SILENCE)):
             return
-        if not (self._patient and self._room.acquire(blocking=False)):
+        if not (self._may_wait and self._slot.acquire(blocking=False)):
             raise OverloadError("too many clients are sending slowly; try again")
         try:
-            while not self._moves_within(event, WINDOW):
-                if self._moved < WINDOW * LEAST_RATE:
+            while not self._wait_until_ready(event, WINDOW):
+                if self._transferred < WINDOW * MIN_RATE:
                     raise SlowClientError
-                self._waited, self._moved = 0.0, 0
+                self._waited, self._transferred = 0.0, 0
         finally:
-            self._room.release()
+            self._slot.release()
 
-    def _moves_within(self, event: int, seconds: float) -> bool:
-        """Wait until the socket is ready (return True), or the current window has `seconds` of waiting (False)."""
+    def _wait_until_ready(self, event: int, seconds: float) -> bool:
+        """Return True once the socket is ready, or False once the current window has `seconds` of waiting."""
         started = time.monotonic()
         left = max(0.0, min(seconds - self._waited, self._end - started))
         poller = select.poll()
         poller.register(self, event)
-        moves = bool(poller.poll(1000 * left))
+        is_ready = bool(poller.poll(1000 * left))
         self._waited += time.monotonic() - started
-        return moves
+        return is_ready
 
 
-def client_of(wsgi: Environ) -> PacedSocket | None:
-    """Return the connection of a request; None if it has none, as in tests that call the application directly."""
+def client_socket(wsgi: Environ) -> PacedSocket | None:
+    """Return the connection of a request; None if the application was called without one, as in tests."""
     client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
     return client if isinstance(client, PacedSocket) else None
 
 
 def install(app: Flask) -> None:
-    """Make `app` read every request to its end after its reply, for at most `DRAIN_SECONDS`."""
-    setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, as Flask documents it; types forbid it
+    """Make `app` read the rest of every request after its reply, for at most `DRAIN_SECONDS`."""
+    setattr(app, "wsgi_app", _drain_requests(app.wsgi_app))  # noqa: B010, as Flask documents it; types forbid it
 
 
-def _drained(application: Application) -> Application:
+def _drain_requests(application: Application) -> Application:
     def run(wsgi: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        client = client_of(wsgi)
+        client = client_socket(wsgi)
         body = wsgi["wsgi.input"] = get_input_stream(wsgi)
         wsgi["wsgi.input_terminated"] = True  # the stream ends where the body does
         reply: Any = application(wsgi, start_response)
@@ -224,7 +224,7 @@ def _drained(application: Application) -> Application:
 
 
 def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
-    """Read the rest of a request, as an iterator that yields nothing and runs after the reply."""
+    """Read the rest of a request. This is an iterator that yields nothing, so that it can run after the reply."""
     yield from ()
     if client is not None:
         client.refuse(DRAIN_SECONDS)
@@ -234,7 +234,7 @@ def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
 
 
 def linger(client: PacedSocket) -> None:
-    """Stop sending on a connection, and read what still arrives, for at most `LINGER_SECONDS`."""
+    """Stop sending on a connection, and discard incoming data for at most `LINGER_SECONDS`."""
     client.refuse(LINGER_SECONDS)
     with contextlib.suppress(OSError, SlowClientError, OverloadError):
         client.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""The objects that all endpoints of a server share: `context` returns them for the current request."""
+"""The objects that all endpoints of a server share. `context` returns them for the current request."""
 
 from __future__ import annotations
 

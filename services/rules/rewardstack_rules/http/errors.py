@@ -3,11 +3,11 @@
 | exception | reply |
 | --- | --- |
 | `ApiError` | its own status |
-| `UnknownSourceError` | 404, listing what is known |
-| `BudgetError` | 503 without Retry-After, and with a header that says that a retry cannot help |
+| `UnknownSourceError` | 404, with the known names |
+| `BudgetError` | 503 without Retry-After, with a header that says that a retry cannot help |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
-| `UnwantedError` | 499, nginx' status for a client that has closed its connection |
+| `AbandonedError` | 499, nginx' status for a client that has closed its connection |
 | `RecursionError` | 400, because only a body can be nested so deeply |
 | an HTTP error of Flask | its own status |
 | anything else | 500, logged |
@@ -23,16 +23,16 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
-from rewardstack_rules.scoring.wanted import UnwantedError
+from rewardstack_rules.scoring.cancellation import AbandonedError
 
 CLIENT_GONE = 499
 REASON_CHARACTERS = 200
-UNFIT = re.compile(r"[^ -~]")
+NOT_PRINTABLE = re.compile(r"[^ -~]")
 """Matches characters that the status line cannot contain."""
 RETRY_AFTER = 1
 """Value of the Retry-After header of a 503 reply, in seconds."""
-BROWSED = frozenset({"/"})
-"""Paths that people open in a browser: a browser can ask for a password, but cannot send a bearer token."""
+BROWSER_PATHS = frozenset({"/"})
+"""Paths that people open in a browser. It can ask for a password, but cannot send a bearer token."""
 PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'
 
 log = logging.getLogger(__name__)
@@ -56,39 +56,39 @@ class ApiError(Exception):
 
 
 def install(app: Flask) -> None:
-    """Make `app` answer every exception as the module's table says."""
+    """Make `app` reply to exceptions as the table of this module describes."""
     app.register_error_handler(ApiError, _refusal)
-    app.register_error_handler(UnknownSourceError, lambda error: answer(404, str(error), error.field))
+    app.register_error_handler(UnknownSourceError, lambda error: error_reply(404, str(error), error.field))
     app.register_error_handler(BudgetError, _over_budget)
-    app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
+    app.register_error_handler(ConfigError, lambda error: error_reply(400, str(error), error.field))
     app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
     app.register_error_handler(
-        UnwantedError, lambda _: answer(CLIENT_GONE, "the client has gone; its samples are dropped")
+        AbandonedError, lambda _: error_reply(CLIENT_GONE, "the client has gone; its samples are dropped")
     )
     app.register_error_handler(RequestEntityTooLarge, lambda _: _too_large())
-    app.register_error_handler(RecursionError, lambda _: answer(400, "the body is nested too deeply", "body"))
+    app.register_error_handler(RecursionError, lambda _: error_reply(400, "the body is nested too deeply", "body"))
     app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(Exception, _fault)
+    app.register_error_handler(Exception, _internal_error)
 
 
-def answer(status: int, message: str, field: str | None = None) -> Response:
+def error_reply(status: int, message: str, field: str | None = None) -> Response:
     """Return an error reply with the message in its body and its status line."""
     response = jsonify(error=message, field=field)
-    response.status = _line(status, message)
+    response.status = _status_line(status, message)
     if status == 401:
-        response.headers["WWW-Authenticate"] = PASSWORD if request.path in BROWSED else "Bearer"
+        response.headers["WWW-Authenticate"] = PASSWORD if request.path in BROWSER_PATHS else "Bearer"
     return response
 
 
 def _refusal(error: ApiError) -> Response:
-    response = answer(error.status, str(error), error.field)
+    response = error_reply(error.status, str(error), error.field)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
     return response
 
 
 def _over_budget(error: BudgetError) -> Response:
-    response = answer(503, str(error), error.field)
+    response = error_reply(503, str(error), error.field)
     response.headers[BUDGET_HEADER] = error.field or "spent"
     return response
 
@@ -96,24 +96,24 @@ def _over_budget(error: BudgetError) -> Response:
 def unavailable(message: str, **content: object) -> Response:
     """Return a 503 reply with a Retry-After header."""
     response = jsonify(error=message, field=None, **content)
-    response.status = _line(503, message)
+    response.status = _status_line(503, message)
     response.headers["Retry-After"] = str(RETRY_AFTER)
     return response
 
 
-def _line(status: int, message: str) -> str:
-    """Return the status line with the message as its reason phrase: trainers log that, not the body."""
-    return f"{status} {UNFIT.sub('?', message)[:REASON_CHARACTERS]}"
+def _status_line(status: int, message: str) -> str:
+    """Return the status line with the message as its reason phrase, because trainers log the phrase, not the body."""
+    return f"{status} {NOT_PRINTABLE.sub('?', message)[:REASON_CHARACTERS]}"
 
 
 def _too_large() -> Response:
-    return answer(413, "the body is too long; send fewer samples, or raise MAX_BODY_BYTES on the server", "body")
+    return error_reply(413, "the body is too long; send fewer samples, or raise MAX_BODY_BYTES on the server", "body")
 
 
 def _http_error(error: HTTPException) -> Response:
     if error.code == 404:
-        return answer(404, f"there is no endpoint {request.path!a}; available: {_endpoints()}", "path")
-    response = answer(error.code or 500, error.description or error.name)
+        return error_reply(404, f"there is no endpoint {request.path!a}; available: {_endpoints()}", "path")
+    response = error_reply(error.code or 500, error.description or error.name)
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
             response.headers[name] = value
@@ -125,6 +125,6 @@ def _endpoints() -> str:
     return ", ".join(sorted(rules)).replace("<", "{").replace(">", "}")
 
 
-def _fault(error: Exception) -> Response:
+def _internal_error(error: Exception) -> Response:
     log.error("%s %s failed", request.method, request.path, exc_info=error)
-    return answer(500, f"internal error: {type(error).__name__}; the server's log has more")
+    return error_reply(500, f"internal error: {type(error).__name__}; the server's log has more")

@@ -1,7 +1,7 @@
-"""gunicorn's configuration, application included: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
+"""The configuration of gunicorn, including the application: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
 
-gunicorn's master process starts the isolated processes once, for all workers. The workers load the application, not the
-master, so that a reload (SIGHUP) picks up changed files.
+gunicorn's master process starts the isolated processes once, for all workers. Each worker loads the application itself,
+so that a reload (SIGHUP) loads changed files.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack_rules import logs
-from rewardstack_rules.metrics.directory import IN_MEMORY, begin, make_metrics_dir
+from rewardstack_rules.metrics.directory import IN_MEMORY, clear_counts, make_metrics_dir
 from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
+from rewardstack_rules.scoring.pools import restart_pools, start_pools
 from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
-"""Maximum connections of a worker, in addition to those of requests that wait without a thread."""
+"""Maximum number of connections of a worker, in addition to those of requests that wait without a thread."""
 
 read_secret_files(SECRETS)
 _settings = Settings.from_env()
@@ -38,7 +38,7 @@ workers = _settings.workers
 threads = _settings.threads
 worker_connections = CONNECTIONS + _settings.waiting_requests
 graceful_timeout = _settings.drain_timeout
-keepalive = 75  # longer than a proxy in front keeps idle connections, so that it never uses one that is closing
+keepalive = 75  # longer than proxies keep idle connections, so that a proxy never uses one that is being closed
 control_socket_disable = True
 logconfig_dict = logs.LOGGING
 worker_tmp_dir = IN_MEMORY
@@ -48,7 +48,7 @@ def on_starting(server: Any) -> None:
     """Prepare the master before it listens: limits, metrics, settings and isolated processes."""
     raise_open_files()  # a worker's connections alone may be 2,000
     return_memory()
-    begin(Path(_metrics_dir))
+    clear_counts(Path(_metrics_dir))
     _check_reward_type(server)
     if _settings.reload:
         # Import the application here, so that it is already loaded in every forked worker.
@@ -56,19 +56,19 @@ def on_starting(server: Any) -> None:
         from rewardstack_rules.scoring.reload import Reloader
 
         server.reloader = Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP))
-    prepare_isolated(_settings)
+    start_pools(_settings)
 
 
 def when_ready(server: Any) -> None:
-    """Start the reloader, if it is on, once the master listens."""
+    """Start the reloader, if there is one, once the master listens."""
     if _settings.reload:
         server.reloader.start()
 
 
 def _check_reward_type(server: Any) -> None:
-    """Exit with one line if REWARD_TYPE is unknown: otherwise each worker would log a traceback.
+    """Exit with a single message if REWARD_TYPE is unknown. Otherwise each worker would log a traceback.
 
-    A forked process checks types that are not built in, because the master does not load the application.
+    A forked process checks types that are not built in, so that the master does not load the application.
     """
     if is_built_in(_settings):
         return
@@ -86,24 +86,24 @@ def _check_reward_type(server: Any) -> None:
 
 
 def on_reload(server: Any) -> None:
-    """Start new isolated processes in the master at SIGHUP, so that they load the same files as the new workers."""
-    renew_isolated(_settings)
+    """Start new isolated processes, so that they load the same files as the new workers; runs in the master."""
+    restart_pools(_settings)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Freeze the objects of a worker that is ready; the first worker logs the line that start scripts wait for."""
+    """Exclude loaded objects from garbage collection. The first worker logs the line that start scripts wait for."""
     gc.collect()
-    gc.freeze()  # loaded objects stay, so exclude them from garbage collection
+    gc.freeze()
     if worker.age == 1:
-        where = bind if _settings.socket else f"http://{bind}"
-        worker.log.info("Running on %s", where)
+        address = bind if _settings.socket else f"http://{bind}"
+        worker.log.info("Running on %s", address)
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Keep the counts of a worker that has exited; runs in the master."""
-    from rewardstack_rules.metrics.files import fold
+    """Merge the counts of a worker that has exited; runs in the master."""
+    from rewardstack_rules.metrics.files import merge_ended
 
-    fold(Path(_metrics_dir), worker.pid)
+    merge_ended(Path(_metrics_dir), worker.pid)
 
 
 def on_exit(server: Any) -> None:

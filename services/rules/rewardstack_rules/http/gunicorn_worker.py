@@ -1,9 +1,9 @@
 """gunicorn's threaded worker, protected against slow clients.
 
-gunicorn's own worker assigns a thread to each new connection, and its event loop can block on a slow client. Here a
-connection gets a thread when its request is complete, or `BODY_SECONDS` after its head has arrived. The thread reads
-the rest of the body at a minimum rate (`connection`). The event loop never blocks. Liveness requests (`GET /health`) do
-not wait for requests that are being scored.
+gunicorn's own worker assigns a thread to each new connection, and its event loop can block on a slow client. Here, the
+event loop never blocks. A connection gets a thread when its request is complete, or `BODY_SECONDS` after its head has
+arrived. The thread reads the rest of the body and requires a minimum rate (module `connection`). Liveness requests
+(`GET /health`) do not wait for requests that are being scored.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 from rewardstack.errors import OverloadError
-from rewardstack_rules.http.connection import PacedSocket, Places, linger
+from rewardstack_rules.http.connection import ClientSlots, PacedSocket, linger
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.threads import Threads
 
 HEAD_SECONDS = 10.0
 """Seconds within which the head of a request must arrive."""
 BODY_SECONDS = 0.25
-"""Seconds to wait for the body without a thread, after the head has arrived."""
+"""Seconds for which a connection waits for the body without a thread, after the head has arrived."""
 PAUSE_SECONDS = 1.0
-"""Seconds without accepting connections after the process ran out of file descriptors."""
+"""Seconds for which no connections are accepted after the process ran out of file descriptors."""
 BUFFER = 2**16
 """Approximate number of bytes of a request that are read without a thread."""
 HEAD_END = b"\r\n\r\n"
@@ -50,10 +50,13 @@ class Connection(TConn):
         self.head = b""
         """The head of the next request; empty until it is complete."""
         self.due = 0.0
-        """Monotonic time when a thread starts to read the body; 0 if no start is scheduled."""
+        """Monotonic time at which a thread starts to read the body; 0 if no start is scheduled."""
 
     def is_ready(self) -> bool:
-        """Read what has arrived; return whether the request is complete or the client has closed the connection."""
+        """Read the bytes that have arrived; return whether a thread should handle the request now.
+
+        This is the case if the request is complete, the buffer is full, or the client has closed the connection.
+        """
         ended = False
         if len(self.received) < BUFFER:
             try:
@@ -73,8 +76,8 @@ class Connection(TConn):
         if not self.head and (end := self.received.find(HEAD_END, searched)) >= 0:
             self.head = bytes(self.received[: end + len(HEAD_END)])
 
-    def take_early(self) -> None:
-        """Take back the bytes of the next request that gunicorn's parser has already read."""
+    def restore_buffered(self) -> None:
+        """Move bytes of the next request, which gunicorn's parser has already read, back to this object."""
         if self.parser is not None:
             self.add(self.parser.unreader.take_buffered())
 
@@ -83,23 +86,23 @@ class Connection(TConn):
         return self.head.startswith(LIVENESS) and self._has_body()
 
     def begin(self) -> None:
-        """Pass the bytes that have arrived to gunicorn's parser, in the thread that answers the request.
+        """Pass the bytes that have arrived to gunicorn's parser. Runs in the thread that answers the request.
 
-        Liveness requests must not wait for their client, because one thread serves all of them.
+        A liveness request never waits for its client, because one thread serves all of them.
         """
-        self.sock.begin(len(self.received), patient=not self.is_liveness())
+        self.sock.start_request(len(self.received), may_wait=not self.is_liveness())
         self.init()
         self.parser.unreader.unread(bytes(self.received))
         self.received.clear()
         self.head, self.due = b"", 0.0
 
     def close(self, graceful: bool = False) -> None:
-        """Close the connection immediately; `connection` has already read the rest of a refused request."""
+        """Close the connection immediately. The module `connection` has read the rest of a refused request."""
         self.due = 0.0
         super().close()
 
     def _has_body(self) -> bool:
-        """Return whether the body is complete, or its sender waits for `100 Continue`."""
+        """Return whether the body is complete, or the client waits for `100 Continue`."""
         if EXPECTS.search(self.head):
             return True
         if CHUNKED.search(self.head):
@@ -109,24 +112,24 @@ class Connection(TConn):
 
 
 class Worker(ThreadWorker):
-    """The worker that the module describes."""
+    """A threaded worker whose event loop reads requests without blocking."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self.threads = Threads(self.cfg.threads)
-        self.places = Places(self.cfg.threads, self.threads.lent)
+        self.slots = ClientSlots(self.cfg.threads, self.threads.lend_thread)
         self.waiting: deque[Connection] = deque()
-        """Connections whose head was complete before the body, oldest first; some already have a thread."""
+        """Connections that have sent a head without the body, oldest first. Some already have a thread."""
         self.liveness_pool = ThreadPoolExecutor(1)
-        self.accepts_at = 0.0
+        self.accept_after = 0.0
 
     def get_thread_pool(self) -> Threads:
         """Return the threads that answer requests."""
         return self.threads
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Start or stop accepting connections; during a pause (`PAUSE_SECONDS`), never start."""
-        super().set_accept_enabled(enabled and time.monotonic() >= self.accepts_at)
+        """Start or stop accepting connections. During a pause (`PAUSE_SECONDS`), do not start."""
+        super().set_accept_enabled(enabled and time.monotonic() >= self.accept_after)
 
     def accept(self, listener: Any) -> None:
         """Accept a connection, which then waits for its first request."""
@@ -142,11 +145,11 @@ class Worker(ThreadWorker):
                 PAUSE_SECONDS,
                 error,
             )
-            self.accepts_at = time.monotonic() + PAUSE_SECONDS
+            self.accept_after = time.monotonic() + PAUSE_SECONDS
             self.set_accept_enabled(False)
             return
         self.nr_conns += 1
-        self._await(Connection(self.cfg, PacedSocket(client, self.places), address, listener.getsockname()))
+        self._wait_for_request(Connection(self.cfg, PacedSocket(client, self.slots), address, listener.getsockname()))
 
     def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
         """Handle the first data of a connection after an earlier request."""
@@ -155,8 +158,8 @@ class Worker(ThreadWorker):
             return
         self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
-        self._await(conn)
-        self._await_body(conn)
+        self._wait_for_request(conn)
+        self._wait_for_body(conn)
 
     def on_pending_socket_readable(self, conn: Connection, client: Any) -> None:
         """Handle more data of a request."""
@@ -164,7 +167,7 @@ class Worker(ThreadWorker):
             conn.due = 0.0
             super().on_pending_socket_readable(conn, client)
         else:
-            self._await_body(conn)
+            self._wait_for_body(conn)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         """Handle events, then start threads for connections whose body has not arrived within `BODY_SECONDS`."""
@@ -176,14 +179,14 @@ class Worker(ThreadWorker):
                 super().on_pending_socket_readable(conn, conn.sock)
 
     def enqueue_req(self, conn: Connection) -> None:
-        """Assign a thread to a request, or queue it for one."""
+        """Queue a request for a thread."""
         threads = self.liveness_pool if conn.is_liveness() else self.tpool
         answered = threads.submit(self.handle, conn)
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: Connection, done: Future[Any]) -> None:
-        """Wait for the next request of a connection; part of it may already have arrived."""
-        conn.take_early()
+        """Wait for the next request of a connection, of which some bytes may already have arrived."""
+        conn.restore_buffered()
         super().finish_request(conn, done)
         if conn.received and self.keepalived_conns and self.keepalived_conns[-1] is conn:
             self.on_client_socket_readable(conn, conn.sock)
@@ -194,18 +197,18 @@ class Worker(ThreadWorker):
         return super().handle(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Log and end a request that failed or is not HTTP; do nothing for a client that is too slow."""
+        """Log and end a request that failed or is not HTTP. Do nothing for a client that is too slow."""
         if not isinstance(exc, (ApiError, OverloadError)):
             super().handle_error(req, client, addr, exc)
             linger(client)
 
-    def _await(self, conn: Connection) -> None:
+    def _wait_for_request(self, conn: Connection) -> None:
         conn.timeout = time.monotonic() + HEAD_SECONDS
         self.pending_conns.append(conn)
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
-    def _await_body(self, conn: Connection) -> None:
+    def _wait_for_body(self, conn: Connection) -> None:
         if conn.head and not conn.due:
             conn.due = time.monotonic() + BODY_SECONDS
-            conn.timeout = math.inf  # its head came in time
+            conn.timeout = math.inf  # the head arrived in time
             self.waiting.append(conn)

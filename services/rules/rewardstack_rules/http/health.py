@@ -1,4 +1,4 @@
-"""Probes: `GET /health` tells whether the process answers, `GET /ready` whether it can score. Both need no API key."""
+"""Probes: `GET /health` shows whether the process answers, `GET /ready` whether it can score. They need no API key."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def health() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> Response:
-    """Return 200 if the server has rules and the isolated processes answer, else 503; `checks` has the details.
+    """Return 200 if the server has rules and the isolated processes answer, else 503. `checks` has the details.
 
     If the maximum number of slow requests waits, `places` is false, but the server stays ready for fast requests.
     """
     here = context()
-    needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}
-    is_ready = all(needed.values())
-    response = jsonify(ready=is_ready, checks={**needed, "places": not waiting_requests().is_full()})
+    required = {"registry": len(here.registry) > 0, "isolation": here.evaluator.is_isolation_responsive()}
+    is_ready = all(required.values())
+    response = jsonify(ready=is_ready, checks={**required, "places": not waiting_requests().is_full()})
     response.status_code = 200 if is_ready else 503
     return response

@@ -1,6 +1,7 @@
-"""Checks whether this container's reward server can score: `python -m rewardstack_rules.http.healthcheck`.
+"""Check whether this container's reward server can score: `python -m rewardstack_rules.http.healthcheck`.
 
-The exit status is 0 if the server can score, `NOT_READY` if it is alive but not ready, else 1. The reason is printed.
+The exit status is 0 if the server can score, `NOT_READY` if it is alive but not ready, else 1. A failed check prints
+the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SECONDS = 8.0
 
 
 def main() -> None:
-    """Exit with the reason and the status that the module describes."""
+    """Run the check, and exit with its status."""
     try:
         port = Settings.from_env().port
     except SettingsError as error:

@@ -1,4 +1,4 @@
-"""Limits the requests per second of an API key; on an open server, of all clients together.
+"""Limit the requests per second of an API key. On a server without keys, the limit applies to all clients together.
 
 All processes of all servers count requests in the Redis of the result cache. If there is no such Redis, or it does not
 answer, each process counts its own requests.
@@ -18,22 +18,22 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from rewardstack.cache.link import RETRY_AFTER, TIMEOUT
+from rewardstack.cache import link
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.request_log import QUIET
 
 SETTING = "REWARD_KEY_RATE"
-AFTER = 1
+RETRY_AFTER = 1
 """Value of the Retry-After header, in seconds."""
-FREE = QUIET | {"/v1/reward_types"}
-"""Paths that are not counted; the gateway requests `/v1/reward_types` to check a key."""
+UNLIMITED_PATHS = QUIET | {"/v1/reward_types"}
+"""Paths without a limit. The gateway requests `/v1/reward_types` to check a key."""
 PREFIX = "rewardstack:rate"
 
 log = logging.getLogger(__name__)
 
 
 def install(app: Flask, rate: int | None, cache_url: str) -> None:
-    """Make `app` refuse requests of a key that exceed the rate; call this after `auth.install`, which sets the tenant.
+    """Make `app` refuse requests of a key beyond the rate. Call this after `auth.install`, which sets the tenant.
 
     Args:
         app: the server's application.
@@ -46,8 +46,8 @@ def install(app: Flask, rate: int | None, cache_url: str) -> None:
     why = f"{SETTING}: more than {rate} requests per second with this key; wait, or send more samples per request"
 
     def check() -> None:
-        if request.path not in FREE and not window.admits(g.tenant):
-            raise ApiError(429, why, SETTING, AFTER)
+        if request.path not in UNLIMITED_PATHS and not window.admits(g.tenant):
+            raise ApiError(429, why, SETTING, RETRY_AFTER)
 
     app.before_request(check)
 
@@ -56,28 +56,28 @@ class SlidingWindow:
     """Counts the requests of the last second; thread-safe.
 
     Args:
-        rate: requests per second that are admitted.
+        rate: maximum requests per second.
         cache_url: URL of the Redis where all processes count; empty to count in this process.
     """
 
     def __init__(self, rate: int, cache_url: str) -> None:
         self._rate = RateLimitItemPerSecond(rate)
-        self._own = self._shared = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._rests_until = 0.0
+        self._local = self._shared = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._retry_redis_at = 0.0
         if cache_url:
             once = Retry(NoBackoff(), 0)
             pool = ConnectionPool.from_url(
-                cache_url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=once
+                cache_url, socket_timeout=link.TIMEOUT, socket_connect_timeout=link.TIMEOUT, retry=once
             )
             storage = RedisStorage(cache_url, connection_pool=pool, key_prefix=PREFIX)
             self._shared = SlidingWindowCounterRateLimiter(storage)
 
     def admits(self, tenant: str) -> bool:
         """Count a request of a tenant; return whether it is within the rate."""
-        if time.monotonic() >= self._rests_until:
+        if time.monotonic() >= self._retry_redis_at:
             try:
                 return self._shared.hit(self._rate, tenant)
             except RedisError as error:
-                self._rests_until = time.monotonic() + RETRY_AFTER
+                self._retry_redis_at = time.monotonic() + link.RETRY_AFTER
                 log.warning("REWARD_CACHE_URL: cannot count requests, so each process counts its own: %s", error)
-        return self._own.hit(self._rate, tenant)
+        return self._local.hit(self._rate, tenant)

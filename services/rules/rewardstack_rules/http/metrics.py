@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from rewardstack_rules.metrics.scrape import counted
+from rewardstack_rules.metrics.scrape import counts_registry
 
 
 def install(app: Flask, directory: str, external: CollectorRegistry) -> None:
@@ -20,6 +20,6 @@ def install(app: Flask, directory: str, external: CollectorRegistry) -> None:
 
 
 def _metrics(directory: str, external: CollectorRegistry) -> Response:
-    with counted(directory) as registry:
+    with counts_registry(directory) as registry:
         own = generate_latest(registry)
     return Response(own + generate_latest(external), content_type=CONTENT_TYPE_LATEST)

@@ -15,8 +15,8 @@ from rewardstack_rules import __version__
 from rewardstack_rules.http import key_rate, request_log
 from rewardstack_rules.http.auth import OPEN_PATHS
 from rewardstack_rules.http.context import context
-from rewardstack_rules.http.protocols.jobs import GIVEN_KEY, IDEMPOTENCY_KEY, JOB_ID, NUMBER, RESULTS_TYPE
-from rewardstack_rules.http.protocols.schemas import LINES, REPLIES, TEXT, UPLOAD, bodies, matching, one_of
+from rewardstack_rules.http.protocols.jobs import IDEMPOTENCY_KEY, JOB_ID, KEY_PATTERN, NUMBER, RESULTS_TYPE
+from rewardstack_rules.http.protocols.schemas import LINES, REPLIES, TEXT, UPLOAD, bodies, name_schema, string_matching
 
 blueprint = Blueprint("openapi", __name__)
 
@@ -49,8 +49,8 @@ class Operation:
         summary: what the operation does.
         reply: schema name of the reply; empty for plain text.
         bodies: schema names of the bodies that the operation accepts; empty if it accepts none.
-        scores: whether the operation scores samples, and so accepts a deadline, and a reward type in the query.
-        codes: status codes of errors, in addition to those that follow from the other arguments.
+        scores: whether the operation scores samples, and therefore accepts a deadline, and a reward type in the query.
+        codes: status codes of errors, in addition to those that the other arguments imply.
         success: status code of a successful reply.
         media: content type of the reply, if it is not JSON.
         parameters: additional parameters, in OpenAPI's format.
@@ -68,26 +68,26 @@ class Operation:
     parameters: tuple[dict[str, Any], ...] = ()
 
     @property
-    def reads(self) -> bool:
+    def accepts_body(self) -> bool:
         """Whether the operation accepts a body."""
         return bool(self.bodies)
 
 
-def parameter(where: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter in OpenAPI's format; a parameter in the path is required.
+def parameter(location: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a parameter in OpenAPI's format. Only parameters in the path are required.
 
     Args:
-        where: `path`, `query` or `header`.
+        location: `path`, `query` or `header`.
         name: name of the parameter.
         schema: schema of the value.
     """
-    return {"in": where, "name": name, "required": where == "path", "schema": schema}
+    return {"in": location, "name": name, "required": location == "path", "schema": schema}
 
 
-JOB = (parameter("path", "job_id", matching(JOB_ID)),)
-PAGE = tuple(parameter("query", name, matching(NUMBER)) for name in ("start", "count"))
+JOB = (parameter("path", "job_id", string_matching(JOB_ID)),)
+PAGE = tuple(parameter("query", name, string_matching(NUMBER)) for name in ("start", "count"))
 PARTIAL = parameter("query", "partial", {"enum": ["0", "1"]})
-KEY = (parameter("header", IDEMPOTENCY_KEY, matching(GIVEN_KEY)),)
+KEY = (parameter("header", IDEMPOTENCY_KEY, string_matching(KEY_PATTERN)),)
 
 TRAINERS = ("AlignAnything", "OpenRLHF", "Slime")
 OPERATIONS = (
@@ -146,8 +146,8 @@ def document(names: list[str]) -> dict[str, Any]:
         names: names of the server's reward functions.
     """
     paths: dict[str, dict[str, Any]] = {}
-    for one in OPERATIONS:
-        paths.setdefault(one.path, {})[one.method] = _operation(one, names)
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, names)
     return {
         "openapi": "3.1.0",
         "info": {"title": "rewardstack reward server", "version": __version__},
@@ -157,46 +157,53 @@ def document(names: list[str]) -> dict[str, Any]:
     }
 
 
-def _operation(one: Operation, names: list[str]) -> dict[str, Any]:
+def _operation(operation: Operation, names: list[str]) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "operationId": one.method + re.sub(r"\W+", "_", one.path).rstrip("_"),
-        "summary": one.summary,
-        "parameters": _parameters(one, names),
-        "responses": {str(one.success): _answer("The answer", one.reply, one.media), **_refusals(one)},
+        "operationId": operation.method + re.sub(r"\W+", "_", operation.path).rstrip("_"),
+        "summary": operation.summary,
+        "parameters": _parameters(operation, names),
+        "responses": {
+            str(operation.success): _response("The answer", operation.reply, operation.media),
+            **_refusals(operation),
+        },
     }
-    if one.reads:
-        content = {"application/json": {"schema": _any_of(one.bodies)}}
-        if one.path == "/jobs":
+    if operation.accepts_body:
+        content = {"application/json": {"schema": _any_of(operation.bodies)}}
+        if operation.path == "/jobs":
             content |= {RESULTS_TYPE: {"schema": LINES}, "multipart/form-data": {"schema": UPLOAD}}
         record["requestBody"] = {"required": True, "content": content}
-    if one.path in OPEN_PATHS:
+    if operation.path in OPEN_PATHS:
         record["security"] = []
     return record
 
 
-def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
+def _parameters(operation: Operation, names: list[str]) -> list[dict[str, Any]]:
     found = [
-        *one.parameters,
-        parameter("header", request_log.HEADER, matching(request_log.GIVEN)),
+        *operation.parameters,
+        parameter("header", request_log.HEADER, string_matching(request_log.ID_PATTERN)),
     ]
-    if one.scores:
+    if operation.scores:
         found.append(parameter("header", DEADLINE, {"type": "number"}))
-    if one.scores and one.path not in ("/v1/score", "/v1/explain"):
-        found.append(parameter("query", "reward_type", one_of(names)))
+    if operation.scores and operation.path not in ("/v1/score", "/v1/explain"):
+        found.append(parameter("query", "reward_type", name_schema(names)))
     return found
 
 
-def _refusals(one: Operation) -> dict[str, Any]:
-    codes = {*one.codes, *((400, 408, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
-    if one.path not in key_rate.FREE:
+def _refusals(operation: Operation) -> dict[str, Any]:
+    codes = {
+        *operation.codes,
+        *((400, 408, 413, 415, 503) if operation.accepts_body else ()),
+        *(() if operation.path in OPEN_PATHS else (401,)),
+    }
+    if operation.path not in key_rate.UNLIMITED_PATHS:
         codes.add(429)
-    found = {str(code): _answer(ERROR_TEXTS[code], "Error") for code in sorted(codes)}
-    if one.path == "/ready":
-        found["503"] = _answer("Samples cannot be scored", one.reply)
+    found = {str(code): _response(ERROR_TEXTS[code], "Error") for code in sorted(codes)}
+    if operation.path == "/ready":
+        found["503"] = _response("Samples cannot be scored", operation.reply)
     return found
 
 
-def _answer(description: str, name: str, media: str = "") -> dict[str, Any]:
+def _response(description: str, name: str, media: str = "") -> dict[str, Any]:
     content = {"application/json": {"schema": _any_of([name])}} if name else {media or "text/plain": {"schema": TEXT}}
     header = {request_log.HEADER: {"schema": TEXT}}
     return {"description": description, "headers": header, "content": content}

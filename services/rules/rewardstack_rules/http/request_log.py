@@ -1,6 +1,6 @@
-"""Logs and counts every request; the log never has the content of a request.
+"""Log and count every request. The log never contains the content of a request.
 
-The line of a request has `request_id` (the caller's `X-Request-Id`, else a new one; the reply has it, too), `method`,
+The line of a request has `request_id` (the caller's `X-Request-Id`, or a new id; it is also in the reply), `method`,
 `endpoint` (the URL pattern, not the path), `code`, `items` (number of samples), `statuses` (samples by status), `ms`.
 """
 
@@ -17,24 +17,24 @@ from flask import Flask, Response, g, request
 from rewardstack_rules.metrics.counters import IN_PROGRESS, REQUESTS, SECONDS
 
 HEADER = "X-Request-Id"
-GIVEN = re.compile(r"^[A-Za-z0-9._-]{1,128}\Z")
+ID_PATTERN = re.compile(r"^[A-Za-z0-9._-]{1,128}\Z")
 QUIET = frozenset({"/health", "/ready", "/metrics", "/v1/status"})
-"""Endpoints that are polled; requests to them are logged only if the reply is not 200."""
+"""Endpoints that are polled. Requests to them are logged only if the reply is not 200."""
 
 log = logging.getLogger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Log every request of `app`, including refused ones; call this before anything that can refuse requests."""
+    """Log every request of `app`, including refused ones. Call this before installing hooks that refuse requests."""
     app.before_request(_start)
     app.after_request(_finish)
     app.teardown_request(_end)
 
 
 def _start() -> None:
-    given = request.headers.get(HEADER, "")
+    request_id = request.headers.get(HEADER, "")
     g.started = time.monotonic()
-    g.request_id = given if GIVEN.match(given) else uuid.uuid4().hex
+    g.request_id = request_id if ID_PATTERN.match(request_id) else uuid.uuid4().hex
     # The pattern, not the path, to limit the number of labels.
     g.endpoint = request.url_rule.rule if request.url_rule else "unknown"
     g.statuses = Counter()

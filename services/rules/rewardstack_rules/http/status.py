@@ -1,7 +1,7 @@
 """The status of the whole stack: `GET /v1/status` returns it as JSON, `GET /` as a web page.
 
-The page is one document that loads nothing external. No foreign code can run in it: browsers run only the script with
-the right hash, and data is inserted as text.
+The page is a single document that loads nothing external. No foreign code can run in it, because browsers run only the
+script with the right hash, and the script inserts data as text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rewardstack_rules.http.protocols.jobs import describe
 from rewardstack_rules.http.request_log import QUIET
 from rewardstack_rules.http.waiting import waiting_requests
 from rewardstack_rules.status.recorder import Recorder
-from rewardstack_rules.status.report import Kept, Reporter, Sources
+from rewardstack_rules.status.report import CachedValue, Reporter, Sources
 
 blueprint = Blueprint("status", __name__)
 
@@ -31,9 +31,9 @@ PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
 EXAMPLES = "rewardstack_examples"
-EXAMPLES_FRESH = 5.0
+EXAMPLES_SECONDS = 5.0
 """Seconds for which the samples with the highest and lowest rewards are cached."""
-MOST_JOBS = 20
+MAX_JOBS = 20
 """Maximum number of jobs that are listed individually."""
 
 
@@ -42,23 +42,23 @@ def install(app: Flask, here: Context, external: Collector) -> None:
 
     Args:
         app: the application.
-        here: the application's context.
+        here: the context of the application.
         external: collector of the metrics of other services (cache, queue, isolated processes).
     """
     settings, evaluator = here.settings, here.evaluator
     recorder = Recorder(settings.address, settings.metrics_dir, evaluator.cache_url)
     recorder.start()
     urls = evaluator.cache_url, settings.queue_url
-    sources = Sources(recorder, external, evaluator.service_health, evaluator.caps, *urls, QUIET)
+    sources = Sources(recorder, external, evaluator.service_health, evaluator.run_limits, *urls, QUIET)
     app.extensions[EXTENSION] = Reporter(sources)
-    app.extensions[EXAMPLES] = Kept(partial(extremes, Path(evaluator.sample_log)), EXAMPLES_FRESH)
+    app.extensions[EXAMPLES] = CachedValue(partial(extremes, Path(evaluator.sample_log)), EXAMPLES_SECONDS)
 
 
-def leave(app: Flask) -> None:
-    """Deregister this server when it stops, so that other servers do not report it as down.
+def deregister(app: Flask) -> None:
+    """Deregister a server that stops, so that other servers do not report it as down.
 
     Args:
-        app: the application that was passed to `install`.
+        app: the server's application.
     """
     reporter: Reporter = app.extensions[EXTENSION]
     reporter.leave()
@@ -66,26 +66,32 @@ def leave(app: Flask) -> None:
 
 @blueprint.get("/v1/status")
 def status() -> Response:
-    """Reply with the state of services, the last hour by route, and the caller's jobs."""
+    """Reply with the health of services, the last hour by route, and the caller's jobs."""
     reporter: Reporter = current_app.extensions[EXTENSION]
-    with waiting_requests().place():  # judges and embedding servers are asked for their health
+    with waiting_requests().count_waiting():  # the report may wait for the health of judges and embedding servers
         report = reporter.report()
     jobs = _own_jobs() if report["jobs"].get("rewardstack_queue_up") else []
-    return _guarded(jsonify({**report, "own_jobs": jobs, "examples": _own_examples()}), "default-src 'none'")
+    return _with_security_headers(
+        jsonify({**report, "own_jobs": jobs, "examples": _own_examples()}), "default-src 'none'"
+    )
 
 
 def _own_examples() -> list[dict[str, Any]] | None:
-    """Return the caller's samples with the highest and lowest rewards, if asked for; None without a sample log."""
+    """Return the caller's samples with the highest and lowest rewards.
+
+    Returns:
+        An empty list if the query does not have `examples`; None if there is no sample log.
+    """
     if not context().evaluator.sample_log:
         return None
-    examples: Kept[dict[str, Any]] = current_app.extensions[EXAMPLES]
+    examples: CachedValue[dict[str, Any]] = current_app.extensions[EXAMPLES]
     return examples.get().get(g.tenant, []) if request.args.get("examples") else []
 
 
 def _own_jobs() -> list[dict[str, Any]]:
     store = context().jobs
     try:
-        return [] if store is None else [describe(one) for one in store.recent_jobs(g.tenant, MOST_JOBS)]
+        return [] if store is None else [describe(state) for state in store.recent_jobs(g.tenant, MAX_JOBS)]
     except ServiceError:
         return []  # the report shows that the queue is down
 
@@ -94,12 +100,12 @@ def _own_jobs() -> list[dict[str, Any]]:
 def page() -> Response:
     """Reply with the status page."""
     text, policy = _page(explains=context().settings.page_explains)
-    return _guarded(Response(text, content_type="text/html; charset=utf-8"), policy)
+    return _with_security_headers(Response(text, content_type="text/html; charset=utf-8"), policy)
 
 
 @cache
 def _page(*, explains: bool) -> tuple[str, str]:
-    """Return the page with its style and script, and the content security policy that allows only these.
+    """Return the page with its style and script, and the content security policy that allows only those two.
 
     Args:
         explains: whether the page has a form to explain scores.
@@ -119,11 +125,11 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the CSP hash of inline content. https://www.w3.org/TR/CSP3/#grammardef-hash-source"""
+    """Return the CSP hash of inline content (https://www.w3.org/TR/CSP3/#grammardef-hash-source)."""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _guarded(response: Response, policy: str) -> Response:
+def _with_security_headers(response: Response, policy: str) -> Response:
     response.headers["Content-Security-Policy"] = policy
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "no-referrer"

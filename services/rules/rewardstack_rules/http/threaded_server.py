@@ -10,15 +10,15 @@ from typing import Any
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from rewardstack_rules.http.app import create_app
-from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientError
-from rewardstack_rules.http.status import leave
+from rewardstack_rules.http.connection import ClientSlots, PacedSocket, SlowClientError
+from rewardstack_rules.http.status import deregister
 from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated
+from rewardstack_rules.scoring.pools import start_pools
 from rewardstack_rules.settings import Settings
 
 
 class _Handler(WSGIRequestHandler):
-    """Leaves logging to `request_log`, and does not report clients that are too slow."""
+    """Does not log requests, because `request_log` does, and does not report clients that are too slow."""
 
     def handle(self) -> None:
         """Answer the requests of a connection."""
@@ -30,14 +30,14 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """A server with a thread for each connection, and so with a place for each slow client."""
+    """A server with a thread for each connection, so that slow clients need no limit."""
 
-    places = Places(sys.maxsize)
+    slots = ClientSlots(sys.maxsize)
 
     def get_request(self) -> tuple[PacedSocket, Any]:
-        """Accept a connection; return it with its address."""
+        """Accept a connection, and return it with the client's address."""
         client, address = super().get_request()
-        return PacedSocket(client, self.places), address
+        return PacedSocket(client, self.slots), address
 
 
 def serve(settings: Settings) -> None:
@@ -48,7 +48,7 @@ def serve(settings: Settings) -> None:
     """
     return_memory()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    prepare_isolated(settings)
+    start_pools(settings)
     address = f"unix://{settings.socket}" if settings.socket else settings.host
     app = create_app(settings)
     server = _Server(address, settings.port, app, _Handler)
@@ -57,4 +57,4 @@ def serve(settings: Settings) -> None:
         server.serve_forever()
     finally:
         server.server_close()
-        leave(app)
+        deregister(app)

@@ -1,4 +1,4 @@
-"""A thread pool that answers requests; while a thread only waits, another one may run in its place."""
+"""A thread pool that answers requests. While a request only waits, another thread may run in addition."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ class Threads:
     """Runs calls in threads, in order of submission.
 
     Args:
-        limit: maximum number of calls that run at the same time, not counting those within `lent`.
+        limit: maximum number of calls that run at the same time, except those within `lend_thread`.
     """
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        """Number of calls that may still start; negative from the return of a lent thread until another call ends."""
+        """Number of calls that may still start. It is negative if calls have left `lend_thread` while all threads were
+        in use."""
         self._idle = 0
         self._calls: deque[Call] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._lock = Lock()
 
     def submit(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Queue a call, which runs as soon as a thread is free; return the future of its result."""
+        """Queue a call, which runs once a thread is free; return the future of its result."""
         future: Future[T] = Future()
         with self._lock:
             self._calls.append((future, call, arguments))
@@ -43,7 +44,7 @@ class Threads:
         return future
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
+    def lend_thread(self) -> Iterator[None]:
         """Let another call run while the current thread waits within the block."""
         with self._lock:
             if self._calls and self._free >= 0:
@@ -57,10 +58,10 @@ class Threads:
                 self._free -= 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Do nothing: the threads end with the process, and gunicorn's worker waits for requests in flight itself."""
+        """Do nothing. The threads end with the process, and gunicorn's worker itself waits for requests in flight."""
 
     def _start(self) -> None:
-        """Wake an idle thread, or start a new one; the caller has already updated `_free`."""
+        """Wake an idle thread, or start a new one. The caller has already updated `_free`."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)
@@ -73,9 +74,9 @@ class Threads:
 
     def _run(self) -> None:
         while True:
-            while (found := self._next()) is not None:
-                _answer(*found)
-                del found
+            while (call := self._next()) is not None:
+                _run_call(*call)
+                del call
             self._wake.get()
 
     def _next(self) -> Call | None:
@@ -87,7 +88,7 @@ class Threads:
             return None
 
 
-def _answer(future: Future[Any], call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _run_call(future: Future[Any], call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:

@@ -1,7 +1,7 @@
-"""Limits the number of slow requests, which wait without a thread and end when their client disconnects.
+"""Limit the number of slow requests, which wait without a thread and end when their client disconnects.
 
-If slow requests held threads, a hanging judge, or samples that queue for an isolated process, would occupy every thread
-of the server and block all other requests.
+If slow requests held threads, a hanging judge or a queue for isolated processes would occupy every thread of the server
+and block all other requests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from prometheus_client import Gauge
 
 from rewardstack.errors import OverloadError
 from rewardstack_rules.http.admission import Budget
-from rewardstack_rules.http.connection import client_of
+from rewardstack_rules.http.connection import client_socket
 
 EXTENSION = "rewardstack_waiting"
 
@@ -42,14 +42,14 @@ class WaitingRequests:
         self._bytes = Budget(max_bytes)
 
     def is_full(self) -> bool:
-        """Return whether the next request would be refused, at least for one of the waiting tenants."""
+        """Return whether the next request of at least one waiting tenant would be refused."""
         with self._lock:
             total = self._counts.total()
             return total >= self._limit or any(map(self._is_refused, self._counts))
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """Count the current request as waiting while the block runs, and lend its thread to other requests.
+    def count_waiting(self) -> Iterator[None]:
+        """Count the current request as waiting while the block runs, and let other requests use its thread.
 
         Raises:
             OverloadError: the limit of waiting requests or of their bytes is reached.
@@ -57,16 +57,17 @@ class WaitingRequests:
         self._enter(g.tenant)
         try:
             g.charge.move(self._bytes)
-            client = client_of(request.environ)
-            with nullcontext() if client is None else client.lent_thread():
+            client = client_socket(request.environ)
+            with nullcontext() if client is None else client.lend_thread():
                 yield
         finally:
             self._leave(g.tenant)
 
     def _is_refused(self, tenant: str) -> bool:
-        """Return whether a tenant has at least as many waiting requests as the limit leaves room for.
+        """Return whether another request of a tenant would be refused.
 
-        So a single tenant gets at most half of the limit. On an open server, all clients together may use the limit.
+        A tenant may have at most as many waiting requests as there are free ones, so it never gets more than half of
+        the limit. On a server without keys, all clients together may use the whole limit.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)
@@ -102,5 +103,5 @@ def waiting_requests() -> WaitingRequests:
 
 def client_is_there() -> Callable[[], bool]:
     """Return a function that checks whether the client of the current request is still connected."""
-    client = client_of(request.environ)
+    client = client_socket(request.environ)
     return lambda: client is None or not client.is_gone()

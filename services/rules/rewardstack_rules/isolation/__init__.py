@@ -1,15 +1,15 @@
-"""Runs tasks in child processes that can be killed, one task at a time in each.
+"""Run tasks in child processes that can be killed. Each child runs one task at a time.
 
     server process ── Unix socket ── supervisor ── control socket ── zygote
-     `IsolationClient`              `Scheduler` └─ a socket pair each ─ children, forked by the zygote
-                                        └─ heartbeats ─ its parent, which watches
+     `IsolationClient`              `Scheduler` └─ one socket pair each ─ children, forked by the zygote
+                                        └─ heartbeats ─ parent process, which watches the supervisor
 
-A task is one call of a function, the entry, with a dict. The supervisor (one for all processes of a server, one thread,
-asyncio) queues tasks, enforces deadlines and separates slow tasks. The zygote has imported the entry. It forks, kills
-and reaps the children, so that no process id is ever used after it was freed. `prepare` (module `launch`) starts
-supervisor and zygote. If one of them hangs, it is killed (module `watch`) and replaced as if it had died. The package
-`confinement` confines children.
+A task is one call of a function, the entry, with a dict. The supervisor (one for all processes of a server; a single
+asyncio thread) queues tasks, enforces deadlines and separates slow tasks. The zygote imports the entry, then forks,
+kills and reaps the children. Because no other process reaps them, a kill can never hit a reused process id.
+`start_supervisor` (module `launch`) starts supervisor and zygote. If one of them hangs, it is killed (module `watch`)
+and replaced as if it had died. The package `confinement` confines children.
 
-Of the server's packages, this one imports only `confinement` and `process`: the supervisor and the zygote load only
-what they need, and stay single-threaded.
+Of the server's packages, this one imports only `confinement` and `process`, so that the supervisor and the zygote stay
+small and single-threaded.
 """

@@ -1,4 +1,4 @@
-"""The child process: runs tasks one after another until it is killed, has run its maximum, or its memory has grown."""
+"""The child process: run tasks one after another until a limit of tasks or memory growth is reached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewardstack_rules.isolation.process import (
 )
 
 MESSAGE_LENGTH = 500
-"""Maximum number of characters of an exception's message that are returned."""
+"""Maximum number of characters of an exception's message in a result."""
 
 SOCKET_FD = 3
 
@@ -72,28 +72,28 @@ def describe(error: BaseException) -> str:
 
 def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
     """Run tasks until the supervisor closes the socket, or the child must be replaced."""
-    born = peak_bytes()
-    # A task that used a quarter of the memory limit may have hit the limit, because buffers grow by doubling, and a
-    # library may have caught the MemoryError. So its result is discarded.
-    suspect = config.memory_bytes // 4
-    grown = min(config.growth_bytes, suspect // 2)
+    initial_peak = peak_bytes()
+    # Discard the result of a task that used a quarter of the memory limit: as buffers grow by doubling, it may have hit
+    # the limit, and a library may have caught the MemoryError.
+    discard_growth = config.memory_bytes // 4
+    retire_growth = min(config.growth_bytes, discard_growth // 2)
     tasks.sendall(Frame(Kind.READY, os.getpid()).encode())
     for count in range(1, config.tasks_per_child + 1):
         task = receive(tasks, config.max_frame_bytes)
         if task is None:
             return
         body = _run(entry, task.body, config)
-        growth = peak_bytes() - born
-        if growth > suspect:
+        growth = peak_bytes() - initial_peak
+        if growth > discard_growth:
             os._exit(1)
-        last = count == config.tasks_per_child or growth > grown
-        tasks.sendall(Frame(Kind.LAST if last else Kind.RESULT, task.id, body).encode())
-        if last:
+        is_last = count == config.tasks_per_child or growth > retire_growth
+        tasks.sendall(Frame(Kind.LAST if is_last else Kind.RESULT, task.id, body).encode())
+        if is_last:
             return
 
 
 def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
-    """Run one task; return its result, or its error, as the body of a frame."""
+    """Run one task, and return its result or its error as the body of a frame."""
     try:
         result = entry(load(body))
         if not isinstance(result, dict):

@@ -1,4 +1,4 @@
-"""The supervisor's view of a child (`Child`) and of the task that it runs (`Task`)."""
+"""The supervisor's objects for a child (`Child`) and for the task that it runs (`Task`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rewardstack_rules.isolation.process import FAIR_SHARE, cpu_seconds, state
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 START_SECONDS = 60.0
-"""Startup timeout of a child, in seconds; starting takes longest for a child that loads the entry itself."""
+"""Startup timeout of a child, in seconds. A child that loads the entry itself takes longest."""
 
 
-class Pool(Enum):
-    """The pool of a child: slow tasks run in the slow pool, at a lower priority."""
+class ChildPool(Enum):
+    """The pool of a child. Slow tasks run in the slow pool, at a lower priority."""
 
     FAST = "fast"
     SLOW = "slow"
@@ -33,22 +33,22 @@ class Task:
         body: the argument of the entry, as JSON.
         seconds: how long the task may still run.
         reply: called with the result, as JSON.
-        brief: whether to stop the task once it counts as slow.
+        stop_if_slow: whether to stop the task once it counts as slow.
         tenant: owner of the task; a child never runs tasks of two tenants.
 
-    `child_died` is set after a child has died during this task: the task gets a second child, but not a third.
+    `child_died` means that a child has died during this task. The task then gets a second child, but no third.
     """
 
-    __slots__ = ("body", "brief", "child", "child_died", "dropped", "id", "reply", "seconds", "tenant")
+    __slots__ = ("body", "child", "child_died", "dropped", "id", "reply", "seconds", "stop_if_slow", "tenant")
 
     def __init__(
-        self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], brief: bool, tenant: bytes
+        self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], stop_if_slow: bool, tenant: bytes
     ) -> None:
         self.id = ident
         self.body = body
         self.seconds = seconds
         self.reply = reply
-        self.brief = brief
+        self.stop_if_slow = stop_if_slow
         self.tenant = tenant
         self.dropped = False
         self.child_died = False
@@ -66,7 +66,7 @@ class ChildOwner(Protocol):
 
 
 class Child(FrameConnection):
-    """One child, from its fork until it is dead.
+    """One child, from its fork until its death.
 
     Args:
         ident: the supervisor's number for the child, not its process id.
@@ -74,11 +74,11 @@ class Child(FrameConnection):
         owner: handles the frames of the child.
         limit: maximum size of a result, in bytes.
 
-    `tenant` is the owner of the child's tasks, None before the first task. `taken_at` is the time when the first task
-    started, `freed_at` the time when the last one ended.
+    `tenant` is the owner of the child's tasks, None before the first task. `taken_at` is the time at which the first
+    task started, `freed_at` the time at which the latest one ended.
     """
 
-    def __init__(self, ident: int, pool: Pool, owner: ChildOwner, limit: int) -> None:
+    def __init__(self, ident: int, pool: ChildPool, owner: ChildOwner, limit: int) -> None:
         super().__init__(limit)
         self.id = ident
         self.pool = pool
@@ -94,15 +94,15 @@ class Child(FrameConnection):
         self._connecting: asyncio.Task[object] | None = None
 
     def connect(self, loop: asyncio.AbstractEventLoop, zygote: ZygoteLink) -> None:
-        """Have the zygote fork the child, and connect to it by a new socket pair."""
+        """Make the zygote fork the child, and connect to it through a new socket pair."""
         ours, theirs = socket.socketpair()
         with theirs:
-            zygote.fork(self.id, theirs, niced=self.pool is Pool.SLOW)
+            zygote.fork(self.id, theirs, low_priority=self.pool is ChildPool.SLOW)
         self._connecting = loop.create_task(loop.create_unix_connection(lambda: self, sock=ours))
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
-        """Send a task to the child and start measuring its time; the first task sets the child's tenant."""
+        """Send a task to the child and start its timer. The first task sets the child's tenant."""
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
@@ -114,18 +114,18 @@ class Child(FrameConnection):
         """Return the seconds since the child's task started."""
         return time.monotonic() - self._started
 
-    def owed(self, seconds: float) -> float:
-        """Return the CPU seconds that the task still lacks to reach `FAIR_SHARE` of `seconds`.
+    def cpu_shortfall(self, seconds: float) -> float:
+        """Return the CPU seconds that the child's task lacks to reach `FAIR_SHARE` of `seconds`.
 
-        The result is 0 if the child is not runnable, and not positive if the task had its share. Ordinary tasks need
-        much less than that share, even in a new child.
+        Returns:
+            0 if the child is not runnable; 0 or less if the task had its share.
         """
         if state(self._pid) != "R":
             return 0.0
         return FAIR_SHARE * seconds - (cpu_seconds(self._pid) - self._cpu_before)
 
     def release(self) -> None:
-        """Detach the child's task, and cancel its timer."""
+        """Detach the child's task and cancel its timer."""
         if self.alarm is not None:
             self.alarm.cancel()
             self.alarm = None
@@ -134,7 +134,7 @@ class Child(FrameConnection):
             self.task = None
 
     def close(self) -> None:
-        """Close the connection, and ignore further frames of the child."""
+        """Close the connection and ignore further frames of the child."""
         self._closed = True
         self.abort()
 
@@ -143,7 +143,7 @@ class Child(FrameConnection):
         if self._closed:
             return
         if frame.kind is Kind.READY and self.was_ready:
-            self.abort()  # a task has written to the socket
+            self.abort()  # only a task that writes to the socket itself can send this
             return
         if frame.kind is Kind.READY:
             self.release()
@@ -151,7 +151,7 @@ class Child(FrameConnection):
         self._owner.child_frame(self, frame)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport; abort it if the child was closed before."""
+        """Store the transport, or abort it if the child has been closed before it connected."""
         super().connection_made(transport)
         if self._closed:
             self.abort()

@@ -1,4 +1,4 @@
-"""`IsolationClient`: runs tasks in isolated child processes, from a server process."""
+"""Send tasks from a server process to isolated child processes, through their supervisor."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.connection import FrameConnection
 from rewardstack_rules.isolation.frames import NO_TENANT, Frame, Kind, dump, load
-from rewardstack_rules.isolation.launch import home_of
+from rewardstack_rules.isolation.launch import supervisor_handle
 
 Result = dict[str, Any]
 
 ATTEMPTS = 2
-"""How often a task is sent at most: again if the supervisor died during the first attempt."""
+"""Maximum number of times a task is sent. It is sent again if the supervisor died during the first attempt."""
 
 
 class Connection(FrameConnection):
@@ -39,7 +39,11 @@ class Connection(FrameConnection):
     def ask(
         self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT
     ) -> asyncio.Future[bytes]:
-        """Send a frame; return a future of the reply's body, which raises ConnectionResetError if there is none."""
+        """Send a frame.
+
+        Returns:
+            A future of the reply's body. It raises ConnectionResetError if the connection ends before a reply.
+        """
         ident = next(self._ids)
         future: asyncio.Future[bytes] = self._loop.create_future()
         if self.lost or self._transport is None:
@@ -74,7 +78,7 @@ class Connection(FrameConnection):
 
 
 class _Link:
-    """The connection of one event loop, and the lock for opening it."""
+    """The connection of one event loop, and the lock that ensures that it is opened only once."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -82,14 +86,14 @@ class _Link:
 
 
 class IsolationClient:
-    """Runs tasks in isolated child processes; starts their supervisor if it is not running.
+    """Runs tasks in isolated child processes, and starts their supervisor if it is not running.
 
-    Every event loop that uses a client has its own connection. A forked process has another loop than its parent, so
-    it opens a new connection. It does not close the inherited one, because that would affect the parent's loop.
+    The client has one connection per event loop. A forked process has another loop than its parent, so it opens a new
+    connection. It does not close the inherited one, because the parent's loop still uses that.
 
     Args:
         config: the entry and the limits; processes can share a supervisor for the same configuration
-            (see `launch.prepare`).
+            (see `launch.start_supervisor`).
     """
 
     def __init__(self, config: IsolationConfig) -> None:
@@ -102,26 +106,26 @@ class IsolationClient:
         timeout: float,
         limit: float | None = None,
         *,
-        brief: bool = False,
+        stop_if_slow: bool = False,
         tenant: str = "",
     ) -> list[Result]:
-        """Run each task in a child; tasks must have no side effects, because a task may be started more than once.
+        """Run each task in a child. A task must have no side effects, because it may be started more than once.
 
-        Cancellation drops waiting tasks, and stops running tasks once they count as slow.
+        If this call is cancelled, waiting tasks are dropped, and running tasks are stopped once they count as slow.
 
         Args:
             tasks: arguments of the entry, in JSON types.
-            timeout: seconds that each task may run. Waiting for a child does not count, so that other tasks cannot
-                cause a timeout.
+            timeout: seconds that each task may run. The time in which a task waits for a child does not count, so that
+                other tasks cannot cause its timeout.
             limit: seconds that the whole call may take; None for no limit.
-            brief: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
+            stop_if_slow: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
             tenant: owner of the tasks; a child never runs tasks of two tenants.
 
         Returns:
-            One result per task, in order: what the entry returned, or a dict with the key `error`: `timeout` (the task
-            exceeded `timeout` or `limit`), `killed` (its child ran out of memory, crashed in native code, or sent an
-            invalid result), `oversize` (the task exceeds `max_frame_bytes`), `unwritable` (the task is not JSON), or
-            `raised` (the entry raised). The last three have a `message`.
+            One result per task, in order: the dict that the entry returned, or a dict with the key `error`. Its values
+            are `timeout` (the task exceeded `timeout` or `limit`), `killed` (its child ran out of memory, crashed in
+            native code, or sent an invalid result), `oversize` (the task exceeds `max_frame_bytes`), `unwritable` (the
+            task is not JSON), and `raised` (the entry raised). The last three also have a `message`.
 
         Raises:
             ConfigError: the timeout is not a positive number, or the entry cannot be run.
@@ -132,7 +136,7 @@ class IsolationClient:
         results: list[Result | None] = [None] * len(tasks)
         bodies = self._encode(tasks, results)
         digest = blake2b(tenant.encode(), digest_size=len(NO_TENANT)).digest()
-        kind = Kind.BRIEF if brief else Kind.TASK
+        kind = Kind.QUICK_TASK if stop_if_slow else Kind.TASK
         with contextlib.suppress(asyncio.TimeoutError):  # tasks without a result have timed out
             await asyncio.wait_for(self._run(bodies, results, timeout, kind, digest), limit)
         return [{"error": "timeout"} if result is None else result for result in results]
@@ -143,7 +147,7 @@ class IsolationClient:
         Raises:
             UnreachableError: the supervisor died, or could not be started.
         """
-        connection = await self._connected()
+        connection = await self._get_connection()
         try:
             stats: dict[str, int] = load(await connection.ask(Kind.STATS))
         except ConnectionResetError as error:
@@ -151,14 +155,14 @@ class IsolationClient:
         return stats
 
     def close(self) -> None:
-        """Close the connections; a later call opens a new one."""
+        """Close all connections. A later call of another method opens a new one."""
         for loop, link in self._links.items():
             if link.connection is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(link.connection.abort)
         self._links.clear()
 
     def _encode(self, tasks: Sequence[Mapping[str, Any]], results: list[Result | None]) -> dict[int, bytes]:
-        """Return the tasks as frame bodies, by position; for tasks that cannot be sent, set an error in `results`."""
+        """Return the tasks as frame bodies, by position. For a task that cannot be sent, set an error in `results`."""
         bodies = {}
         for index, task in enumerate(tasks):
             try:
@@ -179,28 +183,28 @@ class IsolationClient:
         for _ in range(ATTEMPTS):
             if not bodies:
                 return
-            connection = await self._connected()
-            asked = {connection.ask(kind, body, timeout, tenant): index for index, body in bodies.items()}
-            await self._collect(connection, asked, results)
+            connection = await self._get_connection()
+            replies = {connection.ask(kind, body, timeout, tenant): index for index, body in bodies.items()}
+            await self._collect(connection, replies, results)
             bodies = {index: body for index, body in bodies.items() if results[index] is None}
         if bodies:
             raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times over {len(bodies)} tasks")
 
     @staticmethod
     async def _collect(
-        connection: Connection, asked: dict[asyncio.Future[bytes], int], results: list[Result | None]
+        connection: Connection, replies: dict[asyncio.Future[bytes], int], results: list[Result | None]
     ) -> None:
-        """Store the results that arrive; tasks during which the supervisor died get no result."""
+        """Store results as they arrive. A task gets no result if the supervisor dies before it replies."""
         try:
-            await asyncio.wait(asked)
+            await asyncio.wait(replies)
         finally:
-            connection.drop({future for future in asked if not future.done()})
-            for future, index in asked.items():
+            connection.drop({future for future in replies if not future.done()})
+            for future, index in replies.items():
                 if future.done() and future.exception() is None:
                     results[index] = _read(future.result())
 
-    async def _connected(self) -> Connection:
-        """Return the connection of this event loop; open it if needed."""
+    async def _get_connection(self) -> Connection:
+        """Return the connection of this event loop, and open it if needed."""
         loop = asyncio.get_running_loop()
         link = self._links.get(loop)
         if link is None:
@@ -212,13 +216,13 @@ class IsolationClient:
         return link.connection
 
     async def _open(self) -> Connection:
-        home = home_of(self._config)
+        handle = supervisor_handle(self._config)
         loop = asyncio.get_running_loop()
         for _ in range(ATTEMPTS):
             try:
-                return (await loop.create_unix_connection(self._connection, str(home.socket)))[1]
+                return (await loop.create_unix_connection(self._connection, str(handle.socket)))[1]
             except (FileNotFoundError, ConnectionRefusedError):
-                await asyncio.to_thread(home.start)
+                await asyncio.to_thread(handle.start)
         raise UnreachableError("the isolation supervisor died right after it started")
 
     def _connection(self) -> Connection:
@@ -226,7 +230,7 @@ class IsolationClient:
 
 
 def _read(body: bytes) -> Result:
-    """Return the result in a frame body; the error `killed` if the result is invalid."""
+    """Return the result in the body of a frame, or the error `killed` if the body is invalid."""
     try:
         result = load(body)
     except (ValueError, RecursionError):

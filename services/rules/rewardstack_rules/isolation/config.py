@@ -1,4 +1,4 @@
-"""Configuration of isolated processes: `IsolationConfig`."""
+"""Configuration of isolated processes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ def usable_cores() -> int:
 
 @dataclass(frozen=True)
 class IsolationConfig:
-    """The function that children run, and their limits.
+    """The function that children run, and the children's limits.
 
     Args:
-        entry: the function to call, as `module:function`; it takes a dict in JSON types and returns one.
+        entry: the function to call, as `module:function`; it takes a dict of JSON types and returns one.
         preload: whether to import the entry before children are forked; set False for a module that starts threads.
         warmup: a function without arguments, as `module:function`, that is called once before children are forked, to
             fill caches; None for none.
         fast: number of children for ordinary tasks; by default one per usable core.
         slow: maximum number of slow tasks that run at the same time, in addition to ordinary tasks.
         slow_after: seconds after which a running task counts as slow, unless it waited for a core most of the time.
-        memory_bytes: bytes of address space that a child may add after the fork. If its peak memory grows by a quarter
-            of this, the result of the current task is discarded and the child ends.
+        memory_bytes: bytes of address space that a child may add after the fork. If a child's peak memory grows by
+            more than a quarter of this limit, the result of the current task is discarded and the child ends.
         tasks_per_child: number of tasks after which a child is replaced.
         growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced.
         max_frame_bytes: maximum size of a task or a result as JSON, in bytes.
         confined: whether `confinement.Confinement` limits children, if the kernel supports it.
-        allow: names of system calls, or of groups of them, to allow confined children in addition.
+        allow: names of additional system calls, or of groups of them, that confined children may use.
         files: additional files and folders that confined children can read.
         variables: names of environment variables that children get in addition to `launch.INHERITED`.
 

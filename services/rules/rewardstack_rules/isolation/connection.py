@@ -1,4 +1,4 @@
-"""`FrameConnection`: an asyncio protocol that sends and receives frames (`frames`)."""
+"""An asyncio protocol that sends and receives frames (module `frames`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class FrameConnection(asyncio.Protocol, ABC):
-    """One end of a connection: receives frames one by one, and sends all frames of an event loop iteration together.
+    """One end of a connection. Frames that are sent in one iteration of the event loop are written together.
 
     Args:
         limit: maximum size of a received body, in bytes.
@@ -28,7 +28,7 @@ class FrameConnection(asyncio.Protocol, ABC):
         """Handle a frame from the peer."""
 
     def send(self, frame: Frame) -> None:
-        """Send a frame at the end of this event loop iteration."""
+        """Send a frame at the end of this iteration of the event loop."""
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing += frame.encode()

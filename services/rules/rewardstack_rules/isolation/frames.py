@@ -1,7 +1,8 @@
 """Frames: the messages between server processes, the supervisor and its children.
 
-A frame is a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network byte order) and a body
-in JSON, with non-ASCII characters escaped, so that lone surrogates survive. The supervisor forwards bodies unparsed.
+A frame has a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network byte order) and a
+JSON body. The body escapes non-ASCII characters, so that lone surrogates survive. The supervisor forwards bodies
+unparsed.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class Kind(IntEnum):
     LAST = 5  # child to supervisor: a result, after which the child must be replaced
     READY = 6  # child to supervisor: the child accepts tasks; `id`: its process id
     BROKEN = 7  # child to supervisor: the child cannot run the entry; the body has the reason
-    BRIEF = 8  # server process to supervisor: like TASK, but stop the task once it counts as slow
+    QUICK_TASK = 8  # server process to supervisor: like TASK, but stop the task once it counts as slow
 
 
 class FrameError(Exception):
-    """The peer sent a frame that is invalid, or larger than the limit."""
+    """Raised for a frame that is invalid or larger than the limit."""
 
 
 class Frame(NamedTuple):
@@ -39,7 +40,7 @@ class Frame(NamedTuple):
 
     Args:
         kind: the meaning of the message.
-        id: id of the task, or of the process for `READY`; 0 for none.
+        id: id of the task, or of the process in a `READY` frame; 0 for none.
         body: JSON; empty for none.
         seconds: how long a task may run; 0 for other frames.
         tenant: owner of the task, as 16 bytes.

@@ -1,4 +1,4 @@
-"""Starts the supervisor, and ends it with the last process that uses it: `prepare`."""
+"""Start the supervisor, which ends when the last process that uses it ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS = 60
 """Timeout for the supervisor to start and load the entry, in seconds."""
 
 SOCKET_PATH_BYTES = 107
-"""Maximum length of a Unix socket's path on Linux, in bytes."""
+"""Maximum length of the path of a Unix socket on Linux, in bytes."""
 
 INHERITED = frozenset(
     {
@@ -35,12 +35,13 @@ INHERITED = frozenset(
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-class Home:
-    """A private directory for one supervisor, and a lifeline that shows whether any process still needs the supervisor.
+class SupervisorHandle:
+    """Starts one supervisor, and keeps it alive while this process or one of its forks lives.
 
-    The lifeline is a pipe. This process and all processes forked from it hold the write end; the supervisor holds the
-    read end. When the last of these processes ends, the supervisor sees the end of the pipe, exits and removes the
-    directory. The first start creates the directory in TMPDIR, or in /tmp if TMPDIR is too long for a socket's path.
+    The supervisor has a private directory and a lifeline, which is a pipe. This process and all its forks hold the
+    write end; the supervisor holds the read end. When the last of these processes ends, the supervisor sees the end of
+    the pipe, exits and removes the directory. The first start creates the directory in TMPDIR, or in /tmp if TMPDIR is
+    too long for the path of a socket.
 
     Args:
         config: the entry and the limits.
@@ -53,14 +54,14 @@ class Home:
         if len(os.fsencode(self.directory / SOCKET_NAME)) > SOCKET_PATH_BYTES:
             self.directory = Path("/tmp", name)
         self.socket = self.directory / SOCKET_NAME
-        self._lifeline, self._users = os.pipe()
+        self._lifeline, self._write_end = os.pipe()
 
     def start(self) -> None:
-        """Start the supervisor unless it is running; return when it accepts tasks.
+        """Start the supervisor unless it is running. Return once it accepts tasks.
 
         Raises:
             ConfigError: the entry cannot be run; the message has the reason.
-            UnreachableError: the supervisor did not start, or not in time.
+            UnreachableError: the supervisor did not start within `START_SECONDS`.
         """
         with self._lock():
             if self._answers():
@@ -72,10 +73,10 @@ class Home:
                 raise
 
     def close(self) -> None:
-        """Close this process's ends of the lifeline, and forget this home: `home_of` then creates a new one."""
-        os.close(self._users)
+        """Close the lifeline in this process, and forget this handle, so that `supervisor_handle` creates a new one."""
+        os.close(self._write_end)
         os.close(self._lifeline)
-        _homes.pop(self.config, None)
+        _handles.pop(self.config, None)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -86,7 +87,7 @@ class Home:
             try:
                 yield
             finally:
-                fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough if a process forked meanwhile has it open
+                fcntl.flock(file, fcntl.LOCK_UN)  # closing the file is not enough if a forked process has it open
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -114,45 +115,49 @@ class Home:
             raise UnreachableError(f"supervisor of {self.config.entry}: no start (exit status {done.returncode})")
 
 
-def _environment(named: Collection[str]) -> dict[str, str]:
-    """Return the supervisor's environment: inherited variables, the same import path, and one thread per library."""
-    kept = {
+def _environment(additional: Collection[str]) -> dict[str, str]:
+    """Return the supervisor's environment: inherited variables, this process's import path, single-threaded libraries.
+
+    Args:
+        additional: names of variables to inherit besides `INHERITED`.
+    """
+    inherited = {
         name: value
         for name, value in os.environ.items()
-        if name in INHERITED or name in named or name.startswith("LC_")
+        if name in INHERITED or name in additional or name.startswith("LC_")
     }
     fixed = dict.fromkeys(ONE_THREAD, "1")
     fixed["PYTHONPATH"] = import_path()
     fixed["PYTHONHASHSEED"] = "0"  # the same task has the same result in every child of every server
-    return kept | fixed
+    return inherited | fixed
 
 
-_homes: dict[IsolationConfig, Home] = {}
+_handles: dict[IsolationConfig, SupervisorHandle] = {}
 
 
-def prepare(config: IsolationConfig) -> Home:
+def start_supervisor(config: IsolationConfig) -> SupervisorHandle:
     """Start the supervisor for this configuration, unless this process or a parent has started it.
 
-    Call this in the process that forks the others (gunicorn's `on_starting`). The forked processes inherit the home and
-    share one supervisor, which ends with the last of them. A single process need not call this.
+    Call this in the process that forks the others (gunicorn's `on_starting`). The forked processes inherit the handle
+    and share one supervisor, which ends with the last of them. A server with a single process need not call this.
 
     Args:
         config: the entry and the limits.
 
     Returns:
-        The home; equal configurations have the same home.
+        The handle; equal configurations have the same handle.
 
     Raises:
         ConfigError: the entry cannot be run.
         UnreachableError: the supervisor did not start.
     """
-    home = home_of(config)
-    home.start()
-    return home
+    handle = supervisor_handle(config)
+    handle.start()
+    return handle
 
 
-def home_of(config: IsolationConfig) -> Home:
-    """Return the home for this configuration; create it if there is none, but do not start a supervisor."""
-    if config not in _homes:
-        _homes.setdefault(config, Home(config))
-    return _homes[config]
+def supervisor_handle(config: IsolationConfig) -> SupervisorHandle:
+    """Return the handle for this configuration. Create it if needed, but do not start a supervisor."""
+    if config not in _handles:
+        _handles.setdefault(config, SupervisorHandle(config))
+    return _handles[config]

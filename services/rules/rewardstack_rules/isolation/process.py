@@ -1,4 +1,4 @@
-"""Helpers for isolated processes: lifetime, limits, CPU time, and loading of functions."""
+"""Helpers for isolated processes: manage their lifetime and limits, measure CPU time, and load functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Share of a core; a runnable process that got less had to wait for other processes."""
+"""Share of a core. A runnable process that got less than this had to wait for other processes."""
 
 NICE = 19
-"""Niceness of children in the slow pool; a fast child on the same core gets 98 % of the core."""
+"""Niceness of children in the slow pool. A fast child on the same core gets 98 % of the core."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -33,7 +33,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies; exit now if the parent is already dead."""
+    """Make the kernel kill this process when its parent dies; exit now if the parent is already dead."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
@@ -42,7 +42,7 @@ def die_with_parent(parent: int) -> None:
 def hide_memory() -> None:
     """Keep other processes of the same user from reading or tracing this one (prctl(2), PR_SET_DUMPABLE).
 
-    Forked processes inherit this; a process that executes another program does not keep it.
+    Forked processes inherit this setting. A process that executes another program loses it.
     """
     _prctl(PR_SET_DUMPABLE, 0)
 
@@ -60,19 +60,19 @@ def reap_orphans() -> None:
 
 
 def end_children() -> None:
-    """Kill and reap every child of this process; after `adopt_orphans`, all descendants."""
-    me = str(os.getpid())
+    """Kill and reap every child of this process; after `adopt_orphans`, every descendant."""
+    own_pid = str(os.getpid())
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in filter(str.isdigit, os.listdir("/proc")):
-                if _stat(pid)[1:2] == [me]:
+                if _stat(pid)[1:2] == [own_pid]:
                     with contextlib.suppress(ProcessLookupError):  # the child has ended
                         os.kill(int(pid), signal.SIGKILL)
             os.waitpid(-1, 0)
 
 
 def limit_memory(extra_bytes: int) -> None:
-    """Limit the growth of the address space, disable core dumps, and let the OOM killer choose this process first."""
+    """Limit the growth of the address space, disable core dumps, and make the OOM killer prefer this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     bound = pages * resource.getpagesize() + extra_bytes
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
@@ -99,23 +99,23 @@ def cpu_seconds(pid: int) -> float:
 def state(pid: int) -> str:
     """Return the state of a process as a letter (proc_pid_stat(5)); empty if there is no such process.
 
-    `R`: it runs or waits for a core; `D`: it waits for a disk; `T`: it is stopped.
+    `R` means that it runs or waits for a core, `D` that it waits for a disk, `T` that it is stopped.
     """
     return next(iter(_stat(pid)), "")
 
 
 def _stat(pid: int | str) -> list[str]:
-    """Return the fields of proc_pid_stat(5) from the state on; empty if there is no such process."""
+    """Return the fields of proc_pid_stat(5), starting with the state; empty if there is no such process."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
 
 
 def close_from(lowest: int) -> None:
-    """Close every file descriptor from `lowest` on."""
+    """Close every file descriptor with the number `lowest` or higher."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) >= lowest:
-            with contextlib.suppress(OSError):  # the descriptor of the listing is already closed
+            with contextlib.suppress(OSError):  # the descriptor that listed the folder is already closed
                 os.close(int(name))
 
 
@@ -128,7 +128,7 @@ def silence(*streams: int) -> None:
 
 
 def load_function(path: str) -> Callable[..., Any]:
-    """Import a function, given as `module:function`.
+    """Import the function with the path `module:function`.
 
     Raises:
         ImportError: there is no such module.

@@ -1,15 +1,15 @@
-"""Schedules tasks: assigns them to children, enforces deadlines, and moves slow tasks to a pool of their own.
+"""Assign tasks to children, enforce timeouts, and move slow tasks to a separate pool.
 
-A task waits in the fast queue until a fast child is free. If the task still runs after `slow_after` seconds, although
-it got its share of a core, it moves to the slow pool together with its child: the child gets a lower priority, and a
-new child takes its place in the fast pool. At most `slow` tasks run in the slow pool. If the pool is full, the task's
-child is killed, and the task waits in the slow queue to start over. A task's time runs only while it has a child, so
-that other tasks cannot cause a timeout.
+A task waits in the fast queue until a fast child is free. A task counts as slow if it still runs after `slow_after`
+seconds although it got its share of a core. It then moves to the slow pool together with its child, which gets a lower
+priority, and a new child replaces that child in the fast pool. At most `slow` tasks run in the slow pool. If it is
+full, the task's child is killed, and the task waits in the slow queue to start over. A task's timer runs only while the
+task has a child, so that other tasks cannot cause its timeout.
 
-A child belongs to the tenant of its first task. When another tenant needs its place, the child ends and a new one is
-forked. A waiting tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN`. A
-tenant that could use one more child gets the place of a child that has been idle for `LINGER`, which is about the cost
-of a fork.
+A child runs only tasks of one tenant, that of its first task. To serve another tenant, the child is replaced by a newly
+forked one. A waiting tenant without any child can replace a child that is idle, or that has served its tenant for
+`TURN_SECONDS`. A waiting tenant with a child can replace a child that has been idle for `LINGER_SECONDS` (about the
+cost of a fork).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable
 
-from rewardstack_rules.isolation.child_link import Child, Pool, Task
+from rewardstack_rules.isolation.child_link import Child, ChildPool, Task
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
 from rewardstack_rules.isolation.tenants import TenantQueue
@@ -27,18 +27,18 @@ from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
 MAX_FAILURES = 8
-"""Number of consecutive failed starts, of zygotes or children, after which the scheduler gives up."""
+"""Number of consecutive failed starts, of the zygote or of children, after which the scheduler gives up."""
 
-PAUSE = 0.05
-"""Seconds before another start after a failure; doubles with each consecutive failure."""
+PAUSE_SECONDS = 0.05
+"""Seconds before another start after a failure. The pause doubles with each consecutive failure."""
 
-TURN = 0.05
-"""Seconds that a child serves its tenant while another tenant waits without a child."""
+TURN_SECONDS = 0.05
+"""Seconds for which a child serves its tenant while another tenant waits without a child."""
 
-LINGER = 0.02
-"""Seconds that an idle child is kept for its tenant while another tenant could use one more child."""
+LINGER_SECONDS = 0.02
+"""Seconds for which an idle child is kept for its tenant while another tenant could use one more child."""
 
-SLACK = 0.001
+TIMER_SLACK = 0.001
 """Tolerance in seconds, because a timer may fire early."""
 
 
@@ -75,7 +75,7 @@ class Scheduler:
         self.killed = self.timeouts = self.recycled = self.switched = self.zygotes = 0
 
     def start(self) -> None:
-        """Start the zygote; children follow when it is ready."""
+        """Start the zygote. Children are started once it is ready."""
         self.zygotes += 1
         self._zygote.start()
 
@@ -84,24 +84,24 @@ class Scheduler:
         self._zygote.stop()
 
     def submit(self, task: Task) -> None:
-        """Queue a task; `task.reply` is called once, unless the task is dropped before."""
+        """Queue a task. `task.reply` is called once, unless the task is dropped first."""
         self._queue.append(task)
         self._dispatch()
 
     def drop(self, task: Task) -> None:
-        """Cancel a task: do not start it; if it already runs, stop it once it is in the slow pool."""
+        """Cancel a task. A waiting task is not started; a running one is stopped once it is in the slow pool."""
         task.dropped = True
         task.body = b""
-        if task.child is not None and task.child.pool is Pool.SLOW:
+        if task.child is not None and task.child.pool is ChildPool.SLOW:
             self._retire(task.child)
 
     def stats(self) -> dict[str, int]:
-        """Return the current numbers of children, busy children and waiting tasks, and the counts since the start."""
+        """Return the current numbers of children and waiting tasks, and counts since the start (`…_total`)."""
         children = self._children.values()
         return {
             "children": len(children),
             "busy": sum(child.task is not None for child in children),
-            "slow": sum(child.task is not None and child.pool is Pool.SLOW for child in children),
+            "slow": sum(child.task is not None and child.pool is ChildPool.SLOW for child in children),
             "queued": sum(1 for _ in self._queue),
             "slow_queued": sum(not task.dropped for task in self._slow_queue),
             "killed_total": self.killed,
@@ -130,7 +130,7 @@ class Scheduler:
         for child in children:
             child.close()
             if child.task is not None:
-                self._requeue(child, child.task, slow=child.pool is Pool.SLOW)
+                self._requeue(child, child.task, slow=child.pool is ChildPool.SLOW)
         if self._zygote_ready:
             self._zygote_ready = False
         else:
@@ -138,7 +138,7 @@ class Scheduler:
         self._loop.call_later(self._pause(), self.start)
 
     def child_exited(self, ident: int) -> None:
-        """Note that a child is dead and reaped."""
+        """Handle the exit of a child, which has been reaped."""
         child = self._children.get(ident)
         if child is not None:
             child.exited = True
@@ -147,7 +147,7 @@ class Scheduler:
     # notifications of children
 
     def child_frame(self, child: Child, frame: Frame) -> None:
-        """Handle a frame of a child, which is ready, has a result, or is broken."""
+        """Handle a frame in which a child reports that it is ready, has a result, or is broken."""
         if frame.kind is Kind.READY:
             self._failures = 0
             if self._on_ready is not None:
@@ -163,14 +163,14 @@ class Scheduler:
             self._kill(child, KILLED)
         else:
             self._finish(child, frame.body)
-            if frame.kind is Kind.LAST or child.pool is Pool.SLOW:
+            if frame.kind is Kind.LAST or child.pool is ChildPool.SLOW:
                 self.recycled += 1
                 self._retire(child)
             else:
                 self._free(child)
 
     def child_disconnected(self, child: Child) -> None:
-        """Kill a child whose connection ended; its task is handled when the zygote confirms the child's death."""
+        """Kill a child whose connection ended. Its task is handled once the zygote confirms the child's death."""
         child.disconnected = True
         if child.id in self._children:
             self._zygote.kill(child.id)
@@ -179,8 +179,8 @@ class Scheduler:
     # pools
 
     def _free(self, child: Child) -> None:
-        """Give a free child its next task; retire a slow child if no task waits for it."""
-        if child.pool is Pool.FAST:
+        """Give a free child its next task, or retire it if it is a slow child without a waiting task."""
+        if child.pool is ChildPool.FAST:
             child.freed_at = self._loop.time()
             self._idle.append(child)
             self._dispatch()
@@ -192,48 +192,48 @@ class Scheduler:
             self._run(child, task)
 
     def _dispatch(self) -> None:
-        """Give idle children tasks of their tenants, and replace idle children for tenants that need one."""
+        """Give idle children tasks of their tenants; retire the other idle children if other tenants need them."""
         for child in [*self._idle]:
             if (task := self._task_for(child)) is not None:
                 self._idle.remove(child)
                 self._run(child, task)
-        if self._idle and (lacking := self._lacking()) > 0:
-            for child in [*self._idle][:lacking]:
+        if self._idle and (replaceable := self._count_replaceable()) > 0:
+            for child in [*self._idle][:replaceable]:
                 self.switched += 1
                 self._retire(child)
 
     def _task_for(self, child: Child) -> Task | None:
         tenant = child.tenant
         if tenant is None:
-            tenant = self._queue.turn(self._served())
-        elif self._loop.time() - child.taken_at > TURN and self._missing() > 0:
+            tenant = self._queue.next_tenant(self._served_tenants())
+        elif self._loop.time() - child.taken_at > TURN_SECONDS and self._count_unserved() > 0:
             return None
         return None if tenant is None else self._queue.pop(tenant)
 
-    def _served(self) -> set[bytes | None]:
+    def _served_tenants(self) -> set[bytes | None]:
         """Return the tenants that have a fast child."""
-        return {child.tenant for child in self._children.values() if child.pool is Pool.FAST}
+        return {child.tenant for child in self._children.values() if child.pool is ChildPool.FAST}
 
-    def _missing(self) -> int:
-        """Return the number of waiting tenants without a fast child, minus that of children without a tenant."""
-        served = self._served()
-        fresh = sum(child.pool is Pool.FAST and child.tenant is None for child in self._children.values())
+    def _count_unserved(self) -> int:
+        """Return the number of waiting tenants without a fast child, minus the number of children without a tenant."""
+        served = self._served_tenants()
+        fresh = sum(child.pool is ChildPool.FAST and child.tenant is None for child in self._children.values())
         return sum(tenant not in served for tenant in self._queue.waiting()) - fresh
 
-    def _lacking(self) -> int:
-        """Return how many of the idle children should be replaced for other tenants."""
+    def _count_replaceable(self) -> int:
+        """Return the number of idle children to replace with children for other tenants."""
         waiting = self._queue.waiting()
         if not waiting:
             return 0
-        if (missing := self._missing()) > 0:
-            return missing
-        if None in self._served():
+        if (unserved := self._count_unserved()) > 0:
+            return unserved
+        if None in self._served_tenants():
             return 0
-        lingers = LINGER - (self._loop.time() - self._idle[0].freed_at)
-        if lingers <= SLACK:
+        left = LINGER_SECONDS - (self._loop.time() - self._idle[0].freed_at)
+        if left <= TIMER_SLACK:
             return 1
         if self._linger is None:
-            self._linger = self._loop.call_later(lingers, self._end_linger)
+            self._linger = self._loop.call_later(left, self._end_linger)
         return 0
 
     def _end_linger(self) -> None:
@@ -242,37 +242,37 @@ class Scheduler:
 
     def _run(self, child: Child, task: Task) -> None:
         child.run(task)
-        timeout = min(task.seconds, self._config.slow_after) if child.pool is Pool.FAST else task.seconds
+        timeout = min(task.seconds, self._config.slow_after) if child.pool is ChildPool.FAST else task.seconds
         child.alarm = self._loop.call_later(timeout, self._on_timer, child, task)
 
     def _on_timer(self, child: Child, task: Task) -> None:
-        """Handle the timer of a task: move the task to the slow pool, stop it at its deadline, or wait longer."""
+        """Handle the timer of a task: stop the task at its timeout, move it to the slow pool, or wait longer."""
         left = task.seconds - child.elapsed()
-        owed = child.owed(self._config.slow_after) if child.pool is Pool.FAST else 0.0
+        cpu_shortfall = child.cpu_shortfall(self._config.slow_after) if child.pool is ChildPool.FAST else 0.0
         if task.dropped:
             self._retire(child)
-        elif left <= SLACK or (task.brief and owed <= SLACK):
+        elif left <= TIMER_SLACK or (task.stop_if_slow and cpu_shortfall <= TIMER_SLACK):
             self.timeouts += 1
             self._kill(child, TIMEOUT)
-        elif owed > SLACK:
-            child.alarm = self._loop.call_later(min(owed, left), self._on_timer, child, task)
-        elif child.pool is Pool.FAST and self._count(Pool.SLOW) >= self._config.slow:
+        elif cpu_shortfall > TIMER_SLACK:
+            child.alarm = self._loop.call_later(min(cpu_shortfall, left), self._on_timer, child, task)
+        elif child.pool is ChildPool.FAST and self._count(ChildPool.SLOW) >= self._config.slow:
             self._requeue(child, task, slow=True)
             self._retire(child)
         else:
-            if child.pool is Pool.FAST:
-                child.pool = Pool.SLOW
+            if child.pool is ChildPool.FAST:
+                child.pool = ChildPool.SLOW
                 self._zygote.renice(child.id)
                 self._fill()
             child.alarm = self._loop.call_later(left, self._on_timer, child, task)
 
     def _requeue(self, child: Child, task: Task, slow: bool) -> None:
-        """Queue a task to start over, with its remaining seconds."""
+        """Detach a task from its child, and queue it to start over with its remaining seconds."""
         task.seconds -= child.elapsed()
         child.release()
         if task.dropped:
             return
-        if task.seconds <= SLACK:
+        if task.seconds <= TIMER_SLACK:
             task.reply(TIMEOUT)
         elif slow:
             self._slow_queue.append(task)
@@ -281,27 +281,27 @@ class Scheduler:
 
     # children
 
-    def _count(self, pool: Pool) -> int:
+    def _count(self, pool: ChildPool) -> int:
         return sum(child.pool is pool for child in self._children.values())
 
     def _fill(self) -> None:
-        """Start missing children: all in the fast pool, and as many as tasks wait in the slow pool."""
+        """Start the children that the fast pool lacks, and one slow child for each task in the slow queue."""
         if not self._zygote_ready or self._pausing:
             return
-        for _ in range(self._config.fast - self._count(Pool.FAST)):
-            self._spawn(Pool.FAST)
-        starting = sum(child.pool is Pool.SLOW and child.task is None for child in self._children.values())
-        room = self._config.slow - self._count(Pool.SLOW)
-        for _ in range(min(room, len(self._slow_queue) - starting)):
-            self._spawn(Pool.SLOW)
+        for _ in range(self._config.fast - self._count(ChildPool.FAST)):
+            self._spawn(ChildPool.FAST)
+        starting = sum(child.pool is ChildPool.SLOW and child.task is None for child in self._children.values())
+        free = self._config.slow - self._count(ChildPool.SLOW)
+        for _ in range(min(free, len(self._slow_queue) - starting)):
+            self._spawn(ChildPool.SLOW)
 
-    def _spawn(self, pool: Pool) -> None:
+    def _spawn(self, pool: ChildPool) -> None:
         child = Child(next(self._ids), pool, self, self._config.max_frame_bytes)
         self._children[child.id] = child
         child.connect(self._loop, self._zygote)
 
     def _finish(self, child: Child, result: bytes) -> None:
-        """Send the result of a child's task, unless the task was dropped."""
+        """Reply with the result of a child's task, unless the task was dropped."""
         task = child.task
         child.release()
         if task is not None and not task.dropped:
@@ -313,7 +313,7 @@ class Scheduler:
         self._retire(child)
 
     def _retire(self, child: Child) -> None:
-        """End a child, and start another one in its place."""
+        """Kill a child, and start another one if its pool needs it."""
         child.release()
         child.close()
         if self._children.pop(child.id, None) is not None:
@@ -323,7 +323,7 @@ class Scheduler:
         self._fill()
 
     def _after_death(self, child: Child) -> None:
-        """Replace a dead child, once its last frames are read and the zygote has reaped it; start its task again."""
+        """Replace a dead child and requeue its task, once its last frames are read and the zygote has reaped it."""
         if child in self._idle:
             self._idle.remove(child)
         if not (child.disconnected and child.exited):
@@ -334,7 +334,7 @@ class Scheduler:
             self._kill(child, KILLED)
         elif child.task is not None:
             child.task.child_died = True  # the cause of the death is unknown, so the task gets one more child
-            self._requeue(child, child.task, slow=child.pool is Pool.SLOW)
+            self._requeue(child, child.task, slow=child.pool is ChildPool.SLOW)
         self._retire(child)
 
     def _count_failure(self, message: str) -> None:
@@ -346,7 +346,7 @@ class Scheduler:
         self._loop.call_later(self._pause(), self._resume)
 
     def _pause(self) -> float:
-        return PAUSE * float(2**self._failures)
+        return PAUSE_SECONDS * float(2**self._failures)
 
     def _resume(self) -> None:
         self._pausing = False

@@ -1,8 +1,8 @@
-"""The supervisor process: accepts tasks from server processes, and ends with the last of them.
+"""The supervisor process: it accepts tasks from server processes, and ends with the last of them.
 
-`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` starts the supervisor in the background,
-below a process that watches it (`watch`), and returns when the supervisor accepts tasks. If the entry cannot be run,
-the command prints the reason on standard output and exits with `EXIT_BROKEN`.
+`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` starts the supervisor in the background, as
+the child of a process that watches it (module `watch`), and returns once the supervisor accepts tasks. If the entry
+cannot be run, the command prints the reason on standard output and exits with `EXIT_BROKEN`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewardstack_rules.isolation.connection import FrameConnection
 from rewardstack_rules.isolation.frames import Frame, Kind, dump
 from rewardstack_rules.isolation.process import adopt_orphans, reap_orphans, silence
 from rewardstack_rules.isolation.scheduler import Scheduler
-from rewardstack_rules.isolation.watch import beat, fork_watched
+from rewardstack_rules.isolation.watch import fork_watched, send_heartbeats
 
 SOCKET_NAME = "socket"
 
@@ -57,7 +57,7 @@ class Client(FrameConnection):
 
     def frame_received(self, frame: Frame) -> None:
         """Handle a frame of the server process."""
-        if frame.kind in (Kind.TASK, Kind.BRIEF):
+        if frame.kind in (Kind.TASK, Kind.QUICK_TASK):
             self._submit(frame)
         elif frame.kind is Kind.DROP:
             task = self._tasks.pop(frame.id, None)
@@ -72,21 +72,21 @@ class Client(FrameConnection):
             if self._tasks.pop(frame.id, None) is not None:
                 self.send(Frame(Kind.RESULT, frame.id, result))
 
-        ident, is_brief = next(self._server.task_ids), frame.kind is Kind.BRIEF
-        task = Task(ident, frame.body, frame.seconds, reply, is_brief, frame.tenant)
+        ident, stop_if_slow = next(self._server.task_ids), frame.kind is Kind.QUICK_TASK
+        task = Task(ident, frame.body, frame.seconds, reply, stop_if_slow, frame.tenant)
         self._tasks[frame.id] = task
         self._server.scheduler.submit(task)
 
 
 class Supervisor:
-    """Listens on a socket in a private directory; removes the directory when no server process is left.
+    """Listens on a socket in a private directory, and removes the directory when no server process is left.
 
     Args:
         directory: the directory of the socket; only this user may enter it.
         lifeline: read end of a pipe whose write end every server process holds.
         config: the entry and the limits.
-        status: write end of a pipe for the startup result; closed after the result is written.
-        pulse: write end of a pipe for heartbeats (`watch.beat`).
+        status: write end of a pipe for the startup result; closed once the result is written.
+        pulse: write end of a pipe for heartbeats (`watch.send_heartbeats`).
     """
 
     def __init__(self, directory: Path, lifeline: int, config: IsolationConfig, status: int, pulse: int) -> None:
@@ -100,23 +100,23 @@ class Supervisor:
         self._ready = asyncio.Event()
         self._end = asyncio.Event()
         self._broken = ""
-        self._deserted = False
+        self._has_no_clients = False
         self.scheduler = Scheduler(config, self._loop, self._ready.set, self._give_up)
 
     async def run(self) -> None:
         """Serve until every server process has ended, or the entry cannot be run."""
-        beat(self._loop, self._pulse)
+        send_heartbeats(self._loop, self._pulse)
         self._loop.add_signal_handler(signal.SIGTERM, self._end.set)
         self._loop.add_signal_handler(signal.SIGCHLD, reap_orphans)
         self._loop.add_reader(self._lifeline, self._leave)
         self.scheduler.start()
         try:
-            await self._either(self._ready, self._end)
+            await self._wait_for_any(self._ready, self._end)
             if self._ready.is_set():
                 await self._serve()
         finally:
             self.scheduler.stop()
-            if self._deserted:
+            if self._has_no_clients:
                 shutil.rmtree(self._directory, ignore_errors=True)
         if self._broken:
             logger.error("the supervisor of %s stops: %s", self.config.entry, self._broken)
@@ -132,7 +132,7 @@ class Supervisor:
 
     def _leave(self) -> None:
         """End and remove the directory, because no server process is left."""
-        self._deserted = True
+        self._has_no_clients = True
         self._end.set()
 
     def _give_up(self, message: str) -> None:
@@ -140,14 +140,14 @@ class Supervisor:
         self._end.set()
 
     def _report(self, message: str) -> None:
-        """Send the startup result to the foreground process."""
+        """Send the startup result to the foreground process; do nothing if it has been sent."""
         if self._status >= 0:
             os.write(self._status, message.encode(errors="backslashreplace"))
             os.close(self._status)
             self._status = -1
 
     @staticmethod
-    async def _either(*events: asyncio.Event) -> None:
+    async def _wait_for_any(*events: asyncio.Event) -> None:
         waiting = [asyncio.ensure_future(event.wait()) for event in events]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for waiter in waiting:
@@ -159,7 +159,7 @@ async def _supervise(directory: Path, lifeline: int, config: IsolationConfig, st
 
 
 def main() -> None:
-    """Run the supervisor in the background; print its startup result and exit the foreground process."""
+    """Fork the supervisor into the background; in the foreground, print its startup result and exit."""
     directory, lifeline, config = Path(sys.argv[1]), int(sys.argv[2]), IsolationConfig.from_json(sys.argv[3])
     logging.basicConfig(level=logging.INFO)
     result, status = os.pipe()

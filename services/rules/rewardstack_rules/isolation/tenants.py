@@ -1,4 +1,4 @@
-"""`TenantQueue`: the waiting tasks of tenants, which take turns."""
+"""A queue of tasks in which tenants take turns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rewardstack_rules.isolation.child_link import Task
 
 
 class TenantQueue:
-    """Tasks that wait for a child of their tenant, in order for each tenant.
+    """Waiting tasks by tenant; first in, first out for each tenant.
 
-    Tenants take turns: after a task is popped, its tenant moves to the end. Dropped tasks are skipped.
+    When a task is popped, its tenant moves to the end of the order. Dropped tasks are skipped.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class TenantQueue:
         self._waiting.setdefault(task.tenant, deque()).appendleft(task)
 
     def pop(self, tenant: bytes) -> Task | None:
-        """Remove and return the next task of a tenant; None if it has none that is not dropped."""
+        """Remove and return the next task of a tenant; None if no task of it waits."""
         tasks = self._waiting.pop(tenant, deque())
         while tasks:
             task = tasks.popleft()
@@ -48,11 +48,11 @@ class TenantQueue:
                 del self._waiting[tenant]
         return [*self._waiting]
 
-    def turn(self, served: Collection[bytes | None]) -> bytes | None:
+    def next_tenant(self, served: Collection[bytes | None]) -> bytes | None:
         """Return the tenant whose turn it is; None if no task waits.
 
         Args:
-            served: tenants that have a child; tenants without one come first.
+            served: tenants that have a child. Tenants without one take their turn first.
         """
         waiting = self.waiting()
         return next((tenant for tenant in waiting if tenant not in served), waiting[0] if waiting else None)

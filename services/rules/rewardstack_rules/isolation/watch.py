@@ -1,7 +1,7 @@
-"""Detects hung processes: stopped, or stuck in their code or in the kernel.
+"""Detect hung processes, which are stopped, or stuck in their code or in the kernel.
 
-`Watchdog` counts how long a process has been silent. The supervisor watches its zygote. The process that forked the
-supervisor watches the supervisor (`fork_watched`), and kills it if it hangs; to its clients it has then died.
+`Watchdog` counts how long a process has sent no heartbeat. The supervisor watches its zygote. The process that forked
+the supervisor (`fork_watched`) watches the supervisor, and kills it if it hangs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rewardstack_rules.isolation.process import (
 )
 
 TICK = 1.0
-"""Seconds of a tick; a tick without a heartbeat is silent."""
+"""Length of a tick, in seconds. A tick without a heartbeat is a silent tick."""
 HUNG_TICKS = 4
-"""Number of silent ticks after which a process counts as hung."""
-BEAT = 0.5
+"""Number of consecutive silent ticks after which a process counts as hung."""
+HEARTBEAT_SECONDS = 0.5
 """Seconds between two heartbeats."""
 
 PULSE_FD = 3
@@ -37,14 +37,15 @@ logger = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Counts the ticks in which a process sent no heartbeat although it could.
+    """Counts the ticks in which a process sent no heartbeat although it could run.
 
-    Ticks of the watching process are counted, not seconds: if both processes were stopped, for example with a suspended
-    machine, the watched one does not count as hung. Ticks in which it waited for a core or a disk are not counted.
+    It counts ticks of the watching process, not seconds: if both processes were stopped, e.g. because the machine was
+    suspended, the watched process does not count as hung. Ticks in which the watched process waited for a core or a
+    disk do not count.
 
     Args:
-        pid: id of the watched process, which must not be reaped meanwhile.
-        ticks: number of silent ticks after which the process counts as hung.
+        pid: id of the watched process, which must not be reaped while it is watched.
+        ticks: number of consecutive silent ticks after which the process counts as hung.
     """
 
     def __init__(self, pid: int, ticks: int = HUNG_TICKS) -> None:
@@ -53,12 +54,12 @@ class Watchdog:
         self._silent = 0
         self._then, self._cpu_then = time.monotonic(), cpu_seconds(pid)
 
-    def heard(self) -> None:
-        """Reset the count after a heartbeat."""
+    def record_heartbeat(self) -> None:
+        """Reset the count of silent ticks."""
         self._silent = 0
 
     def is_hung(self) -> bool:
-        """Count a silent tick, and return whether the process is hung; call it once per tick without a heartbeat."""
+        """Count a silent tick and return whether the process is hung. Call this once per tick without a heartbeat."""
         now, cpu = time.monotonic(), cpu_seconds(self._pid)
         starved = cpu - self._cpu_then < FAIR_SHARE * (now - self._then)
         self._then, self._cpu_then = now, cpu
@@ -67,55 +68,55 @@ class Watchdog:
         return self._silent >= self.ticks
 
 
-def beat(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
-    """Send a heartbeat now, and another one every `BEAT` seconds.
+def send_heartbeats(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
+    """Send a heartbeat now and every `HEARTBEAT_SECONDS` from now on.
 
     Args:
-        loop: the event loop that sends the heartbeats, as long as it is not blocked.
+        loop: the event loop to watch; while it is blocked, it sends no heartbeat.
         pulse: write end of a non-blocking pipe.
     """
     with contextlib.suppress(BlockingIOError):  # the pipe is full, because the watching process is stopped
         os.write(pulse, b".")
-    loop.call_later(BEAT, beat, loop, pulse)
+    loop.call_later(HEARTBEAT_SECONDS, send_heartbeats, loop, pulse)
 
 
 def fork_watched(what: str) -> int:
-    """Fork, and return only in the new process; the original one watches it, kills it if it hangs, and exits after it.
+    """Fork, and return only in the new process. The original process watches it, kills it if it hangs, then exits.
 
-    If the original process is killed, the new one dies, too, so that nothing runs unwatched.
+    If the original process is killed, the new one dies, too, so that it never runs unwatched.
 
     Args:
         what: name of the new process in the log.
 
     Returns:
-        The pipe for heartbeats, which the new process must pass to `beat`.
+        The pipe for heartbeats, which the new process must pass to `send_heartbeats`.
     """
-    heard, pulse = os.pipe()
+    heartbeats, pulse = os.pipe()
     watcher, pid = os.getpid(), os.fork()
     if pid == 0:
         die_with_parent(watcher)
-        os.close(heard)
+        os.close(heartbeats)
         os.set_blocking(pulse, False)
         return pulse
     adopt_orphans()
-    os.dup2(heard, PULSE_FD)
+    os.dup2(heartbeats, PULSE_FD)
     close_from(PULSE_FD + 1)
-    if _falls_silent(PULSE_FD, Watchdog(pid)):
+    if _wait_until_hung(PULSE_FD, Watchdog(pid)):
         logger.error("%s hung: killed after %g s without a heartbeat, will be replaced", what, HUNG_TICKS * TICK)
         os.kill(pid, signal.SIGKILL)
     end_children()  # the watched process and its descendants
     os._exit(0)
 
 
-def _falls_silent(heard: int, watchdog: Watchdog) -> bool:
-    """Wait until the watched process hangs (return True) or ends (return False)."""
+def _wait_until_hung(heartbeats: int, watchdog: Watchdog) -> bool:
+    """Wait until the watched process hangs (then return True) or ends (then return False)."""
     poll = select.poll()
-    poll.register(heard, select.POLLIN)
+    poll.register(heartbeats, select.POLLIN)
     while True:
         if not poll.poll(TICK * 1000):
             if watchdog.is_hung():
                 return True
-        elif os.read(heard, 4096):
-            watchdog.heard()
+        elif os.read(heartbeats, 4096):
+            watchdog.record_heartbeat()
         else:
             return False

@@ -1,9 +1,9 @@
 """The zygote: the process that forks children, and the only one that kills and reaps them.
 
-The zygote has imported the entry, and runs one thread. The supervisor sends commands, one per message: `["fork", id,
-niced]` with the child's socket, `["kill", id]`, `["renice", id]`, `["ping", 0]`. The zygote sends `["ready"]` or
-`["broken", reason]` once, then `["exited", id]` for every child that has ended, and `["alive"]` in reply to a ping. It
-ends with the supervisor.
+The zygote imports the entry and has a single thread. The supervisor sends commands, one per message: `["fork", id,
+low_priority]` with the child's socket, `["kill", id]`, `["renice", id]`, `["ping", 0]`. The zygote first sends
+`["ready"]` or `["broken", reason]`, then `["exited", id]` for every child that has ended, and `["alive"]` in reply to a
+ping. It exits when the supervisor ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from rewardstack_rules.confinement.confinement import prepare
+from rewardstack_rules.confinement.confinement import make_confinement
 from rewardstack_rules.isolation.child import Entry, become_child, describe
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.process import NICE, die_with_parent, load_function
@@ -42,7 +42,7 @@ class Zygote:
         self._control = control
         self._config = config
         self._entry = entry
-        self._confinement = prepare(config.allow, config.files) if config.confined else None
+        self._confinement = make_confinement(config.allow, config.files) if config.confined else None
         self._pids: dict[int, int] = {}
         self._wake, self._wake_in = socket.socketpair()
         for end in (self._wake, self._wake_in):
@@ -76,15 +76,15 @@ class Zygote:
         if command == "ping":
             self._send("alive")
         elif command == "fork":
-            self._fork(ident, socket.socket(fileno=fds[0]), niced=rest[0])
-        elif ident in self._pids:  # otherwise the child has ended and is reaped
+            self._fork(ident, socket.socket(fileno=fds[0]), low_priority=rest[0])
+        elif ident in self._pids:  # otherwise the child has been reaped
             if command == "kill":
                 os.kill(self._pids[ident], signal.SIGKILL)
             else:
                 os.setpriority(os.PRIO_PROCESS, self._pids[ident], NICE)
         return True
 
-    def _fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
+    def _fork(self, ident: int, sock: socket.socket, low_priority: bool) -> None:
         parent = os.getpid()
         try:
             pid = os.fork()
@@ -93,16 +93,16 @@ class Zygote:
             self._send("exited", ident)
             return
         if pid == 0:
-            self._turn_into_child(sock, niced, parent)
+            self._turn_into_child(sock, low_priority, parent)
         sock.close()
         self._pids[ident] = pid
 
-    def _turn_into_child(self, sock: socket.socket, niced: bool, zygote: int) -> NoReturn:
-        """Run the child in the forked process; exit on any error, and never return to the zygote's loop."""
+    def _turn_into_child(self, sock: socket.socket, low_priority: bool, zygote: int) -> NoReturn:
+        """Run the child in the forked process. Never return to the zygote's loop: exit on any error."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if niced:
+            if low_priority:
                 os.nice(NICE)
             become_child(sock, self._config, self._entry, self._confinement, zygote)
         except (BrokenPipeError, ConnectionResetError):
@@ -136,7 +136,7 @@ def main() -> None:
         raise SystemExit(1) from error
     if len(os.listdir("/proc/self/task")) > 1:
         logger.warning("importing %s starts threads, so forked children may hang; use preload=False", config.entry)
-    gc.freeze()  # children share these objects; their garbage collectors skip them
+    gc.freeze()  # children share these objects in memory, because their garbage collectors do not touch them
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         Zygote(control, config, entry).serve()
 

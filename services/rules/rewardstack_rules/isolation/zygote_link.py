@@ -1,4 +1,4 @@
-"""The supervisor's client of the zygote: starts it, sends commands, and detects if it has died or hangs."""
+"""The supervisor's client of the zygote: start it, send commands to it, and detect when it dies or hangs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class ZygoteOwner(Protocol):
-    """The object that is notified of events of the zygote: the scheduler."""
+    """The object that handles events of the zygote: the scheduler."""
 
     def zygote_ready(self) -> None:
         """Handle a zygote that accepts commands."""
@@ -35,11 +35,11 @@ class ZygoteOwner(Protocol):
         """Handle the death of the zygote and of its children."""
 
     def child_exited(self, ident: int) -> None:
-        """Handle the death of a child, which is already reaped."""
+        """Handle the death of a child, which has been reaped."""
 
 
 class ZygoteLink:
-    """Starts and controls a zygote, one at a time.
+    """Starts and controls one zygote at a time.
 
     Args:
         config: the entry and the limits.
@@ -56,7 +56,7 @@ class ZygoteLink:
         self._watchdog: Watchdog | None = None
 
     def start(self) -> None:
-        """Start a zygote; the owner is notified when it is ready."""
+        """Start a zygote. The owner is notified once it is ready."""
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = module_command("rewardstack_rules.isolation.zygote")
@@ -70,9 +70,9 @@ class ZygoteLink:
         self._watchdog = Watchdog(self._process.pid, START_TICKS)
         self._watch(self._watchdog)
 
-    def fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
-        """Fork a child with this socket; `niced` sets a low priority."""
-        self._command(["fork", ident, niced], [sock.fileno()])
+    def fork(self, ident: int, sock: socket.socket, low_priority: bool) -> None:
+        """Make the zygote fork a child with this socket."""
+        self._command(["fork", ident, low_priority], [sock.fileno()])
 
     def kill(self, ident: int) -> None:
         """Kill a child, unless it has already ended."""
@@ -93,15 +93,15 @@ class ZygoteLink:
             self._process.kill()
             self._process.wait()
             self._process = None
-        end_children()  # the supervisor has adopted the zygote's children, and programs that a function left behind
+        end_children()  # the supervisor has adopted the zygote's children and the programs that they started
 
     def _watch(self, watchdog: Watchdog) -> None:
-        """Ping the zygote every tick, until it has another watchdog; if it hangs, stop it and notify the owner."""
+        """Ping the zygote every tick; if it hangs, stop it and notify the owner. End once another zygote is started."""
         if watchdog is not self._watchdog or self._control is None:
             return
         if watchdog.is_hung():
             logger.error("the zygote of %s hung: killed, will be replaced", self._config.entry)
-            self._lose(self._control)
+            self._handle_death(self._control)
             return
         self._command(["ping", 0])
         self._loop.call_later(TICK, self._watch, watchdog)
@@ -112,8 +112,8 @@ class ZygoteLink:
         try:
             socket.send_fds(self._control, [json.dumps(words).encode()], fds or [])
         except BlockingIOError:  # the zygote is stopped
-            self._loop.call_soon(self._lose, self._control)
-        except OSError:  # the zygote is dead; what it sent before is read first
+            self._loop.call_soon(self._handle_death, self._control)
+        except OSError:  # the zygote is dead; read the messages that it sent before
             self._loop.call_soon(self._listen)
 
     def _listen(self) -> None:
@@ -123,18 +123,18 @@ class ZygoteLink:
                 message = control.recv(MESSAGE_BYTES)
             except BlockingIOError:
                 return
-            except ConnectionResetError:  # it died before it read a ping; what it sent before that is still there
+            except ConnectionResetError:  # it died before it read a ping; earlier messages can still be read
                 continue
             except OSError:
                 message = b""
             if not message:
-                self._lose(control)
+                self._handle_death(control)
                 return
-            self._take(*json.loads(message))
+            self._handle_message(*json.loads(message))
 
-    def _take(self, word: str, *rest: object) -> None:
+    def _handle_message(self, word: str, *rest: object) -> None:
         assert self._watchdog is not None
-        self._watchdog.heard()
+        self._watchdog.record_heartbeat()
         if word == "ready":
             self._watchdog.ticks = HUNG_TICKS
             self._owner.zygote_ready()
@@ -146,7 +146,7 @@ class ZygoteLink:
             self.stop()
             self._owner.zygote_broken(str(rest[0]))
 
-    def _lose(self, control: socket.socket) -> None:
+    def _handle_death(self, control: socket.socket) -> None:
         if control is self._control:
             self.stop()
             self._owner.zygote_died()

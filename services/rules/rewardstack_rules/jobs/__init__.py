@@ -1,17 +1,17 @@
-"""Large evaluations as jobs: accepted by the reward server, scored in chunks by workers, kept in a persistent Redis.
+"""Jobs for large evaluations: the reward server accepts a job, workers score it in chunks, and Redis stores it.
 
-Redis Queue (RQ) delivers each chunk to a worker, at least once. What counts is the job's own data in Redis: a chunk is
-sent until a result of it is committed, and only the first commit counts, so each sample appears once in the results. A
-chunk that is lost, because its worker died or RQ lost its entry, is sent again.
+Redis Queue (RQ) delivers each chunk to a worker at least once. A chunk that is lost, because its worker died or RQ lost
+its entry, is sent again until a result is committed. Only the first commit counts, so each sample appears once in the
+results.
 
 | module | purpose |
 | --- | --- |
-| `store` | the server's side: accepts a job, returns its state, streams its results, cancels it |
-| `ledger` | the worker's side: claims, renews, postpones and commits a chunk |
-| `scripts` | the atomic steps of `store` and `ledger` in Redis |
-| `delivery` | sends chunks through RQ, and restricts workers to one function |
-| `chunk` | that function: scores a chunk |
-| `background` | threads for chunks that wait for models |
+| `store` | for the server: accepts a job, returns its state, streams its results, cancels it |
+| `ledger` | for the worker: claims, renews, postpones and commits a chunk |
+| `scripts` | the atomic operations of `store` and `ledger` in Redis |
+| `delivery` | sends chunks through RQ, and lets workers run only `chunk.run` |
+| `chunk` | scores a chunk |
+| `background` | runs threads for chunks that wait for models |
 | `lease`, `sweeper` | detect that a worker died, and send its chunk again |
 | `worker` | the worker process |
 | `limits` | limits of one API key in the queue |

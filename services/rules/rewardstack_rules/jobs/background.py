@@ -1,4 +1,4 @@
-"""Runs chunks that wait for models in threads, while the worker's main thread scores chunks by rules."""
+"""Run chunks that wait for models in threads, while the worker's main thread scores chunks by rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from rewardstack.errors import ServiceError
 
 MODEL_CHUNKS = 4
-"""Number of chunks that may wait for models in a worker at the same time, in addition to one chunk for rules."""
+"""Maximum number of chunks that wait for models in a worker at the same time, in addition to one chunk for rules."""
 
 log = logging.getLogger(__name__)
 
@@ -26,33 +26,33 @@ class Background:
         self._limit = limit
         self._running: dict[threading.Thread, Callable[[], None]] = {}
 
-    def has_room(self) -> bool:
-        """Return whether another thread may be started."""
+    def has_capacity(self) -> bool:
+        """Return whether fewer than `limit` threads are running."""
         return len(self._running) < self._limit
 
-    def start(self, work: Callable[[], object], give_up: Callable[[], None]) -> bool:
+    def start(self, work: Callable[[], object], release: Callable[[], None]) -> bool:
         """Start `work` in a thread; return False if the limit is reached.
 
         Args:
             work: called in the thread; its exceptions are logged.
-            give_up: releases the claim to the work; called if the worker must end before the work is finished.
+            release: called if the worker must end before the work is finished; releases the work's chunk.
         """
-        if not self.has_room():
+        if not self.has_capacity():
             return False
         thread = threading.Thread(target=self._run, args=(work,), name="model chunk", daemon=True)
-        self._running[thread] = give_up
+        self._running[thread] = release
         thread.start()
         return True
 
     def finish(self) -> None:
-        """Wait for all threads; if an exception, such as a signal's, ends the waiting, give up unfinished work."""
+        """Wait for all threads. If an exception interrupts the wait, such as that of a signal, release their work."""
         try:
             for thread in list(self._running):
                 thread.join()
         except BaseException:
-            for give_up in list(self._running.values()):
+            for release in list(self._running.values()):
                 with suppress(ServiceError):  # the lease of the chunk expires anyway
-                    give_up()
+                    release()
             raise
 
     def _run(self, work: Callable[[], object]) -> None:

@@ -1,15 +1,15 @@
-"""Scores one chunk of a job in a worker: `run`, which RQ calls by name.
+"""Score one chunk of a job in a worker. RQ calls the function `run` by its name.
 
 | event | effect on the chunk |
 | --- | --- |
 | every sample has a score | committed |
-| some samples are `failed` | postponed, then only these are scored again; after the last retry, committed |
+| some samples are `failed` | postponed; then only these are scored again; after the last retry, committed |
 | the run's budget is used up | committed; samples that were not scored for this reason are `failed` |
 | a sample is malformed | the sample is `unscored`; the others are scored |
-| scoring a sample raises, or it cannot be read | the sample is `failed`; the others are scored |
+| scoring a sample raises, or the sample cannot be read | the sample is `failed`; the others are scored |
 | its samples wait for a model | scored in a background thread, or sent to `MODEL_QUEUE` until a thread is free |
 | its job is canceled, or another worker has the chunk | dropped |
-| the worker dies | another worker starts the chunk; after `MOST_DEATHS` deaths its samples are `failed` |
+| the worker dies | another worker starts the chunk; after `MAX_DEATHS` deaths its samples are `failed` |
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from rewardstack.core.groups import split_in_half
 from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import BudgetError, ConfigError, RequestError
 from rewardstack.score import Request, Score
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.jobs.background import Background
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.metrics import counters
+from rewardstack_rules.scoring.cancellation import AbandonedError, IsWanted
 from rewardstack_rules.scoring.evaluator import Evaluator
-from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
 from rewardstack_rules.settings import Settings
 
-MOST_DEATHS = 5
-"""Number of workers that may die during one chunk before its samples are `failed`."""
-FIRST_DELAY, DELAY_FACTOR, LONGEST_DELAY = 5.0, 4.0, 300.0
+MAX_DEATHS = 5
+"""Number of workers that may die during a chunk before its samples are `failed`."""
+FIRST_DELAY, DELAY_FACTOR, MAX_DELAY = 5.0, 4.0, 300.0
 """Seconds before the first retry, the factor by which each later delay grows, and the longest delay in seconds."""
 QUEUE_RETRIES = 30
 """Number of retries to reach the queue, about a second apart, so that a worker can wait while Redis restarts."""
@@ -46,14 +46,14 @@ QUEUE_RETRIES = 30
 log = logging.getLogger(__name__)
 
 
-class Workshop(NamedTuple):
+class WorkerContext(NamedTuple):
     """The objects that all chunks of a worker share.
 
     Args:
         evaluator: scores samples.
         ledger: claims and commits chunks.
         retries: maximum number of retries of a chunk with `failed` samples.
-        delivery: sends on chunks that exceed this worker's capacity for models.
+        delivery: queues chunks again that exceed this worker's capacity for models.
         background: threads for chunks that wait for models.
     """
 
@@ -65,16 +65,18 @@ class Workshop(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def workshop() -> Workshop:
-    """Return the shared objects of this process; the first call creates them from the environment."""
+def worker_context() -> WorkerContext:
+    """Return the shared objects of this process. The first call creates them, with settings from the environment."""
     settings = Settings.from_env()
     evaluator = Evaluator(settings, load_registry(settings.function_files, settings.code), counters)
     redis = connect(settings.queue_url, QUEUE_RETRIES)
-    return Workshop(evaluator, Ledger(redis), settings.job_retries, Delivery(redis), Background())
+    return WorkerContext(evaluator, Ledger(redis), settings.job_retries, Delivery(redis), Background())
 
 
 def run(job_id: str, number: int) -> None:
-    """Score a chunk, in a background thread if it may wait for models or programs; do nothing if it cannot be claimed.
+    """Claim and score a chunk, in a background thread if it may wait for models or programs.
+
+    Do nothing if the chunk cannot be claimed.
 
     Args:
         job_id: the job's id.
@@ -83,76 +85,76 @@ def run(job_id: str, number: int) -> None:
     Raises:
         ServiceError: the queue did not answer; the chunk will be sent again.
     """
-    shop = workshop()
-    chunk = shop.ledger.begin(job_id, number)
+    context = worker_context()
+    chunk = context.ledger.begin(job_id, number)
     if chunk is None:
         return
-    if not shop.evaluator.may_wait(request.data_source for request in chunk.wanted.values()):
-        _work(shop, chunk)
-    elif not shop.background.start(partial(_work, shop, chunk), partial(shop.ledger.hand_back, chunk)):
-        shop.ledger.hand_back(chunk)
-        shop.delivery.send_to_models((job_id, number))
+    if not context.evaluator.may_wait(request.data_source for request in chunk.pending.values()):
+        _work(context, chunk)
+    elif not context.background.start(partial(_work, context, chunk), partial(context.ledger.release, chunk)):
+        context.ledger.release(chunk)
+        context.delivery.send_to_models((job_id, number))
 
 
-def _work(shop: Workshop, chunk: Chunk) -> None:
-    """Score a chunk that this worker holds, and commit or postpone it."""
+def _work(context: WorkerContext, chunk: Chunk) -> None:
+    """Score a chunk that this worker has claimed, and commit or postpone it."""
     started = time.monotonic()
-    with Lease(shop.ledger, chunk) as lease:
+    with Lease(context.ledger, chunk) as lease:
         try:
-            replies, over_budget = _replies(shop, chunk, lease.is_held)
-        except UnwantedError:
+            replies, over_budget = _replies(context, chunk, lease.is_held)
+        except AbandonedError:
             _log_outcome(chunk, (), "dropped", time.monotonic() - started)
             return
-        failed = [at for at in chunk.wanted if replies[at]["status"] == "failed"]
-        if failed and not over_budget and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
+        failed = [at for at in chunk.pending if replies[at]["status"] == "failed"]
+        if failed and not over_budget and chunk.postponements < context.retries and chunk.deaths < MAX_DEATHS:
             outcome = "put off"
             done = {at: reply for at, reply in enumerate(replies) if reply["status"] != "failed"}
-            shop.ledger.put_off(chunk, _delay(chunk.put_off), done)
+            context.ledger.postpone(chunk, _delay(chunk.postponements), done)
         else:
-            outcome = shop.ledger.commit(chunk, replies)
+            outcome = context.ledger.commit(chunk, replies)
     _log_outcome(chunk, replies, outcome, time.monotonic() - started)
 
 
-def _replies(shop: Workshop, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
-    """Return a reply for each sample, including those of earlier attempts, and whether the run's budget is used up."""
-    requests, over_budget = list(chunk.wanted.values()), False
+def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
+    """Return a reply for each sample of the chunk, and whether the run's budget is used up."""
+    requests, over_budget = list(chunk.pending.values()), False
     try:
-        if chunk.deaths >= MOST_DEATHS:
+        if chunk.deaths >= MAX_DEATHS:
             scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
         else:
-            scores, over_budget = _score(shop.evaluator, requests, chunk.keys.tenant, is_wanted)
+            scores, over_budget = _score(context.evaluator, requests, chunk.keys.tenant, is_wanted)
     except SystemExit:
-        shop.ledger.hand_back(chunk)
+        context.ledger.release(chunk)
         raise
-    found = {**chunk.settled, **dict(zip(chunk.wanted, map(score_record, scores), strict=True))}
+    found = {**chunk.known_replies, **dict(zip(chunk.pending, map(score_record, scores), strict=True))}
     return [found[at] for at in range(len(chunk.samples))], over_budget
 
 
 def _score(
     evaluator: Evaluator, requests: Sequence[Request], tenant: str, is_wanted: IsWanted
 ) -> tuple[list[Score], bool]:
-    """Return the scores, and whether the run's budget is used up; bisect the samples to isolate one that raises."""
+    """Return the scores, and whether the run's budget is used up. Bisect the samples to isolate one that raises."""
     try:
         return evaluator.score(requests, limit=None, tenant=tenant, is_wanted=is_wanted), False
-    except UnwantedError:
+    except AbandonedError:
         raise
     except BudgetError as error:
         return error.scores, True
     except ConfigError as error:
-        wrong = isinstance(error, RequestError)
-        fault = Score.unscored(str(error), field=error.field) if wrong else Score.failed(str(error))
+        is_malformed = isinstance(error, RequestError)
+        fault = Score.unscored(str(error), field=error.field) if is_malformed else Score.failed(str(error))
     except Exception as error:
         log.exception("scoring %d samples raised", len(requests))
         fault = Score.failed(f"scoring it raised {type(error).__name__}")
     parts = split_in_half(requests, evaluator.group_of)
     if not parts[1]:
         return [fault] * len(requests), False
-    (first, over), (second, too) = (_score(evaluator, part, tenant, is_wanted) for part in parts)
-    return first + second, over or too
+    (first, first_over), (second, second_over) = (_score(evaluator, part, tenant, is_wanted) for part in parts)
+    return first + second, first_over or second_over
 
 
-def _delay(put_off: int) -> float:
-    return min(FIRST_DELAY * DELAY_FACTOR**put_off, LONGEST_DELAY)
+def _delay(postponements: int) -> float:
+    return min(FIRST_DELAY * DELAY_FACTOR**postponements, MAX_DELAY)
 
 
 def _log_outcome(chunk: Chunk, replies: Sequence[Record], outcome: str, seconds: float) -> None:
@@ -160,7 +162,7 @@ def _log_outcome(chunk: Chunk, replies: Sequence[Record], outcome: str, seconds:
         "job_id": chunk.keys.job_id,
         "chunk": chunk.number,
         "outcome": outcome,
-        "begun": chunk.begun,
+        "begun": chunk.attempts,
         "items": len(replies),
         "statuses": dict(Counter(reply["status"] for reply in replies)),
         "ms": round(1000 * seconds, 1),

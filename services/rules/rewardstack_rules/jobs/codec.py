@@ -1,4 +1,4 @@
-"""Converts chunks to bytes and back: compressed lines of JSON, one per sample.
+"""Convert chunks to bytes and back: compressed lines of JSON, one per sample.
 
 The queue may return corrupt data. Each line is parsed separately, so that an unreadable line does not affect others.
 """
@@ -17,10 +17,10 @@ from rewardstack.score import STATUSES, Request, Score
 LEVEL = 1
 """zlib's compression level: text shrinks to a third or less, at network speed."""
 LOST = Score.failed("what the queue holds of it cannot be read")
-"""The score of a sample that cannot be read back from the queue, or whose result cannot."""
+"""The score if a sample or its result cannot be read back from the queue."""
 
 Sample = Request | Score
-"""A sample, or its final score if the sample cannot be scored."""
+"""A sample, or its final score if it cannot be scored."""
 T = TypeVar("T")
 
 
@@ -40,12 +40,12 @@ def unpack_input(data: bytes | None, size: int) -> list[Sample]:
 
 
 def pack_partial(done: Mapping[int, Mapping[str, Any]]) -> bytes:
-    """Return replies for some of a chunk's samples, given by position, as bytes."""
+    """Return replies for some of a chunk's samples as bytes; `done` maps positions in the chunk to replies."""
     return zlib.compress(json.dumps({str(at): reply for at, reply in done.items()}).encode(), LEVEL)
 
 
 def unpack_partial(data: bytes) -> dict[int, dict[str, Any]]:
-    """Return the replies that `pack_partial` packed; empty if unreadable, so that all samples are scored again."""
+    """Return the replies that `pack_partial` packed, or an empty dict if they cannot be read."""
     try:
         found = json.loads(zlib.decompress(data))
         return {int(at): reply for at, reply in found.items() if _is_reply(reply)}
@@ -59,7 +59,7 @@ def pack_result(start: int, replies: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
-    """Return the lines that `pack_result` packed, with line ends; a `failed` line replaces an unreadable one.
+    """Return the lines that `pack_result` packed, with line breaks. A `failed` line replaces an unreadable one.
 
     Args:
         data: the bytes.
@@ -77,7 +77,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
 
 
 def fields_of(request: Request) -> Any:
-    """Return the fields of a sample in JSON types; an error text if it is nested too deeply."""
+    """Return the fields of a sample as JSON types; the text `TOO_DEEP` if they are nested too deeply."""
     if any(map(is_deep, (request.solution_str, request.ground_truth, request.extra_info))):
         return TOO_DEEP
     return request.data_source, request.solution_str, request.ground_truth, request.extra_info
@@ -105,7 +105,7 @@ def _line(record: Any) -> bytes:
 
 
 def _unpack(data: bytes | None, size: int, read: Callable[[bytes, int], T], lost: Callable[[int], T]) -> list[T]:
-    """Return what `read` returns for each line and position, or `lost` for a line that is missing or unreadable."""
+    """Parse the lines of a chunk: call `read` with each line and its position; for lines that fail, call `lost`."""
     try:
         lines = zlib.decompress(data or b"").split(b"\n")
     except zlib.error:

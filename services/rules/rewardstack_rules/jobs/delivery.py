@@ -1,4 +1,4 @@
-"""Delivers chunks to workers through RQ: `Delivery` has the queues, `ChunkJob` limits what workers run."""
+"""Deliver chunks to workers through RQ: `Delivery` holds the queues, `ChunkJob` restricts what workers run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rewardstack_rules.jobs.link import RedisClient
 
 QUEUE = "rewardstack"
 MODEL_QUEUE = f"{QUEUE}-models"
-"""Queue for chunks that wait for models, beyond the capacity of the worker that got them."""
+"""Queue for chunks that wait for models and that exceeded the capacity of the worker that got them."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_SECONDS = 3600
-"""Timeout of a chunk, in seconds; the pipeline's deadlines are much shorter."""
+"""Timeout of a chunk, in seconds. The pipeline's deadlines are much shorter."""
 KEPT_SECONDS = 3600
-"""Seconds that RQ keeps the record of a run that raised."""
+"""Seconds for which RQ keeps the record of a run that raised."""
 BATCH = 1000
 """Maximum number of chunks that are sent to Redis at a time."""
 
@@ -34,7 +34,7 @@ Chunk = tuple[str, int]
 class ChunkJob(Job):
     """An RQ job: one delivery of one chunk.
 
-    RQ by itself imports and calls any function that a queue entry names. This class calls only `FUNCTION`, and no
+    RQ itself would import and call any function that a queue entry names. This class calls only `FUNCTION`, and no
     callbacks, so that write access to the queue's Redis does not suffice to run code in a worker.
     """
 
@@ -70,7 +70,7 @@ class Delivery:
         ]
 
     def send(self, chunks: Iterable[Chunk]) -> None:
-        """Queue chunks for workers; sending a chunk twice is harmless."""
+        """Queue chunks for workers. It is harmless to queue a chunk twice."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
             self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
@@ -89,19 +89,19 @@ class Delivery:
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
-        """Return the longest wait of a chunk at the head of a queue, in seconds; 0 if none waits."""
+        """Return the longest wait of a chunk at the head of a queue, in seconds; 0 if no chunk waits."""
         return max(map(self._longest_wait, self.queues))
 
     def _longest_wait(self, queue: Queue) -> float:
         for ident in self._idents(queue, 0, 0):
             sent = queue.connection.hget(ChunkJob.key_for(ident), "enqueued_at")
-            if sent is not None:  # None if a worker has just taken the entry
+            if sent is not None:  # None if a worker has just removed the entry
                 return max(0.0, (datetime.now(timezone.utc) - str_to_date(sent)).total_seconds())
         return 0.0
 
     @staticmethod
     def _idents(queue: Queue, first: int, last: int) -> list[str]:
-        """Return RQ's ids of the entries from `first` to `last`; unlike RQ, accept malformed ids."""
+        """Return RQ's ids of the entries from `first` to `last`. Unlike RQ itself, accept malformed ids."""
         found: list[Any] = queue.connection.lrange(queue.key, first, last)
         return [bytes(ident).decode(errors="replace") for ident in found]
 

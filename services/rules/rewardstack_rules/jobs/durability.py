@@ -1,4 +1,4 @@
-"""Ensures that a job is on the queue's disk before the server replies 202.
+"""Ensure that a job is on the queue's disk before the server replies 202.
 
 Redis 7.2 or later can confirm that data is on disk (WAITAOF). An older Redis must be set to write before it answers
 (`appendfsync always`). A Redis without persistence, or with eviction, cannot be the queue.
@@ -18,7 +18,7 @@ OPTIONS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
 
 
 def confirm_written(redis: RedisClient) -> None:
-    """Wait until everything that was written so far is on the disk.
+    """Wait until all earlier writes are on the queue's disk.
 
     Raises:
         UnreachableError: the data is not on disk, or Redis cannot ensure it; the message names the option to change.
@@ -32,7 +32,7 @@ def confirm_written(redis: RedisClient) -> None:
     if options.get("appendfsync") == "always":
         return
     try:
-        # On any connection, this write comes after everything that was written before.
+        # WAITAOF covers the writes of its own connection, and this write follows all earlier ones.
         pipeline = redis.pipeline(transaction=False).incr(MARK).execute_command("WAITAOF", 1, 0, WAIT_MS)
         [_, [local, _]] = pipeline.execute()
     except ResponseError as error:
@@ -47,7 +47,7 @@ def confirm_written(redis: RedisClient) -> None:
 
 
 def _options(redis: RedisClient) -> dict[str, str]:
-    """Return the values of `OPTIONS`; empty if the Redis does not reveal them, as hosted ones may not."""
+    """Return the values of `OPTIONS`; empty if the Redis does not reveal them, e.g. because it is a hosted one."""
     try:
         return {name: redis.config_get(name)[name] for name in OPTIONS}
     except ResponseError:

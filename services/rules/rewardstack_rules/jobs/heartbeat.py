@@ -1,4 +1,4 @@
-"""Heartbeat files of a worker. A container's probes check their age, without starting a Python interpreter.
+"""Heartbeat files of a worker. A container's probes check their age, which needs no Python interpreter.
 
 `services/stack/services_table.py` has the commands of the probes.
 """
@@ -24,15 +24,15 @@ def heartbeat_dir() -> Path:
 
 
 def reset() -> None:
-    """Remove the heartbeat files, of an earlier worker or of one that ends."""
+    """Remove the heartbeat files, when a worker starts or ends."""
     with suppress(OSError):
         for name in (ALIVE, READY):
             (heartbeat_dir() / name).unlink(missing_ok=True)
         heartbeat_dir().rmdir()
 
 
-def beat(name: str) -> None:
-    """Touch a heartbeat file; ignore errors, because another user's worker may own the directory.
+def touch(name: str) -> None:
+    """Touch a heartbeat file. Ignore errors, because another user's worker may own the directory.
 
     Args:
         name: `ALIVE` or `READY`.

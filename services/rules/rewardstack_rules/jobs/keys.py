@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 PREFIX = "rewardstack:jobs"
 ENDED = "ended"
-"""The end of the key of a tenant's list of jobs that have ended, the latest first."""
+"""Suffix of the key of a tenant's list of jobs that have ended, the latest first."""
 OPEN = f"{PREFIX}:open"
 """A hash from the ids of jobs that have not ended to their tenants."""
 STARTED = f"{PREFIX}:started"
@@ -16,7 +16,7 @@ STARTED = f"{PREFIX}:started"
 COUNTS = f"{PREFIX}:counts"
 """A hash of counters over all jobs and workers."""
 SWEEP = f"{PREFIX}:sweep"
-"""The lock of the worker that looks for lost chunks."""
+"""The lock of the worker that searches for lost chunks."""
 WORKERS = f"{PREFIX}:workers"
 """A sorted set of workers, by the time of their last heartbeat."""
 SILENCE = 30.0
@@ -24,18 +24,18 @@ SILENCE = 30.0
 
 
 def new_job_id() -> str:
-    """Return an unguessable job id in hexadecimal digits; RQ accepts only letters, digits, `_` and `-`."""
+    """Return an unguessable job id. RQ accepts only letters, digits, `_` and `-`."""
     return secrets.token_hex(16)
 
 
-def idempotency_key(tenant: str, given: str) -> str:
-    """Return the Redis key for an idempotency key; keys of different tenants do not collide."""
-    return f"{PREFIX}:{tenant}:key:{blake2b(given.encode(), digest_size=16).hexdigest()}"
+def idempotency_key(tenant: str, key: str) -> str:
+    """Return the Redis key for an idempotency key. Keys of different tenants do not collide."""
+    return f"{PREFIX}:{tenant}:key:{blake2b(key.encode(), digest_size=16).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
 class JobKeys:
-    """The Redis keys of one job; they contain its tenant.
+    """The Redis keys of one job, which contain its tenant.
 
     Args:
         tenant: owner of the job; empty on a server without API keys.
@@ -48,8 +48,8 @@ class JobKeys:
     def __getitem__(self, part: str) -> str:
         return f"{PREFIX}:{self.tenant}:job:{self.job_id}:{part}"
 
-    def of_scripts(self) -> list[str]:
-        """Return the keys that every script of `scripts` gets, in order."""
+    def script_keys(self) -> list[str]:
+        """Return the keys that every script in `scripts` gets, in order."""
         parts = ("meta", "input", "partial", "results", "due", "tries")
         of_tenant = (f"{PREFIX}:{self.tenant}:{name}" for name in ("bytes", "held", ENDED))
         return [*(self[part] for part in parts), OPEN, STARTED, COUNTS, *of_tenant]

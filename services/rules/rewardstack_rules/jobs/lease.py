@@ -1,4 +1,4 @@
-"""Renews the lease of a chunk while a worker scores it; when the lease expires, another worker gets the chunk."""
+"""Renew the lease of a chunk while a worker scores it. If the lease expires, another worker gets the chunk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lease:
 
     Args:
         ledger: renews leases in Redis.
-        chunk: a chunk that this worker holds.
+        chunk: a chunk that this worker has claimed.
     """
 
     def __init__(self, ledger: Ledger, chunk: Chunk) -> None:

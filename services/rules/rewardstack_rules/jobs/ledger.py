@@ -1,4 +1,4 @@
-"""The worker's view of jobs: claim, renew, postpone and commit chunks."""
+"""The worker's operations on jobs: claim, renew, postpone and commit chunks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import audit, scripts
 from rewardstack_rules.jobs.codec import Sample, pack_partial, pack_result, unpack_input, unpack_partial
 from rewardstack_rules.jobs.keys import OPEN, JobKeys
-from rewardstack_rules.jobs.link import RedisClient, reaching, reading
+from rewardstack_rules.jobs.link import RedisClient, parse_errors, redis_errors
 from rewardstack_rules.jobs.state import COUNTED, read_state
 
 LEASE = 10.0
 """Seconds after which a worker that does not renew its lease of a chunk loses the chunk."""
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 """Maximum number of characters of a job's error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk that this worker holds.
+    """A chunk that this worker has claimed.
 
     Args:
         keys: keys of the job.
@@ -34,8 +34,8 @@ class Chunk:
         start: position of the chunk's first sample in the job.
         samples: samples of the chunk; a sample that cannot be scored is replaced by its score.
         done: replies of earlier attempts, by position in the chunk.
-        begun: number of attempts, including this one.
-        put_off: number of earlier attempts that ended with a postponement.
+        attempts: number of attempts, including this one.
+        postponements: number of earlier attempts that ended with a postponement.
         holder: random name of this attempt, which identifies the holder of the lease.
     """
 
@@ -44,29 +44,30 @@ class Chunk:
     start: int
     samples: list[Sample]
     done: dict[int, Record]
-    begun: int
-    put_off: int
+    attempts: int
+    postponements: int
     holder: str = field(repr=False)
 
     @property
-    def settled(self) -> dict[int, Record]:
+    def known_replies(self) -> dict[int, Record]:
         """Replies for samples that need not be scored, by position in the chunk."""
-        return {**{at: score_record(one) for at, one in enumerate(self.samples) if isinstance(one, Score)}, **self.done}
+        scores = {at: score_record(sample) for at, sample in enumerate(self.samples) if isinstance(sample, Score)}
+        return {**scores, **self.done}
 
     @property
-    def wanted(self) -> dict[int, Request]:
+    def pending(self) -> dict[int, Request]:
         """Samples to be scored, by position in the chunk."""
-        settled = self.settled
-        return {at: one for at, one in enumerate(self.samples) if at not in settled and isinstance(one, Request)}
+        known = self.known_replies
+        return {at: sample for at, sample in enumerate(self.samples) if at not in known and isinstance(sample, Request)}
 
     @property
     def deaths(self) -> int:
         """Number of workers that died during this chunk."""
-        return self.begun - 1 - self.put_off
+        return self.attempts - 1 - self.postponements
 
 
 class Ledger:
-    """The chunks of one queue; thread-safe. Methods raise `ServiceError` if the queue does not answer.
+    """Claims and commits chunks of one queue; thread-safe. Methods raise `ServiceError` if the queue does not answer.
 
     Args:
         redis: client of the queue's Redis.
@@ -76,37 +77,38 @@ class Ledger:
         self._redis = redis
         self._begin = redis.register_script(scripts.BEGIN)
         self._renew = redis.register_script(scripts.RENEW)
-        self._put_off = redis.register_script(scripts.PUT_OFF)
+        self._postpone = redis.register_script(scripts.POSTPONE)
         self._commit = redis.register_script(scripts.COMMIT)
 
     def begin(self, job_id: str, number: int) -> Chunk | None:
         """Claim a chunk; return None if it has a result, if another worker holds it, or if its job has ended."""
-        with reaching():
+        with redis_errors():
             tenant = self._redis.hget(OPEN, job_id)
             if tenant is None:
                 return None
             keys, holder = JobKeys(tenant.decode(), job_id), secrets.token_hex(8)
-            found = self._begin(keys.of_scripts(), [job_id, number, holder, LEASE])
+            found = self._begin(keys.script_keys(), [job_id, number, holder, LEASE])
         if found is None:
             return None
-        begun, put_off, data, partial, starts, items = found
-        with reading():
+        attempts, postponements, data, partial, starts, items = found
+        with parse_errors():
             bounds = [*json.loads(starts), int(items)]
             start, size = bounds[number], bounds[number + 1] - bounds[number]
         done = unpack_partial(partial)
-        return Chunk(keys, number, start, unpack_input(data, size), done, int(begun), int(put_off), holder)
+        samples = unpack_input(data, size)
+        return Chunk(keys, number, start, samples, done, int(attempts), int(postponements), holder)
 
     def renew(self, chunk: Chunk) -> bool:
-        """Renew the lease of a chunk; return whether this worker still holds it."""
+        """Renew the lease of a chunk; return whether this worker still holds the lease."""
         return bool(self._call(self._renew, chunk, chunk.holder, LEASE))
 
-    def put_off(self, chunk: Chunk, delay: float, done: Mapping[int, Record]) -> None:
-        """Postpone a chunk by `delay` seconds; the next attempt scores the samples that are not in `done`."""
-        self._call(self._put_off, chunk, chunk.holder, delay, pack_partial(done))
+    def postpone(self, chunk: Chunk, delay: float, done: Mapping[int, Record]) -> None:
+        """Postpone a chunk by `delay` seconds. The next attempt scores only samples that are not in `done`."""
+        self._call(self._postpone, chunk, chunk.holder, delay, pack_partial(done))
 
-    def hand_back(self, chunk: Chunk) -> None:
+    def release(self, chunk: Chunk) -> None:
         """Return a chunk to the queue without counting the attempt."""
-        self._call(self._put_off, chunk, chunk.holder, 0, "")
+        self._call(self._postpone, chunk, chunk.holder, 0, "")
 
     def commit(self, chunk: Chunk, replies: Sequence[Record]) -> str:
         """Commit `replies` as the result of a chunk.
@@ -125,21 +127,21 @@ class Ledger:
 
     @staticmethod
     def _log_end(keys: JobKeys, values: Sequence[bytes | None]) -> None:
-        with reading():
+        with parse_errors():
             state = read_state(keys.job_id, values)
         if state is not None and state.ended is not None:
             seconds = round(state.ended - state.submitted, 3)
-            audit.tell(state.status, keys, items=state.items, statuses=state.statuses, seconds=seconds)
+            audit.log_event(state.status, keys, items=state.items, statuses=state.statuses, seconds=seconds)
 
     @staticmethod
     def _call(script: Any, chunk: Chunk, *arguments: Any) -> Any:
-        with reaching():
-            return script(chunk.keys.of_scripts(), [chunk.keys.job_id, chunk.number, *arguments])
+        with redis_errors():
+            return script(chunk.keys.script_keys(), [chunk.keys.job_id, chunk.number, *arguments])
 
 
 def _common_error(replies: Sequence[Record]) -> tuple[str, str]:
-    """Return the option of `extra_info` that is invalid in every sample, and why; two empty strings if none is."""
+    """Return the option of `extra_info` that is invalid in every sample, and the reason; else two empty strings."""
     field = str(replies[0].get("field", ""))
     if not field.startswith(OPTIONS) or any(reply.get("field") != field for reply in replies):
         return "", ""
-    return field, str(replies[0].get("reason"))[:LONGEST_REASON]
+    return field, str(replies[0].get("reason"))[:MAX_REASON_LENGTH]

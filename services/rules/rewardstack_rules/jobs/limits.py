@@ -1,4 +1,4 @@
-"""Limits of one API key in the queue; on an open server, of all clients together."""
+"""Limits of one API key in the queue. On a server without keys, they apply to all clients together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Limits:
 
 
 class LimitReached(Exception):
-    """A tenant has reached a limit of the queue.
+    """Raised if a tenant has reached a limit of the queue.
 
     Args:
         setting: name of the setting for the limit.
@@ -33,29 +33,30 @@ class LimitReached(Exception):
         self.setting = setting
 
 
-class NeverFits(LimitReached):
-    """A single job exceeds the limit of its tenant, so waiting does not help."""
+class JobTooLarge(LimitReached):
+    """Raised if a single job exceeds the limit of its tenant, so that waiting does not help."""
 
 
-def too_many(most: int | None) -> LimitReached:
-    """Return the error for a job of a tenant that already has `most` open jobs."""
+def too_many_jobs(limit: int | None) -> LimitReached:
+    """Return the error for a tenant that already has `limit` open jobs."""
     return LimitReached(
-        OPEN_JOBS, f"this key has {most} open jobs, which is the limit; wait for one to end, or cancel one"
+        OPEN_JOBS, f"this key has {limit} open jobs, which is the limit; wait for one to end, or cancel one"
     )
 
 
-def too_large(most: int | None) -> LimitReached:
-    """Return the error for samples that do not fit into what is left of a tenant's `most` bytes."""
+def too_many_bytes(limit: int | None) -> LimitReached:
+    """Return the error for samples with which a tenant would exceed its limit of bytes."""
     why = (
-        f"this key's samples and results may take {most} bytes of the queue, compressed, and there is no room for these"
+        f"this key's samples and results may take {limit} bytes of the queue, compressed, "
+        "and there is no room for these"
     )
     return LimitReached(QUEUE_BYTES, f"{why}; send fewer, cancel jobs, or wait until they end and expire")
 
 
-def never_fits(most: int) -> NeverFits:
-    """Return the error for a job that alone exceeds its tenant's `most` bytes."""
-    return NeverFits(
+def job_too_large(limit: int) -> JobTooLarge:
+    """Return the error for a job that alone exceeds its tenant's limit of bytes."""
+    return JobTooLarge(
         QUEUE_BYTES,
-        f"these samples alone take more than the {most} bytes of the queue, compressed, that a key may have;"
+        f"these samples alone take more than the {limit} bytes of the queue, compressed, that a key may have;"
         " send them as several jobs, or raise the limit on the server",
     )

@@ -1,4 +1,4 @@
-"""Connects to the queue's Redis, and converts its errors to rewardstack's."""
+"""Connect to the queue's Redis, and convert its errors to rewardstack's."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from redis.retry import Retry
 from rewardstack.errors import OverloadError, UnreachableError
 
 RedisClient: TypeAlias = Any
-"""A `redis.Redis` whose commands return bytes, which redis-py's types cannot express."""
+"""A `redis.Redis` whose commands return bytes. redis-py's types cannot express this."""
 
 TIMEOUT = 10.0
 """Timeout of one attempt to run a command, in seconds."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
 AWAY = "; see its log, and whether its disk is full"
-"""Remedy in the error if the queue does not answer: a Redis that cannot write to its disk may exit."""
+"""Hint in the error if the queue does not answer, because a Redis that cannot write to its disk may exit."""
 PAUSE = 1.0
 """Maximum seconds between two attempts."""
 
 
 def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient:
-    """Return a thread-safe client, which connects at its first command.
+    """Return a thread-safe client, which connects with its first command.
 
     Args:
         url: URL of the queue's Redis.
@@ -39,8 +39,8 @@ def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient
 
 
 @contextmanager
-def reaching() -> Iterator[None]:
-    """Convert errors of Redis within the block to service errors.
+def redis_errors() -> Iterator[None]:
+    """Convert Redis errors within the block to service errors.
 
     Raises:
         OverloadError: the memory of Redis is full.
@@ -56,11 +56,11 @@ def reaching() -> Iterator[None]:
 
 
 @contextmanager
-def reading() -> Iterator[None]:
-    """Convert errors from parsing the queue's data within the block to `UnreachableError`.
+def parse_errors() -> Iterator[None]:
+    """Convert errors that parsing the queue's data raises within the block.
 
     Raises:
-        UnreachableError: the queue has data that rewardstack did not write.
+        UnreachableError: the block raised such an error, so rewardstack did not write the data.
     """
     try:
         yield

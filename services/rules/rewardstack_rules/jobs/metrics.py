@@ -1,4 +1,4 @@
-"""Metrics of jobs, read for each scrape from the queue's Redis, where all servers and workers count."""
+"""Metrics of jobs. Each scrape reads them from the queue's Redis, where all servers and workers count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewardstack.errors import ServiceError
 from rewardstack.score import STATUSES
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.keys import COUNTS, OPEN, STARTED, WORKERS
-from rewardstack_rules.jobs.link import connect, reaching, reading
+from rewardstack_rules.jobs.link import connect, parse_errors, redis_errors
 
 COUNTERS = {
     "rewardstack_jobs": (
@@ -32,7 +32,7 @@ COUNTERS = {
 """Counters by name: help text, label, prefix of the counter's fields in `COUNTS`, and values of the label."""
 
 TIMEOUT = 2.0
-"""Timeout of a command to the queue, in seconds; if it were longer, the whole scrape could time out."""
+"""Timeout of a command to the queue, in seconds; short, so that the whole scrape does not time out."""
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,9 @@ class JobsCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics; if the queue does not answer, yield only `rewardstack_queue_up` 0."""
+        """Yield the current metrics. If the queue does not answer, yield only `rewardstack_queue_up`, with value 0."""
         try:
-            with reaching(), reading():
+            with redis_errors(), parse_errors():
                 found = [*self._gauges(), *self._counters()]
         except ServiceError as error:
             log.warning("job metrics unavailable: %s", error)

@@ -1,4 +1,4 @@
-"""Atomic steps of jobs in Redis, as Lua scripts (https://redis.io/docs/latest/develop/programmability/).
+"""Atomic operations on jobs in Redis, as Lua scripts (https://redis.io/docs/latest/develop/programmability/).
 
 The keys of a job are:
 
@@ -6,13 +6,13 @@ The keys of a job are:
 - `input`, `results`: hashes from chunk number to bytes
 - `partial`: a hash from chunk number to the results so far, for chunks that are retried
 - `due`: a sorted set of the chunks without a result, by the time of the next check
-- `tries`: a hash with, for each started chunk, the numbers of attempts and of postponements, the name of the attempt
-  that holds it, and the end of the lease
+- `tries`: a hash with four values for each started chunk: the number of attempts, the number of postponements, the
+  name of the attempt that holds the lease, and the end of the lease
 
-A tenant has the list `ended` of its last 20 jobs that have ended. If its bytes are limited, two more keys account for
-its samples and results: `held`, a sorted set of jobs by the time at which their data expires, and `bytes`, a hash with
-the bytes of each job and their sum (`all`). A job is in both or in neither. The scripts use the time of Redis, so the
-clocks of workers need not agree.
+Each tenant has a list `ended` of its last 20 jobs that have ended. If the tenant's bytes are limited, two more keys
+count its samples and results: `held`, a sorted set of jobs by the time at which their data expires, and `bytes`, a hash
+with the bytes of each job and their sum (`all`). A job is in both or in neither. The scripts use the clock of Redis, so
+the clocks of workers need not agree.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ FINISHING = (
 redis.call('HDEL', counts, '')
 """
 )
-"""Prefix of scripts that end work or free memory, so that they run even if the memory of Redis is full: such a Redis
-refuses a script only if the script's first write needs memory."""
+"""Prefix of scripts that must run even if the memory of Redis is full, because they end work or free memory. In that
+case, Redis refuses a script only if its first write needs memory."""
 
-TAKE = (
+STORE = (
     PRELUDE
     + """
 local n, data, idle, most = unpack(ARGV, 2)
@@ -84,7 +84,7 @@ redis.call('EXPIRE', input, idle)
 return 1
 """
 )
-"""Store a chunk's samples, which expire unless another chunk or `PUBLISH` follows in time. Return 0, and store nothing,
+"""Store a chunk's samples. They expire unless another chunk or `PUBLISH` follows in time. Return 0, and store nothing,
 if the tenant would exceed its limit."""
 
 DISCARD = FINISHING + "release(id) redis.call('DEL', input)"
@@ -118,8 +118,8 @@ return id .. ':' .. digest
 """
 )
 """Publish a job whose input is stored, so that workers can start it. Return `id:digest` of the job, or of an earlier
-job with the same idempotency key. Return an empty string if input has expired, and `too many` if the tenant has too
-many open jobs."""
+job with the same idempotency key. Return an empty string if some input has expired, and `too many` if the tenant has
+too many open jobs."""
 
 BEGIN = (
     FINISHING
@@ -138,8 +138,8 @@ return {begun, redis.call('HGET', tries, n .. ':put_off') or '0', redis.call('HG
   redis.call('HGET', partial, n) or '', redis.call('HGET', meta, 'starts'), redis.call('HGET', meta, 'items')}
 """
 )
-"""Claim a chunk; return its numbers of attempts and postponements, its input and its partial result, and the starts of
-all chunks and the number of samples of the job. Return false if the chunk cannot be claimed."""
+"""Claim a chunk. Return its number of attempts, number of postponements, input and partial result, then the start
+positions of all chunks of the job and its number of samples. Return false if the chunk cannot be claimed."""
 
 RENEW = (
     FINISHING
@@ -151,9 +151,9 @@ redis.call('ZADD', due, 'XX', at(lease), n)
 return 1
 """
 )
-"""Renew the lease of a chunk; return 0 if the worker does not hold the chunk, or if the job has ended."""
+"""Renew the lease of a chunk. Return 0 if the worker does not hold the lease, or if the job has ended."""
 
-PUT_OFF = (
+POSTPONE = (
     FINISHING
     + """
 local n, holder, delay, kept = unpack(ARGV, 2)
@@ -205,10 +205,10 @@ end
 return {'committed'}
 """
 )
-"""Commit the result of a chunk that has none; if it is the job's last chunk, end the job and return its state.
+"""Commit the result of a chunk that has none. If it is the job's last chunk, end the job and return its state.
 
-The argument `field` names an option that is invalid in every sample of the chunk, and `meta` keeps it as long as it is
-the same in all chunks. If it still is when a job of several samples ends, the job has failed with `reason`."""
+The argument `field` names an option that is invalid in every sample of the chunk. A job of several samples has failed,
+with `reason`, if the same option is invalid in all its chunks; `meta` tracks this in its `field`."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
-"""Cancel a job, so that no more chunks are started or committed; return 0 if it has already ended."""
+"""Cancel a job, so that no more chunks are started or committed. Return 0 if it has already ended."""

@@ -1,4 +1,4 @@
-"""`JobState`, the status and progress of a job, and how to read it from Redis."""
+"""The status and progress of a job, and how to read them from Redis."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Status = Literal["queued", "running", "finished", "failed", "canceled"]
 JOB_STATUSES: tuple[Status, ...] = ("queued", "running", "finished", "failed", "canceled")
 COUNTED = (*STATUSES, "cached")
 FIELDS = ("items", "state", "submitted", "started", "ended", "ttl", "error", *COUNTED)
-"""Fields of a job's hash `meta` that `read_state` needs, in order."""
+"""Fields of a job's hash `meta` that `read_state` reads, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job's status and progress. An item is a sample of the job; times are in seconds since 1970.
+    """A job's status and progress. An item is a sample of the job. Times are in seconds since 1970.
 
     Args:
         job_id: the job's id.
-        status: `queued` until a chunk is started, then `running`, and at the end `finished`, `canceled` or `failed`. A
-            job is `failed` if every item is, or if it has several items and the same option is invalid in all of them.
+        status: `queued` until a chunk is started, then `running`, finally `finished`, `canceled` or `failed`. A job is
+            `failed` if every item is `failed`, or if it has several items and the same option is invalid in all.
         items: number of items.
         statuses: number of scored items, by status.
         cached: number of scored items whose scores were read from the cache.
         submitted: time of the submission.
-        started: time when the first chunk was started; None before.
-        ended: time when the job finished, failed or was canceled; None before.
-        ttl: seconds that the job is kept after its end.
-        error: why the same option is invalid in all items; empty if it is not.
+        started: time when the first chunk was started; None if no chunk has been.
+        ended: time when the job finished, failed or was canceled; None if it has not ended.
+        ttl: seconds for which the job is kept after its end.
+        error: if the same option is invalid in all items, the reason; else empty.
     """
 
     job_id: str

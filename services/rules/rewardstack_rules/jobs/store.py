@@ -1,4 +1,4 @@
-"""The reward server's view of jobs: submit, look up, stream and cancel."""
+"""The reward server's operations on jobs: submit, look up, stream results and cancel."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from rewardstack_rules.jobs.codec import unpack_lines
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.durability import confirm_written
 from rewardstack_rules.jobs.keys import ENDED, OPEN, PREFIX, JobKeys, idempotency_key, new_job_id
-from rewardstack_rules.jobs.limits import too_many
-from rewardstack_rules.jobs.link import connect, reaching, reading
+from rewardstack_rules.jobs.limits import too_many_jobs
+from rewardstack_rules.jobs.link import connect, parse_errors, redis_errors
 from rewardstack_rules.jobs.state import FIELDS, JobState, read_state
 from rewardstack_rules.jobs.submission import Submission
 from rewardstack_rules.settings import Settings
 
 GRACE = 30.0
-"""Seconds after the submission until a chunk that is neither queued nor started counts as lost."""
+"""Seconds after the submission after which a chunk that is neither queued nor started counts as lost."""
 
 EXPIRED = "its samples expired while they were sent; send them again, and faster"
-TAKEN = "the queue holds something else under this Idempotency-Key; send another one"
+KEY_CONFLICT = "the queue holds something else under this Idempotency-Key; send another one"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
 """Matches the value of an idempotency key in Redis: the job's id and the digest of its samples."""
 
 
 class Conflict(Exception):
-    """An idempotency key was used again with other samples."""
+    """Raised if an idempotency key was used before with other samples."""
 
 
 class JobStore:
     """The jobs of one queue; thread-safe. Methods raise `ServiceError` if the queue fails.
 
     Args:
-        settings: the server's settings: its queue, the size of chunks, the TTL of results, and the limits of tenants.
+        settings: the server's settings, including its queue, chunk size, TTL of results, and limits of tenants.
         group_of: returns the group of a sample; the members of a group are in one chunk.
     """
 
@@ -54,10 +54,10 @@ class JobStore:
         self._cancel = self.redis.register_script(scripts.CANCEL)
 
     def submit(self, requests: Iterable[Request], tenant: str, key: str = "") -> str:
-        """Submit a job; return after it is on the queue's disk.
+        """Submit a job. Return once it is on the queue's disk.
 
         Args:
-            requests: the job's samples; they may be read while they arrive.
+            requests: the job's samples, which may still be arriving.
             tenant: owner of the job.
             key: idempotency key of the caller; empty for none.
 
@@ -66,69 +66,69 @@ class JobStore:
 
         Raises:
             Conflict: `key` was used before with other samples.
-            LimitReached: the tenant has reached a limit; `NeverFits` if this job alone exceeds the limit.
-            Exception: anything that iterating over `requests` raises; then no job is created.
+            LimitReached: the tenant has reached a limit; `JobTooLarge` if this job alone exceeds the limit.
+            Exception: anything that iterating over `requests` raises; no job is created.
         """
-        keys, known_as = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
-        with reaching():
-            known = bool(known_as and self.redis.exists(known_as))
+        keys, redis_key = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
+        with redis_errors():
+            is_known = bool(redis_key and self.redis.exists(redis_key))
             submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes, self._group_of)
-            if known:  # the samples are already stored and charged, so compare only their digest
+            if is_known:  # the samples are already stored and counted, so compare only their digest
                 submission.read(requests)
             else:
                 self._check_open_jobs(tenant)
                 submission.write(requests)
-            job_id, digest = self._announce(keys, submission, known_as)
+            job_id, digest = self._publish_job(keys, submission, redis_key)
             if job_id != keys.job_id:
                 submission.discard()
                 if digest != submission.digest:
                     raise Conflict
                 return job_id
-            self._keep(keys)
-            sources = audit.commonest(submission.sources)
-            audit.tell("submitted", keys, items=submission.items, bytes=submission.bytes, sources=sources)
+            self._confirm_durable(keys)
+            sources = audit.most_common_sources(submission.sources)
+            audit.log_event("submitted", keys, items=submission.items, bytes=submission.bytes, sources=sources)
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
         return job_id
 
     def _check_open_jobs(self, tenant: str) -> None:
-        """Refuse a job before its samples are stored, if the tenant has too many open jobs."""
-        most = self._limits.open_jobs
-        if most is not None and self.redis.hvals(OPEN).count(tenant.encode()) >= most:
-            raise too_many(most)
+        """Refuse a job before its samples are stored if the tenant has too many open jobs."""
+        limit = self._limits.open_jobs
+        if limit is not None and self.redis.hvals(OPEN).count(tenant.encode()) >= limit:
+            raise too_many_jobs(limit)
 
-    def _announce(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:
+    def _publish_job(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:
         starts = json.dumps(submission.starts)
         counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE, self._limits.open_jobs or "")
-        found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
+        found = self._publish(keys.script_keys(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
         known = KNOWN.match(found)
         if known is None:
             # Discard the samples only after a reply: without a reply, the job may exist and need its samples.
             submission.discard()
             if found == TOO_MANY:
-                raise too_many(self._limits.open_jobs)
-            raise OverloadError(EXPIRED) if not found else UnreachableError(TAKEN)
+                raise too_many_jobs(self._limits.open_jobs)
+            raise OverloadError(EXPIRED) if not found else UnreachableError(KEY_CONFLICT)
         return known[1].decode(), known[2].decode()
 
-    def _keep(self, keys: JobKeys) -> None:
+    def _confirm_durable(self, keys: JobKeys) -> None:
         try:
             confirm_written(self.redis)
         except BaseException:
-            self._cancel(keys.of_scripts(), [keys.job_id])
+            self._cancel(keys.script_keys(), [keys.job_id])
             raise
 
     def state(self, tenant: str, job_id: str) -> JobState | None:
         """Return the state of a job; None if the tenant has no such job."""
-        with reaching(), reading():
+        with redis_errors(), parse_errors():
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
-    def recent_jobs(self, tenant: str, most: int) -> list[JobState]:
-        """Return the states of a tenant's open jobs, then of the last that have ended; the latest submissions first.
+    def recent_jobs(self, tenant: str, limit: int) -> list[JobState]:
+        """Return the states of a tenant's open jobs, then of recently ended ones; the latest submissions first.
 
         Args:
             tenant: owner of the jobs.
-            most: maximum number of jobs.
+            limit: maximum number of jobs.
         """
-        with reaching(), reading():
+        with redis_errors(), parse_errors():
             names = [job.decode() for job, owner in self.redis.hgetall(OPEN).items() if owner == tenant.encode()]
             ended = [job.decode() for job in self.redis.lrange(f"{PREFIX}:{tenant}:{ENDED}", 0, -1)]
             names += [name for name in dict.fromkeys(ended) if name not in names]
@@ -137,15 +137,15 @@ class JobStore:
                 pipe.hmget(JobKeys(tenant, name)["meta"], FIELDS)
             states = [read_state(name, values) for name, values in zip(names, pipe.execute(), strict=True)]
         known = [state for state in states if state is not None]
-        return sorted(known, key=lambda state: (state.ended is not None, -state.submitted))[:most]
+        return sorted(known, key=lambda state: (state.ended is not None, -state.submitted))[:limit]
 
     def cancel(self, tenant: str, job_id: str) -> None:
-        """Cancel a job that has not ended: committed results stay; other samples are not scored, or not stored."""
+        """Cancel a job unless it has ended. Committed results stay; no further results are stored."""
         keys = JobKeys(tenant, job_id)
-        with reaching():
-            ended = self._cancel(keys.of_scripts(), [job_id])
+        with redis_errors():
+            ended = self._cancel(keys.script_keys(), [job_id])
         if ended:
-            audit.tell("canceled", keys)
+            audit.log_event("canceled", keys)
 
     def results(
         self, tenant: str, job_id: str, first: int = 0, count: int | None = None, *, partial: bool = False
@@ -160,13 +160,13 @@ class JobStore:
             partial: whether to stop at the first chunk without a result, instead of raising.
 
         Returns:
-            Lines of JSON, several at a time; an unreadable result becomes a line with the status `failed`.
+            Blocks of JSON lines, one block per chunk. An unreadable result becomes a line with the status `failed`.
 
         Raises:
             UnreachableError: a result is missing, or the queue does not answer.
         """
         keys = JobKeys(tenant, job_id)
-        with reaching(), reading():
+        with redis_errors(), parse_errors():
             starts, items = self.redis.hmget(keys["meta"], "starts", "items")
             bounds = [] if starts is None else [*map(int, json.loads(starts)), int(items)]
         return self._lines(keys, bounds, first, float("inf") if count is None else first + count, partial)
@@ -185,7 +185,7 @@ class JobStore:
             start = bounds[number]
             if start >= end:
                 return
-            with reaching():
+            with redis_errors():
                 data = self.redis.hget(keys["results"], str(number))
             if data is not None:
                 numbered = enumerate(unpack_lines(data, start, bounds[number + 1] - start), start)

@@ -1,4 +1,4 @@
-"""Stores the samples of a new job in Redis, chunk by chunk; the job exists only after all of them are stored."""
+"""Store the samples of a new job in Redis, chunk by chunk. The job is published only after all samples are stored."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rewardstack.score import Request
 from rewardstack_rules.jobs import scripts
 from rewardstack_rules.jobs.codec import fields_of, pack_input
 from rewardstack_rules.jobs.keys import JobKeys
-from rewardstack_rules.jobs.limits import never_fits, too_large
+from rewardstack_rules.jobs.limits import job_too_large, too_many_bytes
 from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
 """Maximum number of characters of a chunk, unless a single sample has more."""
 UNFINISHED_SECONDS = 3600
-"""Seconds after its last chunk until an unfinished submission expires; the server may have died."""
+"""Seconds after its last stored chunk at which an unfinished submission expires, because its server may have died."""
 ENTRY_BYTES = 2048
 """Approximate memory, in bytes, that a chunk needs in the queue in addition to its samples."""
-SHARE = 0.5
-"""Share of the queue's memory up to which samples are accepted; the rest is for results and workers."""
+INPUT_SHARE = 0.5
+"""Share of the queue's memory up to which samples are accepted. The rest is for results and workers."""
 
 
 class Submission:
@@ -35,7 +35,7 @@ class Submission:
         redis: client of the queue's Redis.
         keys: keys of the job.
         chunk_size: maximum number of samples in a chunk.
-        most_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
+        limit_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
         group_of: returns the group of a sample; the members of a group are in one chunk.
     """
 
@@ -44,7 +44,7 @@ class Submission:
         redis: RedisClient,
         keys: JobKeys,
         chunk_size: int,
-        most_bytes: int | None,
+        limit_bytes: int | None,
         group_of: GroupOf[Request] = no_group,
     ) -> None:
         self.items = self.bytes = 0
@@ -53,24 +53,24 @@ class Submission:
         self._redis = redis
         self._keys = keys
         self._chunk_size = chunk_size
-        self._most_bytes = most_bytes
+        self._limit_bytes = limit_bytes
         self._group_of = group_of
-        self._take = redis.register_script(scripts.TAKE)
+        self._store_script = redis.register_script(scripts.STORE)
         self._discard = redis.register_script(scripts.DISCARD)
         self._digest = blake2b(digest_size=16)
 
     @property
     def digest(self) -> str:
-        """The hash of all samples, independent of their format and chunks."""
+        """The hash of all samples. It does not depend on the format of the request or on chunks."""
         return self._digest.hexdigest()
 
     def write(self, requests: Iterable[Request]) -> None:
-        """Write the samples to the queue; discard all of them on an error.
+        """Write the samples to the queue. On an error, discard all of them.
 
         Raises:
             RedisError: the queue refuses the samples.
             OverloadError: the queue is too full.
-            LimitReached: the tenant would exceed its limit; `NeverFits` if this job alone exceeds the limit.
+            LimitReached: the tenant would exceed its limit; `JobTooLarge` if this job alone exceeds the limit.
             Exception: anything that iterating over `requests` raises.
         """
         try:
@@ -81,7 +81,7 @@ class Submission:
             raise
 
     def read(self, requests: Iterable[Request]) -> None:
-        """Compute the digest of samples that the queue already has; write nothing.
+        """Compute the digest of samples that the queue already has. Write nothing.
 
         Raises:
             Exception: anything that iterating over `requests` raises.
@@ -92,36 +92,36 @@ class Submission:
     def _store(self, chunk: list[Request]) -> None:
         self._check_memory()
         data = pack_input(chunk)
-        if self._most_bytes is not None and self.bytes + len(data) > self._most_bytes:
-            raise never_fits(self._most_bytes)
+        if self._limit_bytes is not None and self.bytes + len(data) > self._limit_bytes:
+            raise job_too_large(self._limit_bytes)
         # Each chunk restarts the expiry, so that a slow client can finish.
-        arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._most_bytes or ""]
-        if not self._take(self._keys.of_scripts(), arguments):
-            raise too_large(self._most_bytes)
+        arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._limit_bytes or ""]
+        if not self._store_script(self._keys.script_keys(), arguments):
+            raise too_many_bytes(self._limit_bytes)
         self.bytes += len(data)
         self.starts.append(self.items)
         self.items += len(chunk)
 
     def _check_memory(self) -> None:
-        """Check that the queue has enough memory for another chunk, and for what scoring the accepted jobs needs.
+        """Check that the queue has enough memory for another chunk.
 
         Raises:
             OverloadError: the queue has too little memory.
         """
         memory = self._redis.info("memory")
-        if memory["used_memory"] + len(self.starts) * ENTRY_BYTES > SHARE * (memory.get("maxmemory") or math.inf):
+        if memory["used_memory"] + len(self.starts) * ENTRY_BYTES > INPUT_SHARE * (memory.get("maxmemory") or math.inf):
             raise OverloadError(FULL)
 
     def discard(self) -> None:
         """Remove all samples that were written."""
-        self._discard(self._keys.of_scripts(), [self._keys.job_id])
+        self._discard(self._keys.script_keys(), [self._keys.job_id])
 
     def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
         sized = ((request, self._add(request)) for request in requests)
-        found = split_batches(
-            sized, self._chunk_size, itemgetter(1), CHUNK_CHARACTERS, lambda one: self._group_of(one[0])
+        chunks = split_batches(
+            sized, self._chunk_size, itemgetter(1), CHUNK_CHARACTERS, lambda pair: self._group_of(pair[0])
         )
-        return ([request for request, _ in chunk] for chunk in found)
+        return ([request for request, _ in chunk] for chunk in chunks)
 
     def _add(self, request: Request) -> int:
         """Add a sample to the digest and to the counts; return its number of characters."""

@@ -1,4 +1,4 @@
-"""Finds chunks that no worker scores, and sends them again: the worker died, RQ lost them, or a retry is due."""
+"""Find chunks that no worker scores, and send them again: their worker died, RQ lost them, or a retry is due."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import threading
 
 from rewardstack.errors import ServiceError, UnreachableError
 from rewardstack_rules.jobs.delivery import BATCH, Chunk, Delivery
-from rewardstack_rules.jobs.heartbeat import ALIVE, READY, beat, reset
+from rewardstack_rules.jobs.heartbeat import ALIVE, READY, reset, touch
 from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
-from rewardstack_rules.jobs.link import RedisClient, reaching, reading
+from rewardstack_rules.jobs.link import RedisClient, parse_errors, redis_errors
 
 INTERVAL = 2.0
-"""Minimum seconds between two sweeps, by all workers together; also between a worker's heartbeats."""
-PICK_UP = 5.0
-"""Seconds after sending a chunk until it counts as lost, if it is neither queued nor started."""
+"""Seconds between a worker's heartbeats, and minimum seconds between two sweeps of all workers together."""
+PICK_UP_SECONDS = 5.0
+"""Seconds after sending a chunk after which it counts as lost if it is neither queued nor started."""
 
 log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sends heartbeats and sweeps, in a background thread, until it is stopped or the process ends.
+    """Sends heartbeats and searches for lost chunks in a background thread.
 
     Args:
         redis: client of the queue's Redis.
@@ -39,23 +39,23 @@ class Sweeper:
         threading.Thread(target=self._run, name="sweeper", daemon=True).start()
 
     def stop(self) -> None:
-        """Send no more heartbeats, and remove their files."""
+        """Stop sending heartbeats, and remove the heartbeat files."""
         self._stopping.set()
         reset()
 
     def sweep(self) -> int:
-        """Send lost and due chunks again; return their number.
+        """Send lost and due chunks again, and return their number.
 
         Raises:
             ServiceError: the queue does not answer.
         """
-        with reaching():
+        with redis_errors():
             now = self._now()
             waiting = self._delivery.waiting()
             sent = 0
             for job_id, tenant in self._redis.hgetall(OPEN).items():
                 try:
-                    with reading():
+                    with parse_errors():
                         sent += self._send(JobKeys(tenant.decode(), job_id.decode()), now, waiting)
                 except UnreachableError as error:
                     log.warning("cannot sweep a job: %s", error)
@@ -77,19 +77,19 @@ class Sweeper:
         lost = [(keys.job_id, number) for number in overdue if (keys.job_id, number) not in waiting][:BATCH]
         if lost:
             # Postpone the next check, but do not shorten the lease of a worker that has just claimed the chunk.
-            self._redis.zadd(keys["due"], {str(number): now + PICK_UP for _, number in lost}, xx=True, gt=True)
+            self._redis.zadd(keys["due"], {str(number): now + PICK_UP_SECONDS for _, number in lost}, xx=True, gt=True)
             self._delivery.send(lost)
         return len(lost)
 
     def _run(self) -> None:
         while not self._stopping.wait(INTERVAL):
-            beat(ALIVE)
+            touch(ALIVE)
             try:
-                with reaching():
+                with redis_errors():
                     self._send_heartbeat()
-                    beat(READY)
-                    mine = self._redis.set(SWEEP, self._name, nx=True, px=int(INTERVAL * 1000))
-                if mine:
+                    touch(READY)
+                    has_lock = self._redis.set(SWEEP, self._name, nx=True, px=int(INTERVAL * 1000))
+                if has_lock:
                     self.sweep()
             except ServiceError as error:
                 log.warning("cannot sweep jobs: %s", error)

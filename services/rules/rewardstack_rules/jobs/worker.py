@@ -1,7 +1,7 @@
-"""A worker for jobs: `python -m rewardstack_rules.jobs.worker`; start as many as you need.
+"""A worker for jobs: `python -m rewardstack_rules.jobs.worker`. Start as many as you need.
 
-A worker scores one chunk at a time, and some more that wait for models (`background`). It does not fork for a chunk, so
-connections, caches and isolated processes stay warm. After SIGTERM it finishes its chunks; after a second SIGTERM, or
+A worker scores one chunk at a time, plus some that wait for models (`background`). It does not fork for each chunk, so
+connections, caches and isolated processes are reused. After SIGTERM it finishes its chunks. After a second SIGTERM or
 SIGKILL, other workers score them.
 """
 
@@ -26,7 +26,7 @@ from rq.serializers import JSONSerializer
 from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
-from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, workshop
+from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, worker_context
 from rewardstack_rules.jobs.delivery import MODEL_QUEUE, QUEUE, ChunkJob
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
@@ -34,43 +34,43 @@ from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.isolation import isolation_collectors
 from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated
+from rewardstack_rules.scoring.pools import start_pools
 from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
-"""Seconds after its last heartbeat that RQ still lists a worker; workers send heartbeats more often."""
+"""Seconds after its last heartbeat for which RQ still lists a worker. Workers send heartbeats more often."""
 MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
 """Seconds before a worker that lost its connection to the queue reconnects."""
 NO_CAPACITY_SECONDS = 1
-"""Seconds after which a worker without a free thread for model chunks checks for one again."""
+"""Seconds after which a worker without a free thread for model chunks checks its threads again."""
 
 log = logging.getLogger("rewardstack_rules.jobs")
 
 
 class Queues(Queue):
-    """A queue of a worker; a worker without a free thread for model chunks does not read `MODEL_QUEUE`."""
+    """A queue of a worker. A worker without a free thread for model chunks does not read `MODEL_QUEUE`."""
 
     @classmethod
     def dequeue_any(cls, queues: Iterable[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
-        """Return the next entry of the queues that this worker can handle, and its queue."""
-        if not workshop().background.has_room():
+        """Return the next entry that this worker can handle, and the queue of the entry."""
+        if not worker_context().background.has_capacity():
             queues = [queue for queue in queues if queue.name != MODEL_QUEUE]
             timeout = min(timeout, NO_CAPACITY_SECONDS) if timeout else timeout
         return super().dequeue_any(queues, timeout, *arguments, **named)
 
 
 class ChunkWorker(SimpleWorker):
-    """RQ's worker, which remembers across reconnections that a signal has asked it to stop."""
+    """RQ's worker. Unlike RQ's class, it remembers after a reconnection that a signal has asked it to stop."""
 
     log_result_lifespan = False
     max_connection_wait_time = PAUSE
 
     stopping = False
-    """Whether a signal has asked this process to stop, now or before a reconnection."""
+    """Whether a signal has asked this process to stop."""
     reloading = False
-    """Whether the process stops in order to restart with changed reward functions (`RELOAD=on`)."""
+    """Whether the process stops to restart with changed reward functions (`RELOAD=on`)."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Handle the first signal: finish the current chunks, then stop."""
@@ -95,8 +95,8 @@ def main() -> None:
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
         reloader = Reloader(settings, _reload) if settings.reload else None
-        prepare_isolated(settings)
-        evaluator = workshop().evaluator
+        start_pools(settings)
+        evaluator = worker_context().evaluator
         if settings.worker_metrics_port:
             counters.serve(settings.worker_metrics_port, [*isolation_collectors(evaluator)])
     except ConfigError as error:
@@ -113,7 +113,7 @@ def main() -> None:
             if ChunkWorker.stopping:
                 break
             time.sleep(PAUSE)
-    workshop().background.finish()
+    worker_context().background.finish()
     sweeper.stop()
     if ChunkWorker.reloading:
         os.execve(sys.executable, [sys.executable, "-m", "rewardstack_rules.jobs.worker"], environment)
@@ -144,7 +144,7 @@ def _work(url: str) -> None:
         log.warning("lost the connection to the queue, reconnecting: %s", str(error).partition("\n")[0])
     finally:
         if worker is not None and worker.pubsub_thread is not None:
-            worker.pubsub_thread.stop()  # RQ does not stop it if the queue is unreachable
+            worker.pubsub_thread.stop()  # RQ does not stop the thread if the queue is unreachable
 
 
 if __name__ == "__main__":

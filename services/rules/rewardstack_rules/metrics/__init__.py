@@ -1,4 +1,4 @@
-"""Prometheus metrics: counters of the server and its workers, summed over processes, and collectors.
+"""Prometheus metrics of the server and its workers.
 
-Collectors query the result cache and the isolated processes for each scrape.
+Counters are summed over processes. Collectors query the result cache and the isolated processes for each scrape.
 """

@@ -1,4 +1,4 @@
-"""`Rewards`: what is counted of a batch, without prometheus_client, which a trainer that runs rules does not have."""
+"""The rewards of a batch that the metrics count. Importing this module needs no prometheus_client, unlike counting."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Rewards(NamedTuple):
     Args:
         bounds: the lowest and the highest value that the route can have.
         values: the rewards of samples with the status `ok` or `fallback`.
-        parts: the values of the rewards' parts, by the part's name; a small fixed set of names per route.
-        groups: the rewards of each group of samples that answer the same prompt, by the group's digest.
+        parts: the values of each part of the rewards, by the part's name; the number of names per route is limited.
+        groups: the rewards of each group of samples for the same prompt, by the group's digest.
     """
 
     bounds: tuple[float, float]

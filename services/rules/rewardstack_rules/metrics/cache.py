@@ -1,4 +1,4 @@
-"""Metrics of the result cache, read from its Redis for each scrape. All servers that share it report the same."""
+"""Metrics of the result cache. Each scrape reads them from its Redis. Servers with the same cache report the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 TIMEOUT = 1.0
-"""Timeout of a command to the cache, in seconds; the same as when scoring (`rewardstack.cache.link.WAIT`)."""
+"""Timeout of a command to the cache, in seconds; equal to the timeout for scoring (`rewardstack.cache.link.WAIT`)."""
 
 
 class CacheCollector(Collector):
@@ -33,7 +33,7 @@ class CacheCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics; if the cache does not answer, yield only `rewardstack_cache_up` 0."""
+        """Yield the current metrics. If the cache does not answer, yield only `rewardstack_cache_up`, with value 0."""
         try:
             info: Mapping[str, Any] = {**self._redis.info("memory"), **self._redis.info("stats")}
         except (RedisError, OSError):

@@ -1,7 +1,7 @@
-"""Maps the reason of a missing score to a cause from a small fixed list.
+"""Map the reason of a missing score to a cause from a small fixed list.
 
-A reason has more detail, and may quote a response, a judge or a request. A cause quotes nothing, so it can be a metric
-label, and be shown to everyone who can reach the server.
+A reason is more detailed, and may quote a response, a judge or a request. A cause quotes nothing, so it can be a metric
+label and be shown to everyone who can reach the server.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ CAUSES = (
     (", outside its ", "the reward function gave no number in its range"),
     ("no part", "no part of a composite has a value"),
 )
-"""Pairs of a text to find in a reason, and the cause that it means; the first match counts."""
+"""Pairs of a text to find in a reason, and the cause that the text indicates. The first match is used."""
 RAISED = re.compile(r"^[\w.-]{1,64} raised [A-Za-z_]")
 SEARCHED = 500
 """Number of characters at the start of a reason that are searched."""
 
 
-def cause_of(reason: str) -> str:
-    """Return the cause of a reason.
+def find_cause(reason: str) -> str:
+    """Return the cause for a reason.
 
     Args:
         reason: the reason of a score whose status is not `ok`.

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError
 from rewardstack.score import STATUSES, Score, Usage
-from rewardstack_rules.metrics.causes import cause_of
+from rewardstack_rules.metrics.causes import find_cause
 from rewardstack_rules.metrics.rewards import count_rewards as count_rewards
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -33,14 +33,14 @@ SECONDS = Histogram(
 IN_PROGRESS = Gauge(
     "rewardstack_requests_in_progress", "Requests that are being answered.", multiprocess_mode="livesum"
 )
-ITEMS = Counter("rewardstack_samples_total", "Samples scored, by route and status.", ["route", "status"])
-CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
-SENT = Counter(
+SAMPLES = Counter("rewardstack_samples_total", "Samples scored, by route and status.", ["route", "status"])
+CACHE_HITS = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
+MODEL_REQUESTS = Counter(
     "rewardstack_model_requests_total",
     "Requests sent to judges and embedding servers, including retries, by the route of the samples.",
     ["route"],
 )
-COUNTED = Counter(
+TOKEN_REPORTS = Counter(
     "rewardstack_model_replies_counted_total",
     "Replies of judges and embedding servers that reported their tokens; those of other replies are unknown.",
     ["route"],
@@ -50,15 +50,15 @@ TOKENS = Counter(
     "Tokens that judges and embedding servers reported as read (`prompt`) and written (`completion`).",
     ["route", "kind"],
 )
-UNWRITTEN = Counter(
+CACHE_WRITE_ERRORS = Counter(
     "rewardstack_cache_write_errors_total",
     "Values that were not written to the result cache: it refused them, or too many were pending.",
 )
-DISTRUSTED = Counter(
+CACHE_REFUSED = Counter(
     "rewardstack_cache_refused_total",
     "Values in the result cache that were rejected: malformed, out of range, or not signed with the secret.",
 )
-COMPARED = Counter(
+COMPARISONS = Counter(
     "rewardstack_math_comparisons_total",
     "Math answers compared in isolated processes: by their `values`, or left `undecided`.",
     ["result"],
@@ -112,41 +112,46 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
     for score, route in zip(scores, routes, strict=True):
         counts[route, score.status, score.cached] += 1
         if score.status != "ok":
-            causes[route, score.status, cause_of(score.reason)] += 1
-        _clock(route).observe(score.latency_ms / 1000)
+            causes[route, score.status, find_cause(score.reason)] += 1
+        _latency_histogram(route).observe(score.latency_ms / 1000)
     for (route, status, cached), count in counts.items():
-        ITEMS.labels(route, status).inc(count)
+        SAMPLES.labels(route, status).inc(count)
         if cached:
-            CACHED.labels(route).inc(count)
+            CACHE_HITS.labels(route).inc(count)
     for labels, count in causes.items():
         CAUSES.labels(*labels).inc(count)
 
 
-def count_spent(route: str, usage: Usage) -> None:
-    """Count requests sent to a judge or an embedding server; if `usage` has none, count the tokens of one reply."""
+def count_usage(route: str, usage: Usage) -> None:
+    """Count the requests to a judge or an embedding server, or the tokens of one reply.
+
+    Args:
+        route: the label `route`.
+        usage: the number of requests sent; if it is 0, the tokens that one reply reported.
+    """
     if usage.requests:
-        _spending(route)
-        SENT.labels(route).inc(usage.requests)
+        _start_token_counters(route)
+        MODEL_REQUESTS.labels(route).inc(usage.requests)
         return
-    COUNTED.labels(route).inc()
+    TOKEN_REPORTS.labels(route).inc()
     TOKENS.labels(route, "prompt").inc(usage.prompt_tokens)
     TOKENS.labels(route, "completion").inc(usage.completion_tokens)
 
 
-def count_unwritten(values: int) -> None:
-    """Count values that were not written to the result cache."""
-    UNWRITTEN.inc(values)
+def count_cache_write_errors(values: int) -> None:
+    """Count values that could not be written to the result cache."""
+    CACHE_WRITE_ERRORS.inc(values)
 
 
-def count_distrusted(values: int) -> None:
+def count_rejected_cache_values(values: int) -> None:
     """Count values from the result cache that were rejected."""
-    DISTRUSTED.inc(values)
+    CACHE_REFUSED.inc(values)
 
 
-def count_compared(by: Iterable[str]) -> None:
-    """Count compared math answers, by the method of comparison."""
+def count_comparisons(by: Iterable[str]) -> None:
+    """Count comparisons of math answers, by the method of comparison."""
     for name, count in Counts(by).items():
-        COMPARED.labels(name).inc(count)
+        COMPARISONS.labels(name).inc(count)
 
 
 def count_code(counts: Mapping[str, int]) -> None:
@@ -161,20 +166,20 @@ def count_code(counts: Mapping[str, int]) -> None:
 
 
 @cache
-def _spending(route: str) -> None:
-    """Start a route's token counters at 0, so that they show if a model server does not report tokens."""
-    COUNTED.labels(route)
+def _start_token_counters(route: str) -> None:
+    """Start a route's token counters at 0, so that they exist even if a model server reports no tokens."""
+    TOKEN_REPORTS.labels(route)
     for kind in ("prompt", "completion"):
         TOKENS.labels(route, kind)
 
 
 @cache
-def _clock(route: str) -> Histogram:
-    """Return a route's latency histogram; at the first call, start the route's counters at 0.
+def _latency_histogram(route: str) -> Histogram:
+    """Return a route's latency histogram.
 
-    So Prometheus sees the first failure as an increase.
+    The first call also starts the route's counters at 0, so that Prometheus sees the first failure as an increase.
     """
     for status in STATUSES:
-        ITEMS.labels(route, status)
-    CACHED.labels(route)
+        SAMPLES.labels(route, status)
+    CACHE_HITS.labels(route)
     return ITEM_SECONDS.labels(route)

@@ -1,6 +1,6 @@
 """The directory with the counts of all processes of a server.
 
-It is in memory if possible: processes map its files, and would crash if the disk were full.
+The directory is in memory if possible, because processes map its files and would crash if the disk were full.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from rewardstack_rules.metrics.groups import FILE as GROUPS
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""A directory in memory; None, for the default directory of temporary files, if there is none."""
+"""A directory in memory; None (the default directory of temporary files) if there is none."""
 PREFIX = "reward-server-metrics-"
-BEGAN = "began"
-"""Name of a file whose modification time is when counting began."""
+START_FILE = "began"
+"""Name of a file whose modification time is the time when counting began."""
 
 
 def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
-    """Create a directory that is removed when this process exits; remove those that killed processes left behind.
+    """Create a directory that is removed when this process exits, and remove directories that killed processes left.
 
     This process and its forks hold a lock on the directory, which shows that it is in use.
 
@@ -42,8 +42,8 @@ def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
     return directory
 
 
-def begin(directory: Path) -> None:
-    """Remove old counts from a directory before the processes of a server start to count in it.
+def clear_counts(directory: Path) -> None:
+    """Remove old counts from a directory. Call this before the processes of a server start to count in it.
 
     Args:
         directory: the directory; created if it is missing.
@@ -51,7 +51,7 @@ def begin(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for stale in (*directory.glob("*.db"), directory / GROUPS):
         stale.unlink(missing_ok=True)
-    (directory / BEGAN).touch()
+    (directory / START_FILE).touch()
 
 
 def _remove_left_behind(folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""Merges the counts of all ended processes into one file per kind of metric.
+"""Merge the counts of all ended processes into one file per kind of metric.
 
-By itself, prometheus_client keeps a file per kind and process, and reads all of them at each scrape. The gauges of a
-process are dropped when it ends.
+Without this, prometheus_client keeps a file per kind and process forever, and reads all of them for each scrape. The
+gauges of a process are dropped when it ends.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _ended: set[int] = set()
 
 
 @contextmanager
-def reading(directory: Path) -> Iterator[None]:
-    """Prevent merging within the block, so that a scrape counts nothing twice and misses nothing."""
+def merging_paused(directory: Path) -> Iterator[None]:
+    """Prevent merging within the block, so that a scrape counts every value exactly once."""
     with (directory / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
 
 
-def filled(files: Iterable[Path]) -> list[Path]:
-    """Return the files that exist and have counts: prometheus_client creates a file empty before it writes."""
+def nonempty(files: Iterable[Path]) -> list[Path]:
+    """Return the files that exist and are not empty. prometheus_client creates an empty file before it writes."""
     found = []
     for file in files:
         with suppress(FileNotFoundError):
@@ -39,10 +39,10 @@ def filled(files: Iterable[Path]) -> list[Path]:
     return found
 
 
-def fold(directory: Path, pid: int) -> None:
+def merge_ended(directory: Path, pid: int) -> None:
     """Merge the counts of a process that has ended into the files of all ended processes.
 
-    This function never waits: during a scrape, it leaves the merging to its next call.
+    This function never waits. During a scrape, it leaves the merging to its next call.
 
     Args:
         directory: the directory with the counts.
@@ -62,7 +62,7 @@ def fold(directory: Path, pid: int) -> None:
 
 def _move(sources: list[Path], target: Path) -> None:
     total = MmapedDict(str(target))
-    for source in filled(sources):
+    for source in nonempty(sources):
         for key, value, stamp, _ in MmapedDict.read_all_values_from_file(str(source)):
             total.write_value(key, total.read_value(key)[0] + value, stamp)
         source.unlink()

@@ -1,4 +1,4 @@
-"""`Groups`: the lowest and the highest reward of each recent group, in memory that all processes of a server share."""
+"""The lowest and the highest reward of each recent group, in memory that all processes of a server share."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 FILE = "groups"
 """Name of the table's file in the directory with the counts of all processes."""
 EXPIRY = 300.0
-"""Seconds without a sample after which a group is forgotten, so that the prompt's next visit is a new group."""
+"""Seconds without a sample after which a group expires, so that later samples of its prompt are a new group."""
 SETS, WAYS = 2048, 8
-"""The table keeps 16,384 groups: in each set the least recently used of eight makes room for a new one."""
+"""Numbers of sets and of groups per set; 16,384 groups in total. A new group replaces the oldest of its set."""
 SLOT = struct.Struct("<16sdddQ")
 """A group: its digest, the time of its last sample, its lowest and highest reward, and its number of samples."""
 SIZE = SLOT.size * WAYS
@@ -35,7 +35,7 @@ class Groups:
         self._file = -1
         if directory:
             self._file = os.open(Path(directory) / FILE, os.O_RDWR | os.O_CREAT, 0o600)
-            os.posix_fallocate(self._file, 0, SETS * SIZE)  # without it, a full disk would kill the process later
+            os.posix_fallocate(self._file, 0, SETS * SIZE)  # otherwise a full disk would kill the process later
         self._memory = mmap.mmap(self._file, SETS * SIZE)
 
     def add(self, groups: Mapping[bytes, Sequence[float]]) -> tuple[int, int]:
@@ -45,7 +45,8 @@ class Groups:
             groups: rewards by the group's digest of 16 bytes.
 
         Returns:
-            The number of groups that have now, but did not have before, at least two samples, and different rewards.
+            The number of groups that have reached two samples with this call, and the number of groups whose rewards
+            were equal before this call and now differ.
         """
         with self._locked():
             now = time.monotonic()
@@ -55,7 +56,7 @@ class Groups:
     def _add(self, digest: bytes, rewards: Sequence[float], now: float) -> tuple[bool, bool]:
         start = int.from_bytes(digest[:4], "big") % SETS * SIZE
         slots = [*SLOT.iter_unpack(self._memory[start : start + SIZE])]
-        at = next((at for at, one in enumerate(slots) if one[0] == digest), None)
+        at = next((at for at, slot in enumerate(slots) if slot[0] == digest), None)
         if at is None:
             at = min(range(WAYS), key=lambda at: slots[at][1])
             _, seen, low, high, count = digest, 0.0, 0.0, 0.0, 0

@@ -1,4 +1,4 @@
-"""Metrics of isolated processes, read from their supervisor for each scrape."""
+"""Metrics of isolated processes. Each scrape reads them from the supervisor of these processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Evaluator(Protocol):
         ...
 
     def isolation_stats(self, *, code: bool = False) -> Mapping[str, int]:
-        """Return the counts of isolated processes that run programs (`code`), or of all others."""
+        """Return the counts of the isolated processes that run programs (`code=True`), or of the others."""
         ...
 
 
@@ -53,7 +53,7 @@ class IsolationCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics; if the supervisor does not answer, yield only the metric `PREFIX_up` 0."""
+        """Yield the current metrics. If the supervisor does not answer, yield only `PREFIX_up` with the value 0."""
         try:
             stats: Mapping[str, int] = self._stats()
         except (RewardstackError, asyncio.TimeoutError) as error:

@@ -1,7 +1,8 @@
-"""Counts rewards by route: their distribution, their parts, and groups in which all rewards are equal.
+"""Count rewards by route: their distribution, their parts, and groups in which all rewards are equal.
 
-Everything is a count that only grows, so that Prometheus and the status page can subtract, and add up processes.
-Prometheus' client has one set of buckets per metric; here each route has its own histogram, all of one name.
+All metrics are counters that only grow, so that Prometheus and the status page can subtract them and sum them over
+processes. prometheus_client allows one set of buckets per metric; here, each route has a histogram with its own
+buckets, and all histograms have the same name.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from rewardstack_rules.metrics.batch import Rewards
 from rewardstack_rules.metrics.groups import Groups
 
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
-LADDER = (*(-step for step in reversed(STEPS)), 0.0, *STEPS)
-"""Upper bounds of the buckets of a route without bounds; a route with one bound has those on its side of it."""
-PARTS = 10
-"""Number of equal buckets of a route with two bounds, beside the one of its lowest value."""
-LARGEST = 10_000.0
-"""Rewards beyond it, or below its negative, count as this in sums, so that the sum of squares stays exact."""
+UNBOUNDED_BUCKETS = (*(-step for step in reversed(STEPS)), 0.0, *STEPS)
+"""Upper bounds of the buckets of a route without bounds. A route with one bound uses those within its range."""
+BUCKETS = 10
+"""Number of equal buckets of a route with two bounds, in addition to a bucket for the lowest value."""
+MAX_COUNTED_REWARD = 10_000.0
+"""Rewards are clipped to ± this value before they are summed, so that the sum of squares stays exact."""
 TEXT = "Rewards (status ok or fallback, after shaping)"
 HISTOGRAM = "rewardstack_reward"
 
@@ -49,17 +50,17 @@ PART_POSITIVE = _counter("part_positive", "Sum of the part's values above 0.", "
 PART_NEGATIVE = _counter("part_negative", "Sum of the part's values below 0, as a positive number.", "part")
 
 
-def buckets_of(bounds: tuple[float, float]) -> tuple[float, ...]:
-    """Return the upper bounds of a route's buckets: ten equal parts, or `LADDER` if the range is infinite."""
+def bucket_bounds(bounds: tuple[float, float]) -> tuple[float, ...]:
+    """Return the upper bounds of a route's buckets: ten equal parts, or `UNBOUNDED_BUCKETS` for an infinite range."""
     low, high = bounds
     if math.isinf(low) or math.isinf(high):
         ends = (end for end in bounds if math.isfinite(end))
-        return tuple(sorted({*(step for step in LADDER if low <= step <= high), *ends}))
-    return tuple(sorted({round(low + (high - low) * part / PARTS, 12) for part in range(PARTS + 1)}))
+        return tuple(sorted({*(step for step in UNBOUNDED_BUCKETS if low <= step <= high), *ends}))
+    return tuple(sorted({round(low + (high - low) * part / BUCKETS, 12) for part in range(BUCKETS + 1)}))
 
 
 class _Histogram(Histogram):
-    """A histogram that counts several equal values with one write."""
+    """A histogram that counts equal values with a single write."""
 
     def observe_all(self, values: Iterable[float]) -> None:
         for value, count in Counts(values).items():
@@ -80,14 +81,14 @@ class _Histograms(Collector):
     def collect(self) -> Iterable[Metric]:
         found = Metric(HISTOGRAM, TEXT, "histogram")
         for histogram in self.routes.copy().values():
-            for one in histogram.collect():
-                found.samples += one.samples
+            for metric in histogram.collect():
+                found.samples += metric.samples
         return [found] if found.samples else []
 
     def of(self, route: str, bounds: tuple[float, float]) -> _Histogram:
         known = self._children.get(route)
         if known is None:
-            self.routes[route] = _Histogram(HISTOGRAM, TEXT, ["route"], buckets=buckets_of(bounds), registry=None)
+            self.routes[route] = _Histogram(HISTOGRAM, TEXT, ["route"], buckets=bucket_bounds(bounds), registry=None)
             known = self._children[route] = self.routes[route].labels(route)
         return known
 
@@ -110,40 +111,40 @@ def count_rewards(routes: Mapping[str, Rewards]) -> None:
     for route, rewards in routes.items():
         _count(route, rewards)
         for part, values in rewards.parts.items():
-            _of(PART_SAMPLES, route, part).inc(len(values))
-            _add(values, _of(PART_POSITIVE, route, part), _of(PART_NEGATIVE, route, part))
+            _series(PART_SAMPLES, route, part).inc(len(values))
+            _add(values, _series(PART_POSITIVE, route, part), _series(PART_NEGATIVE, route, part))
         if rewards.groups:
             started, spread = _groups().add(rewards.groups)
             if started or spread:
-                _of(GROUPS, route).inc(started)
-                _of(SPREAD, route).inc(spread)
+                _series(GROUPS, route).inc(started)
+                _series(SPREAD, route).inc(spread)
 
 
 def _count(route: str, rewards: Rewards) -> None:
     _start(route, bounded=math.isfinite(rewards.bounds[1]))
-    values = [min(max(value, -LARGEST), LARGEST) for value in rewards.values]
+    values = [min(max(value, -MAX_COUNTED_REWARD), MAX_COUNTED_REWARD) for value in rewards.values]
     _histograms.of(route, rewards.bounds).observe_all(values)
-    _add(values, _of(POSITIVE, route), _of(NEGATIVE, route))
-    _of(SQUARES, route).inc(math.fsum(value * value for value in values))
+    _add(values, _series(POSITIVE, route), _series(NEGATIVE, route))
+    _series(SQUARES, route).inc(math.fsum(value * value for value in values))
     if zeros := values.count(0.0):
-        _of(ZEROS, route).inc(zeros)
+        _series(ZEROS, route).inc(zeros)
     high = rewards.bounds[1]
     if math.isfinite(high):
-        top = high - 1e-9 * max(1.0, abs(high))  # a weighted sum of ones may be a rounding error below its bound
+        top = high - 1e-9 * max(1.0, abs(high))  # rounding may put a weighted sum slightly below its bound
         if maxima := sum(value >= top for value in rewards.values):
-            _of(MAXIMA, route).inc(maxima)
+            _series(MAXIMA, route).inc(maxima)
 
 
 @cache
 def _start(route: str, *, bounded: bool) -> None:
     """Start a route's counters at 0, so that Prometheus sees the first reward as an increase."""
     for counter in (POSITIVE, NEGATIVE, SQUARES, ZEROS, GROUPS, SPREAD, *([MAXIMA] if bounded else [])):
-        _of(counter, route)
+        _series(counter, route)
 
 
 @cache
-def _of(counter: Counter, *labels: str) -> Counter:
-    """Return the series with these labels; this is faster than `labels`."""
+def _series(counter: Counter, *labels: str) -> Counter:
+    """Return the series with these labels from a cache, which is faster than `labels`."""
     return counter.labels(*labels)
 
 

@@ -1,4 +1,4 @@
-"""Reads the counts of all processes of a server, as of one moment, for `/metrics` and the status page."""
+"""Read a consistent state of the counts of all processes of a server, for `/metrics` and the status page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from rewardstack_rules.metrics.files import filled, reading
+from rewardstack_rules.metrics.files import merging_paused, nonempty
 
 
 class _Processes(Collector):
@@ -20,14 +20,14 @@ class _Processes(Collector):
         self._directory = directory
 
     def collect(self) -> Iterable[Metric]:
-        """Return the sums over all processes; the file of a starting process may still be empty."""
-        files = filled(self._directory.glob("*.db"))
+        """Return the sums over all processes. The file of a starting process may still be empty."""
+        files = nonempty(self._directory.glob("*.db"))
         return MultiProcessCollector.merge([str(file) for file in files], accumulate=True)
 
 
 @contextmanager
-def counted(directory: str) -> Iterator[CollectorRegistry]:
-    """Yield a registry with the counts of all processes of a server, which `metrics.files` does not merge meanwhile.
+def counts_registry(directory: str) -> Iterator[CollectorRegistry]:
+    """Yield a registry with the counts of all processes of a server. Within the block, `metrics.files` merges nothing.
 
     Args:
         directory: directory in which all processes keep their counts; empty for a single process.
@@ -37,5 +37,5 @@ def counted(directory: str) -> Iterator[CollectorRegistry]:
         return
     registry = CollectorRegistry()
     registry.register(_Processes(Path(directory)))
-    with reading(Path(directory)):
+    with merging_paused(Path(directory)):
         yield registry

@@ -1,4 +1,4 @@
-"""Scores samples by rules: inline, in isolated processes, or by the math verifier.
+"""Score samples by rules: inline, in isolated processes, or with the math verifier.
 
 The packages `http` and `jobs` call `Evaluator.score`.
 """

@@ -1,4 +1,4 @@
-"""`Evaluator`: scores samples for endpoints and workers by the client's pipeline, with rules that run here."""
+"""Score samples for endpoints and workers through the client's pipeline, with rules that run on this machine."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ from rewardstack.scorers.service_health import ServiceHealth, service_health
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
-from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.isolated import Pool
-from rewardstack_rules.scoring.latest import Latest
+from rewardstack_rules.scoring.cancellation import AbandonedError, IsWanted, WaitContext, always_wanted
+from rewardstack_rules.scoring.counters import NO_COUNTERS, Counters
 from rewardstack_rules.scoring.local import LocalRules
+from rewardstack_rules.scoring.pools import Pool
 from rewardstack_rules.scoring.rewards import RewardReader
+from rewardstack_rules.scoring.shared_probe import SharedProbe
 from rewardstack_rules.scoring.task import make_task
-from rewardstack_rules.scoring.wanted import IsWanted, Meanwhile, UnwantedError, always
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
 PROBE_AGE_SECONDS = 1.0
-"""Age at which the result of a probe is obtained again, so that many requests cost one probe a second."""
+"""Age at which the result of a probe expires, so that many requests cost one probe per second."""
 PROBE_TENANT = "readiness probe"
-"""Tenant of the probe. No API key has it, so processes that ran a client's samples do not answer the probe."""
+"""Tenant of the probe. No client has this tenant, so processes that ran a client's samples do not run the probe."""
 STATS_SECONDS = 2.0
 TENANTS = 1024
-"""Maximum number of tenants whose pipelines are kept; an evicted tenant gets a new pipeline."""
-FIRST_SECONDS = 0.1
+"""Maximum number of tenants whose pipelines are cached. An evicted tenant gets a new pipeline."""
+FAST_SECONDS = 0.1
 """Seconds after which work counts as slow."""
 CHECK_SECONDS = 1.0
-"""Seconds between checks whether a caller still waits for slow work."""
+"""Interval, in seconds, of the check whether a caller still waits for slow work."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
 class Evaluator:
-    """Scores samples for callers in any thread; the work runs on the event loop of the `rewardstack` client.
+    """Scores samples for callers in any thread. The work runs on the event loop of the `rewardstack` client.
 
     Args:
         settings: settings of the server.
@@ -69,7 +69,7 @@ class Evaluator:
         ConfigError: a setting or a route that the pipeline reads is malformed.
     """
 
-    def __init__(self, settings: Settings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
+    def __init__(self, settings: Settings, registry: Registry, counters: Counters = NO_COUNTERS) -> None:
         self._registry = registry
         self._counters = counters
         self._rules = LocalRules(settings, registry, counters)
@@ -80,7 +80,7 @@ class Evaluator:
         self._check_rules()
         self._shared: tuple[Backends, ResultCache] | None = None
         self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
-        self._answering = Latest(self._probe_isolation, PROBE_AGE_SECONDS)
+        self._isolation_probe = SharedProbe(self._probe_isolation, PROBE_AGE_SECONDS)
 
     def score(
         self,
@@ -88,21 +88,21 @@ class Evaluator:
         *,
         limit: float | None,
         tenant: str,
-        is_wanted: IsWanted = always,
-        meanwhile: Meanwhile = nullcontext,
+        is_wanted: IsWanted = always_wanted,
+        while_waiting: WaitContext = nullcontext,
     ) -> list[Score]:
         """Return one score for each request, in order; samples without a value follow their route's error policy.
 
         Args:
             requests: the samples.
-            limit: seconds that the caller still waits; None for no limit.
+            limit: seconds for which the caller still waits; None for no limit.
             tenant: owner of the samples; tenants do not see each other's results.
             is_wanted: called periodically; when it returns False, the work is dropped.
-            meanwhile: returns a context manager, which is entered if the work takes longer than `FIRST_SECONDS`. If it
-                raises, the work is dropped.
+            while_waiting: returns a context manager that is entered if the work takes longer than `FAST_SECONDS`. If
+                it raises, the work is dropped.
 
         Raises:
-            UnwantedError: the work was dropped, because `is_wanted` returned False.
+            AbandonedError: the work was dropped, because `is_wanted` returned False.
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
             BudgetError: the run's budget is used up; the error has the scores of all samples.
         """
@@ -110,7 +110,7 @@ class Evaluator:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
         else:
             try:
-                scores = run(self._score(requests, limit, tenant), partial(_result, is_wanted, meanwhile))
+                scores = run(self._score(requests, limit, tenant), partial(_wait_for, is_wanted, while_waiting))
             except BudgetError as error:
                 self._count(requests, error.scores, tenant)
                 raise
@@ -118,7 +118,7 @@ class Evaluator:
         return scores
 
     def _count(self, requests: Sequence[Request], scores: Sequence[Score], tenant: str) -> None:
-        is_counted = self._counters is not UNCOUNTED
+        is_counted = self._counters is not NO_COUNTERS
         if not (is_counted or self.sample_log):
             return
         labels = self._rewards.labels(requests, scores)
@@ -126,8 +126,8 @@ class Evaluator:
             self._counters.count_scores(scores, labels)
             self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
         if self.sample_log:
-            written = sample_log(self.sample_log, self._client_settings.sample_log_share)
-            written.write(requests, scores, labels, tenant)
+            file = sample_log(self.sample_log, self._client_settings.sample_log_share)
+            file.write(requests, scores, labels, tenant)
 
     @property
     def sample_log(self) -> str:
@@ -141,28 +141,28 @@ class Evaluator:
         limit: float | None,
         tenant: str,
         rescore: bool,
-        is_wanted: IsWanted = always,
-        meanwhile: Meanwhile = nullcontext,
+        is_wanted: IsWanted = always_wanted,
+        while_waiting: WaitContext = nullcontext,
     ) -> Explanation:
-        """Score one sample and return the explanation; for the arguments, see `score` and `Trace`.
+        """Score one sample and return the explanation. The arguments are those of `score` and `Trace`.
 
         Raises:
-            UnwantedError: the work was dropped, because `is_wanted` returned False.
+            AbandonedError: the work was dropped, because `is_wanted` returned False.
             ConfigError: no route accepts the sample's source.
         """
-        return run(self._explain(request, limit, tenant, rescore=rescore), partial(_result, is_wanted, meanwhile))
+        return run(self._explain(request, limit, tenant, rescore=rescore), partial(_wait_for, is_wanted, while_waiting))
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, rescore: bool) -> Explanation:
         shared, cache = self._parts()
-        backends = Backends(self._counters.count_spent, records_requests=True, shared_with=shared)
+        backends = Backends(self._counters.count_usage, records_requests=True, shared_with=shared)
         try:
             pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
             return await pipeline.explain(request, Trace(backends.recording.take, rescore=rescore), limit=limit)
         finally:
             await backends.close()
 
-    def source_of(self, reward_type: str) -> str:
-        """Return the `data_source` for a reward type, which names a reward function or a route.
+    def get_source(self, reward_type: str) -> str:
+        """Return the `data_source` for a reward type, which is the name of a reward function or a route.
 
         Raises:
             UnknownSourceError: no function or route has this name; the message lists the known ones.
@@ -180,13 +180,13 @@ class Evaluator:
         return reward_type
 
     def check_source(self, data_source: str) -> None:
-        """Raise UnknownSourceError if no route or rule scores this `data_source`."""
+        """Check that a route or rule scores this `data_source`; raise UnknownSourceError if there is none."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.leaf_target(data_source))
 
     def group_of(self, request: Request) -> str | None:
-        """Return the group of a sample whose judge compares the members of groups; None for any other sample."""
+        """Return the group of a sample if its judge compares the members of a group; None for other samples."""
         return group_of(self._routes, request)
 
     def may_wait(self, sources: Iterable[str]) -> bool:
@@ -203,7 +203,7 @@ class Evaluator:
         return route.target.kind != "rule" or route.leaf_target(source) == CODE
 
     def _check_judges(self) -> None:
-        """Raise SettingsError if a judge has no API key, or its addresses are inconsistent."""
+        """Check the API keys and addresses of judges and reward models; raise SettingsError if one is invalid."""
         check_urls(self._client_settings)
         for judge in self._routes.judges.values():
             named = JudgeConfig(judge)
@@ -220,14 +220,14 @@ class Evaluator:
             except UnknownSourceError as error:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
-    def isolation_answers(self) -> bool:
-        """Return whether the isolated processes complete a task, by a probe that all callers share."""
-        return self._answering.get()
+    def is_isolation_responsive(self) -> bool:
+        """Return whether the isolated processes completed a recent task. All callers share the result of one probe."""
+        return self._isolation_probe.get()
 
     def _probe_isolation(self) -> bool:
         """Return whether the isolated processes of every pool complete a task.
 
-        Programs may use all processes of their pool for minutes, so only this pool's supervisor has to answer.
+        In the pool for programs, all processes may be busy for minutes, so only its supervisor has to answer.
         """
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         clients = self._rules.clients.items()
@@ -237,7 +237,7 @@ class Evaluator:
             if pool is not Pool.CODE
         ]
         try:
-            results = run(_all(tasks))
+            results = run(_gather(tasks))
             if self.runs_code:
                 self.isolation_stats(code=True)
         except (RewardstackError, asyncio.TimeoutError):
@@ -251,18 +251,18 @@ class Evaluator:
         return Pool.CODE in self._rules.clients
 
     def isolation_stats(self, *, code: bool = False) -> dict[str, int]:
-        """Return the counts of `Scheduler.stats` for the isolated processes.
+        """Return the counts of `Scheduler.stats`, summed over pools of isolated processes.
 
         Args:
-            code: whether to return the counts of processes that run programs, instead of those of all others.
+            code: whether to return the counts of the pool for programs; otherwise return those of the other pools.
 
         Raises:
             UnreachableError: a supervisor died, or could not be started.
             asyncio.TimeoutError: a supervisor did not answer in time.
         """
         clients = self._rules.clients.items()
-        asked = _all([client.stats() for pool, client in clients if (pool is Pool.CODE) == code])
-        counts = run(run_with_timeout(STATS_SECONDS, asked))
+        replies = _gather([client.stats() for pool, client in clients if (pool is Pool.CODE) == code])
+        counts = run(run_with_timeout(STATS_SECONDS, replies))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
     @property
@@ -275,8 +275,8 @@ class Evaluator:
         return run(service_health(self._client_settings.with_current_servers(), self._routes))
 
     @property
-    def caps(self) -> dict[str, int]:
-        """Limits of requests and tokens of a run, by setting; 0 for no limit."""
+    def run_limits(self) -> dict[str, int]:
+        """Limits of a run's requests and tokens, by name of the setting; 0 for no limit."""
         return {MAX_REQUESTS: self._client_settings.max_requests, MAX_TOKENS: self._client_settings.max_tokens}
 
     @property
@@ -285,7 +285,7 @@ class Evaluator:
         return {route.pattern: definition(route) for route in self._routes}
 
     @property
-    def keyed(self) -> dict[str, str]:
+    def cache_settings(self) -> dict[str, str]:
         """The settings that are part of cache keys, by name."""
         return self._client_settings.cache_key_settings
 
@@ -296,7 +296,7 @@ class Evaluator:
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
-        """Create a tenant's pipeline, which shares connections with those of other tenants, but not calls in flight."""
+        """Create a tenant's pipeline. Pipelines share connections, but not the calls in flight."""
         backends, cache = self._parts()
         return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
 
@@ -304,36 +304,38 @@ class Evaluator:
         """Return the backends and the cache that all pipelines share."""
         if self._shared is None:
             counters = self._counters
-            cache = ResultCache(self._client_settings, counters.count_unwritten, counters.count_distrusted)
-            self._shared = Backends(counters.count_spent), cache
-            loop_thread().closing += [one.close for one in self._shared]
+            cache = ResultCache(
+                self._client_settings, counters.count_cache_write_errors, counters.count_rejected_cache_values
+            )
+            self._shared = Backends(counters.count_usage), cache
+            loop_thread().closing += [resource.close for resource in self._shared]
         return self._shared
 
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """Return the factories of a tenant's scorers."""
-        alone = replace(self._client_settings, reward_server_urls=())  # this server does not call other reward servers
-        # A group that waits for other requests would block a thread of this server for each member.
-        scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes, waits_for_groups=False)
+        settings = replace(self._client_settings, reward_server_urls=())  # do not call other reward servers
+        # If a group waited for members in other requests, each waiting member would block a thread of this server.
+        scorers = backends.scorers(settings, self._parts()[1], tenant, self._routes, waits_for_groups=False)
 
         def make_rule(name: str) -> Scorer[Any]:
-            in_sandbox = name == CODE and alone.code_sandbox_urls
-            return scorers["rule"](name) if in_sandbox else self._rules.scorer(name, tenant)
+            has_sandbox = name == CODE and settings.code_sandbox_urls
+            return scorers["rule"](name) if has_sandbox else self._rules.scorer(name, tenant)
 
         return {**scorers, "rule": make_rule}
 
 
-def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:
-    """Return the result of work; raise UnwantedError if no caller waits for the work any more."""
+def _wait_for(is_wanted: IsWanted, while_waiting: WaitContext, work: Future[T]) -> T:
+    """Wait for work and return its result; raise AbandonedError once no caller waits for it any more."""
     with suppress(TimeoutError):
-        return work.result(FIRST_SECONDS)
-    with meanwhile():
+        return work.result(FAST_SECONDS)
+    with while_waiting():
         while not work.done():
             with suppress(TimeoutError):
                 return work.result(CHECK_SECONDS)
             if not is_wanted():
-                raise UnwantedError
+                raise AbandonedError
     return work.result()
 
 
-async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    return await asyncio.gather(*asked)
+async def _gather(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    return await asyncio.gather(*calls)

@@ -1,4 +1,4 @@
-"""`LocalRules`: runs rules for this process: a reward server, a worker, or a trainer that uses no reward server."""
+"""Run rules in a reward server, a worker, or a trainer that uses no reward server."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import ConfigError
 from rewardstack.pipeline.scorer import Scorer
-from rewardstack_rules.functions.builtin.code import OFF
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.builtin.code import DISABLED
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.isolated import Pool, isolation_config, pools, sample_seconds
+from rewardstack_rules.scoring.counters import NO_COUNTERS, Counters
+from rewardstack_rules.scoring.pools import Pool, enabled_pools, isolation_config, sample_seconds
 from rewardstack_rules.scoring.rule import (
-    REMEMBERED,
+    MAX_CACHED_VERDICTS,
     InlineRule,
     IsolatedRule,
     Isolation,
-    LocalVerifier,
     ProgramRule,
     Verdicts,
+    VerifierRule,
 )
 from rewardstack_rules.settings import RuleSettings
 
-MOST_PROCESSES = 8
+MAX_TRAINER_PROCESSES = 8
 """Maximum number of isolated processes per trainer process, unless VERIFY_PROCESSES is set.
 
 A node may run one trainer process per GPU.
@@ -36,9 +36,9 @@ A node may run one trainer process per GPU.
 
 
 class LocalRules:
-    """The rules of one process and the isolated processes that run some of them.
+    """The rules of one process, and clients of the isolated processes that run some of them.
 
-    No process is started before a sample needs one.
+    An isolated process is started only when a sample needs it.
 
     Args:
         settings: settings for rules.
@@ -46,12 +46,14 @@ class LocalRules:
         counters: counters for scoring; by default nothing is counted.
     """
 
-    def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
+    def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = NO_COUNTERS) -> None:
         self._registry = registry
         self._counters = counters
-        self._verdicts: Verdicts = LruCache(REMEMBERED)
+        self._verdicts: Verdicts = LruCache(MAX_CACHED_VERDICTS)
         needed = {Pool.BUILT_IN, *map(Pool.of, registry)}
-        self.clients = {pool: IsolationClient(isolation_config(settings, pool)) for pool in pools(settings, needed)}
+        self.clients = {
+            pool: IsolationClient(isolation_config(settings, pool)) for pool in enabled_pools(settings, needed)
+        }
         """Clients of the isolated processes that the rules need, by pool."""
         self._isolations = {
             pool: Isolation(client, sample_seconds(settings, pool)) for pool, client in self.clients.items()
@@ -62,21 +64,21 @@ class LocalRules:
 
         Args:
             name: name of the rule.
-            tenant: owner of the samples; an isolated process never gets samples of two tenants, except for programs.
+            tenant: owner of the samples. An isolated process never gets samples of two tenants, except for programs.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists the known rules.
-            ConfigError: the rule runs programs, which is disabled here.
+            ConfigError: the rule runs programs, and CODE is off.
         """
         rule = self._registry.get(name)
         pool = Pool.of(rule)
         if pool not in self._isolations:
-            raise ConfigError(OFF, "CODE")
+            raise ConfigError(DISABLED, "CODE")
         isolation = self._isolations[pool]
         if pool is Pool.CODE:
             return ProgramRule(rule, isolation, self._counters)
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
+            return VerifierRule(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
         kind = IsolatedRule if rule.isolated else InlineRule
         return kind(rule, isolation, tenant)
 
@@ -84,13 +86,13 @@ class LocalRules:
         """Close the connections to the isolated processes; a later sample opens new ones."""
         for client in self.clients.values():
             client.close()
-        for _ in range(2):  # event loop iterations: one aborts a connection, the next closes its socket
+        for _ in range(2):  # the first iteration of the event loop aborts a connection, the second closes its socket
             await asyncio.sleep(0)
 
 
 @lru_cache(maxsize=1)
 def embedded_rules() -> LocalRules:
-    """Return the rules of a trainer's process; the first call reads its environment.
+    """Return the rules of a trainer's process. The first call reads the settings from the environment.
 
     Raises:
         SettingsError: a variable is malformed, or a file of REWARD_FUNCTIONS cannot be loaded.
@@ -98,5 +100,5 @@ def embedded_rules() -> LocalRules:
     """
     settings = RuleSettings.from_env()
     if not os.environ.get("VERIFY_PROCESSES"):
-        settings = replace(settings, verify_processes=min(settings.verify_processes, MOST_PROCESSES))
+        settings = replace(settings, verify_processes=min(settings.verify_processes, MAX_TRAINER_PROCESSES))
     return LocalRules(settings, load_registry(settings.function_files, settings.code))

@@ -1,7 +1,7 @@
-"""Sends what reward functions print in isolated processes to the log of the calling process.
+"""Log the output of reward functions that run in isolated processes, in the process that calls them.
 
-An isolated process captures what a call writes to `sys.stdout` and `sys.stderr` (`logging` writes to the latter by
-default), and returns it with the result. The output of a killed process is lost.
+An isolated process captures what a call writes to `sys.stdout` and `sys.stderr` (by default also `logging`), and
+returns it with the result. The output of a killed process is lost.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-MOST_CHARACTERS = 4000
-MOST_LINES = 40
-"""Limits of the output of one call, in characters and lines; the rest is dropped."""
-MOST_LINES_A_MINUTE = 600
+MAX_CHARACTERS = 4000
+MAX_LINES = 40
+"""Limits of the output of one call. The rest is dropped."""
+MAX_LINES_PER_MINUTE = 600
 """Limit of the output of all calls together, in each process that logs it."""
 
 log = logging.getLogger(__name__)
 
 
 class Output:
-    """The captured output of one call, up to a limit."""
+    """The capture output of one call, up to a limit."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._left = MOST_CHARACTERS
+        self._left = MAX_CHARACTERS
 
     def write(self, text: str) -> None:
         """Append a text, up to the limit."""
@@ -37,13 +37,13 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The captured text, with unencodable characters escaped."""
+        """The capture text, with unencodable characters escaped."""
         text = "".join(self._pieces).encode(errors="backslashreplace").decode()
         return text + " ..." if self._left < 0 else text
 
 
 class _Stream:
-    """Replaces `sys.stdout` or `sys.stderr`: writes to the current call's output, or without a call to the stream."""
+    """Replaces `sys.stdout` or `sys.stderr`. Writes to the current call's `Output`; between calls, to the stream."""
 
     current: Output | None = None
 
@@ -68,14 +68,14 @@ class _Stream:
 
 
 def replace_streams() -> None:
-    """Replace `sys.stdout` and `sys.stderr`; call this before importing the files of reward functions."""
+    """Replace `sys.stdout` and `sys.stderr`. Call this before importing the files of reward functions."""
     for name in ("stdout", "stderr"):
         setattr(sys, name, _Stream(getattr(sys, name)))
 
 
 @contextmanager
-def captured() -> Iterator[Output]:
-    """Capture output within the block; if the block raises, `isolation.child` adds the output to its result."""
+def capture() -> Iterator[Output]:
+    """Capture output within the block. If the block raises, `isolation.child` adds the output to its result."""
     output = _Stream.current = Output()
     try:
         yield output
@@ -103,11 +103,11 @@ class OutputLog:
         """
         if not text or not isinstance(text, str):
             return
-        lines = [line for line in text[: MOST_CHARACTERS + 4].splitlines() if line.strip()]
-        for line in lines[:MOST_LINES]:
+        lines = [line for line in text[: MAX_CHARACTERS + 4].splitlines() if line.strip()]
+        for line in lines[:MAX_LINES]:
             self._log(function, line)
-        if len(lines) > MOST_LINES:
-            self._log(function, f"... ({len(lines) - MOST_LINES} more lines)")
+        if len(lines) > MAX_LINES:
+            self._log(function, f"... ({len(lines) - MAX_LINES} more lines)")
 
     def _log(self, function: str, line: str) -> None:
         now = time.monotonic()
@@ -115,7 +115,7 @@ class OutputLog:
             if self._dropped:
                 log.warning("dropped %d more lines that reward functions printed", self._dropped)
             self._minute, self._logged, self._dropped = now, 0, 0
-        if self._logged >= MOST_LINES_A_MINUTE:
+        if self._logged >= MAX_LINES_PER_MINUTE:
             self._dropped += 1
             return
         self._logged += 1

@@ -1,6 +1,6 @@
-"""Reloads reward functions and routes when their files change (`RELOAD=on`), for development.
+"""Reload reward functions and routes when their files change (`RELOAD=on`), for development.
 
-A thread watches the files. After a change, a forked process tries to load them. If it succeeds, the server or worker
+A thread watches the files. After a change, a forked process tries to load them. If this succeeds, the server or worker
 reloads. Otherwise the old functions stay active, and the log has the reason.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from rewardstack.errors import ConfigError
 from rewardstack.routing.syntax import template_files
 from rewardstack.settings import Settings as ClientSettings
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
@@ -33,13 +33,13 @@ log = logging.getLogger("rewardstack_rules.reload")
 
 
 class Reloader(threading.Thread):
-    """Watches the files of reward functions, the modules beside them, routes and prompt templates.
+    """Watches the files of reward functions, modules in the same folders, routes and prompt templates.
 
     Create the reloader before the server or worker loads the files, so that it detects changes during loading.
 
     Args:
         settings: settings that name the files.
-        reload: makes the server or worker load the files again; called after a test load without an error.
+        reload: makes the server or worker load the files again; called after a test load has succeeded.
     """
 
     def __init__(self, settings: Settings, reload: Callable[[], None]) -> None:
@@ -79,11 +79,11 @@ def _versions(files: Collection[Path]) -> dict[Path, tuple[int, int, int]]:
 
 
 def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path], str]:
-    """Load everything in a forked process, so that this process stays unchanged.
+    """Load all files in a forked process, so that this process stays unchanged.
 
     Args:
         settings: settings that name the files.
-        known: files that this process may have loaded in an earlier version.
+        known: files of which this process may have loaded an earlier version.
 
     Returns:
         The files of reward functions and routes, and the error of loading them; the error is empty if there is none.
@@ -97,7 +97,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
         os._exit(0)
     os.close(writer)
     text = b""
-    # Do not read until the end of the pipe: a server process that was forked in between holds it open, too.
+    # Do not wait for the end of the pipe: a server process that was forked in between also holds it open.
     while not text.endswith(b"\n") and select.select([reader], [], [], LOAD_SECONDS)[0]:
         if not (part := os.read(reader, 65_536)):
             break

@@ -1,4 +1,4 @@
-"""Validates REWARD_TYPE; gunicorn's master process does this before it starts workers."""
+"""Validate REWARD_TYPE in gunicorn's master process, before it starts workers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def is_built_in(settings: Settings) -> bool:
 
 
 def unknown_reward_type(settings: Settings) -> str:
-    """Return the error for an unknown REWARD_TYPE, else an empty string; load all rules and custom files to check it.
+    """Return an error message if REWARD_TYPE is unknown, else an empty string.
 
-    Errors in other settings are ignored, because workers report them.
+    The check loads all rules and custom files. It ignores errors in other settings, because workers report them.
     """
-    from rewardstack_rules.functions.catalogue import load_registry
+    from rewardstack_rules.functions.catalog import load_registry
     from rewardstack_rules.scoring.evaluator import Evaluator
 
     try:
-        Evaluator(settings, load_registry(settings.function_files)).source_of(settings.reward_type)
+        Evaluator(settings, load_registry(settings.function_files)).get_source(settings.reward_type)
     except UnknownSourceError as error:
         return f"REWARD_TYPE: {error}"
     except ConfigError:

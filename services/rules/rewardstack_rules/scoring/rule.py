@@ -1,6 +1,6 @@
-"""Rules as scorers of the pipeline: they run inline if that is safe, else in isolated processes, which can be killed.
+"""Scorers of the pipeline that run rules: inline if their run time is bounded, else in processes that can be killed.
 
-A math verifier decides clear cases inline, and sends the rest to isolated processes.
+The math verifier decides clear cases inline, and sends the rest to isolated processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
+from rewardstack_rules.scoring.counters import NO_COUNTERS, Counters
 from rewardstack_rules.scoring.output import output_log
 from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_verifier.explanation import read_out
@@ -34,33 +34,34 @@ from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
 """Maximum characters of a sample that is scored on the event loop; longer ones go to threads or isolated processes."""
-PATIENCE = 30.0
-"""A queued sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
-MAX_ISOLATED = 2_000_000
-"""Maximum number of characters of a response that an isolated rule reads; a longer response scores 0."""
+STALL_SECONDS = 30.0
+"""A waiting sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
+MAX_ISOLATED_RESPONSE = 2_000_000
+"""Maximum number of characters of a response that an isolated rule accepts. A longer response scores 0."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
-IN_THREADS = BatchKey(64)
-ALONE = BatchKey(1)
+THREAD_BATCH = BatchKey(64)
+"""Batches of long samples that a thread scores."""
+SINGLE_SAMPLE = BatchKey(1)
 """Batches of one sample, so that no isolated sample waits for a slower one."""
-TOGETHER = BatchKey(8, "questions")
-"""Batches of questions: sending a question to another process takes about as long as deciding it."""
-REMEMBERED = 8192
+QUESTION_BATCH = BatchKey(8, "questions")
+"""Batches of questions, because sending one question to another process takes about as long as deciding it."""
+MAX_CACHED_VERDICTS = 8192
 """Maximum number of verdicts that a process caches."""
 MAX_QUESTION = 2000
 """Maximum number of characters of a question whose verdict is cached."""
 
 Verdicts = LruCache[tuple[str, Question], Ruling]
-"""Cached verdicts by tenant and question. Tenants do not share verdicts: otherwise response times would reveal which
-questions others have asked."""
+"""Cached verdicts by tenant and question. Tenants do not share verdicts, because response times would reveal which
+questions other tenants have asked."""
 
-Outcomes = Score | Ruling | Mapping[str, Any] | RewardstackError
+VerifierOutcome = Score | Ruling | Mapping[str, Any] | RewardstackError
 """The outcome of a sample: a score, the verdict on its question, a task's result with `error`, or an exception."""
 
 log = logging.getLogger(__name__)
 
 
 class Isolation:
-    """The isolated processes of a pool, and the time when they last finished a task.
+    """The isolated processes of a pool, and the time at which they last finished a task.
 
     Args:
         client: sends tasks to the processes.
@@ -73,21 +74,21 @@ class Isolation:
         self.last_progress = time.monotonic()
 
     async def run(
-        self, task: Mapping[str, Any], deadline: SharedDeadline, tenant: str, *, brief: bool = False
+        self, task: Mapping[str, Any], deadline: SharedDeadline, tenant: str, *, stop_if_slow: bool = False
     ) -> dict[str, Any]:
-        """Run a task and return its result; drop the task when all its callers have reached their deadlines.
+        """Run a task and return its result. Drop the task once all its callers have reached their deadlines.
 
         Args:
             task: the argument of the entry (`scoring.task.execute` or `code.runner.execute`).
             deadline: the deadline, shared by all callers that wait for the task.
             tenant: owner of the task.
-            brief: whether to stop the task as soon as it counts as slow.
+            stop_if_slow: whether to stop the task once it counts as slow.
 
         Raises:
             DeadlineError: all callers reached their deadlines.
             ServiceError: isolated processes are unavailable.
         """
-        work = asyncio.ensure_future(self._client.run([task], self.timeout, brief=brief, tenant=tenant))
+        work = asyncio.ensure_future(self._client.run([task], self.timeout, stop_if_slow=stop_if_slow, tenant=tenant))
         try:
             with deadline.in_queue(self):
                 while not work.done():
@@ -103,27 +104,27 @@ class Isolation:
 
 
 class LocalSample(NamedTuple):
-    """A sample, and the question to the math verifier that decides it; None if the rule needs the whole sample."""
+    """A sample, and the question for the math verifier that decides it; None if the rule needs the whole sample."""
 
     item: Item
     question: Question | None = None
 
 
 class LocalRule(Scorer[LocalSample]):
-    """Base of scorers that run a rule in this process or in isolated processes.
+    """Base class of scorers that run a rule in this process or in isolated processes.
 
     Args:
         rule: the rule.
-        isolation: the isolated processes that run the rule, if it is isolated.
+        isolation: the isolated processes, which run the rule if it is an isolated one.
         tenant: owner of the samples.
     """
 
-    ran = "in an isolated process"
+    where = "in an isolated process"
     """Where the rule runs, for a trace."""
 
     def __init__(self, rule: Rule, isolation: Isolation, tenant: str = "") -> None:
         self.source = f"rule:{rule.name}"
-        self.timeout = isolation.timeout + PATIENCE
+        self.timeout = isolation.timeout + STALL_SECONDS
         self._rule = rule
         self._isolation = isolation
         self._tenant = tenant
@@ -133,16 +134,16 @@ class LocalRule(Scorer[LocalSample]):
         return LocalSample(item)
 
     async def keys(self, samples: Sequence[LocalSample], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys; clients compute the same keys from `/v1/reward_types`."""
+        """Return the samples' cache keys. Clients compute the same keys from `/v1/reward_types`."""
         rule = self._rule
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in samples], rule.range)
 
     def describe(self, item: Item, sample: LocalSample) -> Record:
-        """Return the function's name and range, the fields that it gets, and, from `read_out`, what it reads."""
+        """Return the function's name and range, the fields that it gets, and what `read_out` extracts."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
-        if given := read_fields(item, rule.fields):
-            facts["given"] = given
+        if fields := read_fields(item, rule.fields):
+            facts["given"] = fields
         if not _is_short(item):
             return facts
         try:
@@ -156,29 +157,31 @@ class LocalRule(Scorer[LocalSample]):
     def _read_out(self, item: Item) -> Record:
         return {} if self._rule.read_out is None else self._rule.read_out(item.solution, item.references, item.extra)
 
-    def _note(self, context: Context) -> None:
+    def _trace_where(self, context: Context) -> None:
         if context.trace is not None:
-            context.trace.note("function", {"ran": self.ran})
+            context.trace.note("function", {"ran": self.where})
 
-    async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
-        if len(item.solution) > MAX_ISOLATED:
-            return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
+    async def _score_isolated(self, item: Item, deadline: SharedDeadline) -> Score:
+        if len(item.solution) > MAX_ISOLATED_RESPONSE:
+            return Score(
+                0.0, reason=f"the response is longer than {MAX_ISOLATED_RESPONSE} characters", source=self.source
+            )
         task = make_task(self._rule, item.solution, item.references, read_fields(item, self._rule.fields))
         result = await self._isolation.run(task, deadline, self._tenant)
         output_log.add(self._rule.name, result.get("output"))
         if result.get("error") == "unwritable":
             error = serialization_error(task["extra"])
             return Score.unscored(str(error), self.source, error.field)
-        return self._read(result)
+        return self._read_result(result)
 
-    def _inline(self, item: Item) -> Score:
+    def _score_inline(self, item: Item) -> Score:
         try:
-            return self._score(evaluate(self._rule, item.solution, item.references, item.extra))
+            return self._to_score(evaluate(self._rule, item.solution, item.references, item.extra))
         except Exception as error:
             log.exception("%s raised", self.source)
             return Score.failed(f"{self._rule.name} raised {type(error).__name__}", self.source)
 
-    def _read(self, result: Mapping[str, Any]) -> Score:
+    def _read_result(self, result: Mapping[str, Any]) -> Score:
         error = result.get("error")
         if error in ("raised", "returned"):
             return Score.failed(f"{self._rule.name} {error} {result.get('message', '')}", self.source)
@@ -187,9 +190,9 @@ class LocalRule(Scorer[LocalSample]):
         if error is not None:
             what = ERRORS[error].format(timeout=self._isolation.timeout)
             return Score.failed(f"{self._rule.name}: {what}", self.source)
-        return self._score(Outcome(result["value"], result["reason"], result["parts"], result["field"]))
+        return self._to_score(Outcome(result["value"], result["reason"], result["parts"], result["field"]))
 
-    def _score(self, outcome: Outcome) -> Score:
+    def _to_score(self, outcome: Outcome) -> Score:
         if outcome.value is None:
             return Score.unscored(outcome.reason, self.source, outcome.field)
         low, high = self._rule.range
@@ -206,7 +209,7 @@ class IsolatedRule(LocalRule):
 
     def batch(self, sample: LocalSample) -> BatchKey:
         """Return the key for batches of one sample."""
-        return ALONE
+        return SINGLE_SAMPLE
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
         """Return one score for each sample, in order.
@@ -215,13 +218,18 @@ class IsolatedRule(LocalRule):
             DeadlineError: all callers reached their deadlines.
             ServiceError: isolated processes are unavailable.
         """
-        scores = [self._with_hint(one.item, await self._isolated(one.item, context.deadline)) for one in samples]
-        self._note(context)
+        scores = [
+            self._with_hint(sample.item, await self._score_isolated(sample.item, context.deadline))
+            for sample in samples
+        ]
+        self._trace_where(context)
         return scores
 
     def _with_hint(self, item: Item, score: Score) -> Score:
         """Add a hint to a score's reason if a field name of `extra_info` is most likely a typo."""
-        if self._rule.named and (hint := misspelling_hint(self._rule.name, self._rule.named, tuple(item.extra))):
+        if self._rule.field_parameters and (
+            hint := misspelling_hint(self._rule.name, self._rule.field_parameters, tuple(item.extra))
+        ):
             score.reason = f"{score.reason}; {hint}" if score.reason else hint
         return score
 
@@ -229,46 +237,46 @@ class IsolatedRule(LocalRule):
 class ProgramRule(IsolatedRule):
     """Scores by running the policy's programs.
 
-    Tenants share the isolated processes of this rule, because programs run in other, confined processes.
+    Tenants share the isolated processes of this rule, because each program runs in a confined process of its own.
     """
 
-    ran = "in confined processes, one a test"
+    where = "in confined processes, one a test"
 
-    def __init__(self, rule: Rule, isolation: Isolation, counters: Counters = UNCOUNTED) -> None:
+    def __init__(self, rule: Rule, isolation: Isolation, counters: Counters = NO_COUNTERS) -> None:
         super().__init__(rule, isolation)
         self._counters = counters
 
-    def _read(self, result: Mapping[str, Any]) -> Score:
+    def _read_result(self, result: Mapping[str, Any]) -> Score:
         self._counters.count_code(result.get("code", {}))
         if result.get("error") == "sandbox":
             return Score.failed(f"{self._rule.name}: {result['message']}", self.source)
-        score = super()._read(result)
+        score = super()._read_result(result)
         score.volatile = bool(result.get("volatile"))
         return score
 
 
 class InlineRule(LocalRule):
-    """Scores by one rule of bounded run time, in the calling process."""
+    """Scores by one rule with bounded run time, in the calling process."""
 
-    ran = "in the process that scores"
+    where = "in the process that scores"
 
     def batch(self, sample: LocalSample) -> BatchKey:
         """Return the key that batches long samples, which a thread scores."""
-        return IN_THREADS
+        return THREAD_BATCH
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score, or the sample itself if it is so long that scoring it here would delay others."""
-        return self._inline(sample.item) if _is_short(sample.item) else sample
+        """Return the score, or the unchanged sample if it is so long that scoring it here would delay others."""
+        return self._score_inline(sample.item) if _is_short(sample.item) else sample
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
-        """Return one score for each sample, in order, computed in a thread."""
-        scores = await asyncio.to_thread(lambda: [self._inline(sample.item) for sample in samples])
-        self._note(context)
+        """Score samples in a thread; return one score for each sample, in order."""
+        scores = await asyncio.to_thread(lambda: [self._score_inline(sample.item) for sample in samples])
+        self._trace_where(context)
         return scores
 
 
-class LocalVerifier(LocalRule):
-    """Scores by one math verifier; all math verifiers of a process share cached verdicts."""
+class VerifierRule(LocalRule):
+    """Scores by one math verifier. All math verifiers of a process share the cached verdicts."""
 
     def __init__(
         self,
@@ -276,27 +284,28 @@ class LocalVerifier(LocalRule):
         verifier: Verifier,
         isolation: Isolation,
         verdicts: Verdicts,
-        counters: Counters = UNCOUNTED,
+        counters: Counters = NO_COUNTERS,
         tenant: str = "",
     ) -> None:
         super().__init__(rule, isolation, tenant)
         self._verifier = verifier
         self._verdicts = verdicts
         self._counters = counters
-        self._batcher: Batcher[LocalSample, Outcomes] = Batcher(self._decide, window=0)
+        self._batcher: Batcher[LocalSample, VerifierOutcome] = Batcher(self._decide, window=0)
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score of a clear case, else the sample with the question that decides it."""
+        """Return the score of a clear case; else return the sample with the question that decides it."""
         item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:
             return sample
         try:
-            asked = ask(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
-            verdict = asked if isinstance(asked, Ruling) else decide_fast_path(asked)
+            text = self._verifier.select_text(item.solution)
+            question = ask(text, item.references, self._verifier.options(item.extra))
+            verdict = question if isinstance(question, Ruling) else decide_fast_path(question)
             if verdict is not None:
-                return self._value(item, verdict)
-            assert isinstance(asked, Question)
-            return LocalSample(item, asked)
+                return self._score_verdict(item, verdict)
+            assert isinstance(question, Question)
+            return LocalSample(item, question)
         except RequestError as error:
             return Score.unscored(str(error), self.source, error.field or "")
         except Exception:
@@ -304,7 +313,7 @@ class LocalVerifier(LocalRule):
         return sample
 
     def _read_out(self, item: Item) -> Record:
-        return read_out(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
+        return read_out(self._verifier.select_text(item.solution), item.references, self._verifier.options(item.extra))
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
         """Return one score for each sample, in order; samples past their deadline are `failed`.
@@ -313,45 +322,47 @@ class LocalVerifier(LocalRule):
             ConfigError: the isolated processes cannot run the rule.
         """
         if context.trace is not None:
-            return [await self._explained(samples[0], context)]
-        places = [(context.tenant, sample.question) for sample in samples]
-        outcomes: list[Any] = [None if asked is None else self._verdicts.get((who, asked)) for who, asked in places]
-        left = [at for at, known in enumerate(outcomes) if known is None]
-        if left:
-            asked = [samples[at] for at in left]
-            keys = [ALONE if sample.question is None else TOGETHER for sample in asked]
-            shares = [sample.question for sample in asked]
-            found = await self._batcher.ask(asked, keys, context.waiter_deadline, shares)
-            for at, outcome in zip(left, found, strict=True):
-                outcomes[at] = outcome
-                question = samples[at].question
-                if question is not None and isinstance(outcome, Ruling) and _is_remembered(question):
+            return [await self._explain(samples[0], context)]
+        outcomes: list[Any] = [self._cached_verdict(sample, context.tenant) for sample in samples]
+        missing = [index for index, outcome in enumerate(outcomes) if outcome is None]
+        if missing:
+            undecided = [samples[index] for index in missing]
+            keys = [SINGLE_SAMPLE if sample.question is None else QUESTION_BATCH for sample in undecided]
+            shares = [sample.question for sample in undecided]
+            decided = await self._batcher.ask(undecided, keys, context.waiter_deadline, shares)
+            for index, outcome in zip(missing, decided, strict=True):
+                outcomes[index] = outcome
+                question = samples[index].question
+                if question is not None and isinstance(outcome, Ruling) and _is_cacheable(question):
                     self._verdicts.put((context.tenant, question), outcome)
-        return [self._read_outcome(one.item, outcome) for one, outcome in zip(samples, outcomes, strict=True)]
+        return [self._score_outcome(sample.item, outcome) for sample, outcome in zip(samples, outcomes, strict=True)]
 
-    async def _explained(self, sample: LocalSample, context: Context) -> Score:
-        """Return the score of a sample, and note the comparisons that decided its question."""
+    def _cached_verdict(self, sample: LocalSample, tenant: str) -> Ruling | None:
+        return None if sample.question is None else self._verdicts.get((tenant, sample.question))
+
+    async def _explain(self, sample: LocalSample, context: Context) -> Score:
+        """Return the score of a sample, and add the comparisons that decided its question to the trace."""
         assert context.trace is not None
         if sample.question is None:
-            score = await self._isolated(sample.item, context.deadline)
-            self._note(context)
+            score = await self._score_isolated(sample.item, context.deadline)
+            self._trace_where(context)
             return score
         task = {**self._task([sample.question]), "with_trace": True}
         result = await self._isolation.run(task, context.deadline, self._tenant)
-        context.trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
-        return self._read_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
+        context.trace.note("compared", {"ran": self.where, "comparisons": result.get("comparisons")})
+        return self._score_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
 
-    async def _decide(self, samples: Sequence[LocalSample], deadline: SharedDeadline) -> Sequence[Outcomes]:
-        """Return the outcomes of a batch, which is one sample without a question, or one or more questions.
+    async def _decide(self, samples: Sequence[LocalSample], deadline: SharedDeadline) -> Sequence[VerifierOutcome]:
+        """Return the outcomes of a batch: either one sample without a question, or samples with questions.
 
         Raises:
             ServiceError: a batch of several questions failed or is slow; the batcher then sends each question alone.
         """
         try:
             if samples[0].question is None:
-                return [await self._isolated(samples[0].item, deadline)]
+                return [await self._score_isolated(samples[0].item, deadline)]
             task = self._task([sample.question for sample in samples if sample.question is not None])
-            result = await self._isolation.run(task, deadline, self._tenant, brief=len(samples) > 1)
+            result = await self._isolation.run(task, deadline, self._tenant, stop_if_slow=len(samples) > 1)
         except RewardstackError as error:
             return [error] * len(samples)
         except Exception as error:
@@ -361,25 +372,25 @@ class LocalVerifier(LocalRule):
             if len(samples) > 1:
                 raise ServiceError(str(result["error"]))
             return [result]
-        self._counters.count_compared(verdict["by"] or "values" for verdict in result["verdicts"])
+        self._counters.count_comparisons(verdict["by"] or "values" for verdict in result["verdicts"])
         return [Ruling(**verdict) for verdict in result["verdicts"]]
 
     def _task(self, questions: Sequence[Question]) -> Record:
         return {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
 
-    def _read_outcome(self, item: Item, outcome: Outcomes | Exception) -> Score:
+    def _score_outcome(self, item: Item, outcome: VerifierOutcome | Exception) -> Score:
         if isinstance(outcome, Score):
             return outcome
         if isinstance(outcome, Ruling):
-            return self._value(item, outcome)
+            return self._score_verdict(item, outcome)
         if isinstance(outcome, ConfigError):
             raise outcome
         if isinstance(outcome, Exception):
             return Score.failed(str(outcome), self.source)
-        return self._read(outcome)
+        return self._read_result(outcome)
 
-    def _value(self, item: Item, verdict: Ruling) -> Score:
-        return self._score(self._verifier.value(item.solution, verdict))
+    def _score_verdict(self, item: Item, verdict: Ruling) -> Score:
+        return self._to_score(self._verifier.make_outcome(item.solution, verdict))
 
 
 def _is_short(item: Item) -> bool:
@@ -388,5 +399,5 @@ def _is_short(item: Item) -> bool:
     return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE
 
 
-def _is_remembered(question: Question) -> bool:
+def _is_cacheable(question: Question) -> bool:
     return sum(map(len, question.expected)) + len(question.answer) <= MAX_QUESTION

@@ -1,4 +1,4 @@
-"""Evaluates one sample by one rule: `execute` in an isolated process, `evaluate` also in the calling process."""
+"""Evaluate one sample by one rule. `execute` is the entry of isolated processes; `evaluate` runs in any process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from rewardstack.errors import ConfigError
 from rewardstack.score import NO_REFERENCE
-from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.functions.results import ResultError
-from rewardstack_rules.scoring.output import captured, replace_streams
+from rewardstack_rules.scoring.output import capture, replace_streams
 from rewardstack_rules.settings import RuleSettings
 from rewardstack_verifier.question import Question
 from rewardstack_verifier.verification import decide, decide_with_trace
@@ -30,33 +30,33 @@ def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mappi
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Evaluate one sample, or decide the questions of a verifier; the entry of isolated processes.
+    """Evaluate one sample, or decide the questions of a math verifier. This is the entry of isolated processes.
 
     Args:
-        task: the keys `rule` (name) and `fingerprint` (of the rule), and either `solution`, `references` (a list of
-            strings) and `extra` (a mapping), or `questions` (the fields of each `Question`). With `with_trace`, only
-            the first question is decided, and its comparisons are returned.
+        task: a dict with the keys `rule` (its name) and `fingerprint`. For a sample: also `solution`, `references` (a
+            list of strings) and `extra` (a mapping). For a verifier: also `questions` (the fields of each `Question`);
+            with the key `with_trace`, only the first question is decided, and its comparisons are returned.
 
     Returns:
-        A dict in JSON types. For a sample: the fields of `Outcome.as_dict`, or `error` and `message` if the function
-        returned something that is not a score; and `output` if the function printed something. For questions:
-        `verdicts`, with the fields of each `Ruling`; and `comparisons` with a trace.
+        A dict of JSON types. For a sample: the fields of `Outcome.as_dict`, or `error` and `message` if the function
+        did not return a score; and `output` if the function printed something. For a verifier: `verdicts`, with the
+        fields of each `Ruling`; and with a trace, `comparisons`.
 
     Raises:
-        ConfigError: this process has another version of the rule than the caller, which would cache the value under the
-            wrong fingerprint.
+        ConfigError: this process has another version of the rule than the caller, so the caller would cache the value
+            under the wrong fingerprint.
         Exception: anything that the reward function raises.
     """
     rule = registry().get(task["rule"])
     if rule.fingerprint != task["fingerprint"]:
         raise ConfigError("its source or a library changed while the server ran; restart or reload the server")
     if "questions" in task:
-        asked = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
+        questions = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
         if task.get("with_trace"):
-            verdict, comparisons = decide_with_trace(next(asked))
+            verdict, comparisons = decide_with_trace(next(questions))
             return {"verdicts": [verdict._asdict()], "comparisons": comparisons}
-        return {"verdicts": [decide(question)._asdict() for question in asked]}
-    with captured() as output:
+        return {"verdicts": [decide(question)._asdict() for question in questions]}
+    with capture() as output:
         try:
             result = evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
         except ResultError as error:
@@ -73,7 +73,7 @@ def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mappin
 
 def warm_up() -> None:
     """Load the rules and the verifier in the zygote, so that forked children need not load them again."""
-    # Import this late: only isolated processes need the verifier's libraries.
+    # Imported late, because only isolated processes need the verifier's libraries.
     from rewardstack_verifier.verification import warm_up as warm_up_verifier
 
     replace_streams()
@@ -83,5 +83,5 @@ def warm_up() -> None:
 
 @lru_cache(maxsize=1)
 def registry() -> Registry:
-    """Return the rules of this process; the first call loads them as the environment says."""
+    """Return the rules of this process. The first call loads them, with settings from the environment."""
     return load_registry(RuleSettings.from_env().function_files)

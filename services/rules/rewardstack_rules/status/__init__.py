@@ -1,4 +1,4 @@
-"""The data of the status page: the last hour, by minute, of all servers that share a Redis, and the current state.
+"""The data of the status page: the last hour by minute, and the current state, of all servers that share a Redis.
 
-A server is called a replica here. All numbers come from the package `metrics`, and are the same as in `/metrics`.
+A replica is one such server. All numbers come from the package `metrics`, and are the same as in `/metrics`.
 """

@@ -1,4 +1,4 @@
-"""Takes a snapshot of the counts every few seconds, and shares it with other replicas, for the page's last hour."""
+"""Take a snapshot of the counts every few seconds, and share it with other replicas through Redis."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from typing import IO
 
 from redis.exceptions import RedisError
 
-from rewardstack_rules.metrics.directory import BEGAN
-from rewardstack_rules.status.ring import Ring, Written
+from rewardstack_rules.metrics.directory import START_FILE
 from rewardstack_rules.status.series import Series
-from rewardstack_rules.status.snapshot import take
+from rewardstack_rules.status.snapshot import take_snapshot
+from rewardstack_rules.status.snapshot_store import ReplicaData, SnapshotStore
 
 INTERVAL = 10.0
 """Seconds between two snapshots."""
 SILENCE = 45.0
 """Seconds without a write to Redis after which a replica counts as down."""
 LOCK = "recorder"
-"""Name of a lock file in the metrics directory; the process that holds the lock writes for the whole server."""
+"""Name of a lock file in the metrics directory. The process that holds the lock writes for the whole server."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A server, with one or several processes, from its start to its end; a restarted server is another replica.
+    """A server with one or several processes, from its start to its end. A restarted server is another replica.
 
     Args:
-        life: unique name: the host, the address, and the time when the replica began to count.
-        own: whether the replica is this server.
-        heard: time of the replica's last write, in seconds since 1970.
+        id: unique name: the host, the address, and the time at which the replica started to count.
+        is_own: whether the replica is this server.
+        last_write: time of the replica's last write, in seconds since 1970.
         series: the replica's snapshots of the last hour.
-        left: whether the replica has shut down cleanly.
-        reachable: whether the replica's writes can be read; False while the Redis is down.
+        has_left: whether the replica has shut down cleanly.
+        is_reachable: whether the replica's writes can be read; False while the Redis is down.
     """
 
-    life: str
-    own: bool
-    heard: float
+    id: str
+    is_own: bool
+    last_write: float
     series: Series
-    left: bool = False
-    reachable: bool = True
+    has_left: bool = False
+    is_reachable: bool = True
 
     @property
     def name(self) -> str:
         """Host and address of the replica."""
-        return self.life.rpartition(" ")[0]
+        return self.id.rpartition(" ")[0]
 
     @property
-    def silent(self) -> float:
+    def silent_seconds(self) -> float:
         """Seconds since the replica's last write; 0 for this server."""
-        return 0.0 if self.own else max(0.0, time.time() - self.heard)
+        return 0.0 if self.is_own else max(0.0, time.time() - self.last_write)
 
     @property
-    def lives(self) -> bool | None:
-        """Whether the replica has written recently; None if this is unknown, because the Redis is down."""
-        if self.silent < SILENCE:
+    def is_up(self) -> bool | None:
+        """Whether the replica has written recently; None if this is unknown because the Redis is down."""
+        if self.silent_seconds < SILENCE:
             return True
-        return False if self.reachable else None
+        return False if self.is_reachable else None
 
 
 class Recorder:
-    """Records the last hour of this server, and reads that of the replicas that share its Redis; thread-safe.
+    """Records the counts of this server, and reads those of the replicas that share its Redis; thread-safe.
 
     Args:
         address: address of this server, which distinguishes it from others on its host.
@@ -77,85 +77,86 @@ class Recorder:
     """
 
     def __init__(self, address: str, directory: str, cache_url: str) -> None:
-        began = _began(directory)
-        self._life = f"{socket.gethostname()} {address} {began:.3f}"
+        started = _start_time(directory)
+        self._id = f"{socket.gethostname()} {address} {started:.3f}"
         self._directory = directory
-        self._ring = Ring(cache_url, self._life) if cache_url else None
-        self._own = Series(began)
+        self._store = SnapshotStore(cache_url, self._id) if cache_url else None
+        self._own = Series(started)
         self._others: list[Replica] = []
         self._lock = threading.Lock()
         self._held: IO[str] | None = None
-        self.away = ""
-        """The error of the last access to the Redis; empty if it answered, or if there is no Redis."""
+        self.redis_error = ""
+        """The error of the last access to the Redis; empty if there was none."""
 
     def start(self) -> None:
         """Start to record in a background thread."""
         threading.Thread(target=self._run, name="status", daemon=True).start()
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether replicas share a Redis."""
-        return self._ring is not None
+        return self._store is not None
 
     def replicas(self) -> list[Replica]:
-        """Return this server in its current state, and the other replicas in their last known state."""
+        """Return this server with its current counts, and the other replicas with their last known counts."""
         with self._lock:
-            minute, known = self._take(), {one.life: one for one in self._others}
+            minute, known = self._record_snapshot(), {replica.id: replica for replica in self._others}
         try:
-            others, self.away = self._read_others(known, minute), ""
+            others, self.redis_error = self._read_others(known, minute), ""
         except (RedisError, OSError) as error:
-            others, self.away = [replace(one, reachable=False) for one in known.values()], type(error).__name__
+            others = [replace(replica, is_reachable=False) for replica in known.values()]
+            self.redis_error = type(error).__name__
         with self._lock:
             self._others = others
-        return [Replica(self._life, own=True, heard=time.time(), series=self._own), *others]
+        return [Replica(self._id, is_own=True, last_write=time.time(), series=self._own), *others]
 
     def leave(self) -> None:
         """Deregister this server, so that other replicas do not report it as down."""
-        if self._ring is not None:
-            _try(self._ring.leave)
+        if self._store is not None:
+            _log_errors(self._store.leave)
 
     def _run(self) -> None:
         pause, loaded = threading.Event(), False
         while True:
-            loaded = loaded or _try(self._load_own)
+            loaded = loaded or _log_errors(self._load_own)
             pause.wait(INTERVAL)
-            _try(self._record)
+            _log_errors(self._record)
 
     def _load_own(self) -> None:
-        """Load the snapshots that other processes of this server, running or ended, have written to Redis."""
-        if self._ring is not None:
-            written = self._ring.read({self._life: 0}, int(time.time() // 60) - 1)[self._life]
+        """Load the snapshots that other processes of this server have written to Redis."""
+        if self._store is not None:
+            written = self._store.read({self._id: 0}, int(time.time() // 60) - 1)[self._id]
             with self._lock:
                 _merge(self._own, written)
 
     def _record(self) -> None:
         with self._lock:
-            minute, snapshot = self._take(), self._own.latest
-        if self._ring is not None and self._writes():
-            self._ring.write(minute, snapshot)
+            minute, snapshot = self._record_snapshot(), self._own.latest
+        if self._store is not None and self._writes():
+            self._store.write(minute, snapshot)
 
-    def _take(self) -> int:
+    def _record_snapshot(self) -> int:
         minute = int(time.time() // 60)
-        self._own.put(minute, take(self._directory))
+        self._own.put(minute, take_snapshot(self._directory))
         return minute
 
     def _read_others(self, known: Mapping[str, Replica], minute: int) -> list[Replica]:
-        if self._ring is None:
+        if self._store is None:
             return []
         found = []
-        for life, heard in self._ring.replicas().items():
-            began = _number(life.rpartition(" ")[2])
-            if life != self._life and began is not None:
-                series = known[life].series if life in known else Series(began)
-                found.append(Replica(life, own=False, heard=heard, series=series))
-        written = self._ring.read({one.life: one.series.last for one in found}, minute)
+        for replica_id, last_write in self._store.replicas().items():
+            started = _number(replica_id.rpartition(" ")[2])
+            if replica_id != self._id and started is not None:
+                series = known[replica_id].series if replica_id in known else Series(started)
+                found.append(Replica(replica_id, is_own=False, last_write=last_write, series=series))
+        written = self._store.read({replica.id: replica.series.last for replica in found}, minute)
         with self._lock:
-            for one in found:
-                _merge(one.series, written[one.life])
-        return [replace(one, left=written[one.life].left) for one in found]
+            for replica in found:
+                _merge(replica.series, written[replica.id])
+        return [replace(replica, has_left=written[replica.id].has_left) for replica in found]
 
     def _writes(self) -> bool:
-        """Return whether this process writes for its server; the first one to get the lock keeps it."""
+        """Return whether this process writes for its server. The first process that gets the lock keeps it."""
         if not self._directory or self._held is not None:
             return True
         file = (Path(self._directory) / LOCK).open("a")
@@ -168,7 +169,7 @@ class Recorder:
         return True
 
 
-def _try(step: Callable[[], None]) -> bool:
+def _log_errors(step: Callable[[], None]) -> bool:
     """Run a step; log an error and return False if it fails."""
     try:
         step()
@@ -181,15 +182,15 @@ def _try(step: Callable[[], None]) -> bool:
     return False
 
 
-def _merge(series: Series, written: Written) -> None:
+def _merge(series: Series, written: ReplicaData) -> None:
     for minute, snapshot in written.snapshots:
         series.put(minute, snapshot)
 
 
-def _began(directory: str) -> float:
-    """Return when a server began to count, in seconds since 1970."""
+def _start_time(directory: str) -> float:
+    """Return when a server started to count, in seconds since 1970."""
     try:
-        return (Path(directory) / BEGAN).stat().st_mtime if directory else time.time()
+        return (Path(directory) / START_FILE).stat().st_mtime if directory else time.time()
     except FileNotFoundError:  # gunicorn was started without this package's configuration
         return time.time()
 

@@ -1,4 +1,4 @@
-"""The report for `GET /v1/status` and the status page; a report is cached for `FRESH` seconds."""
+"""Create the report for `GET /v1/status` and the status page. A report is cached for `REPORT_SECONDS`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rewardstack_rules.status import figures
 from rewardstack_rules.status.recorder import Recorder, Replica
 from rewardstack_rules.status.snapshot import Key, numbers
 
-FRESH = 1.0
+REPORT_SECONDS = 1.0
 """Seconds for which a report is cached."""
-ASKED = 10.0
+CHECK_SECONDS = 10.0
 """Seconds between health checks of judges and embedding servers."""
-FIRST = 2.5
-"""Maximum seconds that reports wait for the first health check to finish."""
+FIRST_CHECK_SECONDS = 2.5
+"""Maximum seconds for which a report waits for the first health check."""
 NOT_SHARED = "REWARD_CACHE_URL is not set, so these are the figures of this server alone"
 
 log = logging.getLogger(__name__)
@@ -31,75 +31,75 @@ T = TypeVar("T")
 Record = dict[str, Any]
 
 
-class Service(Protocol):
-    """The health of one address of a service."""
+class ServiceHealth(Protocol):
+    """The health of a service at one address."""
 
     def _asdict(self) -> Record: ...
 
 
-class Kept(Generic[T]):
-    """Caches a value; while one thread renews it, others get the old value.
+class CachedValue(Generic[T]):
+    """Caches a value. While one thread renews it, other threads get the old value.
 
     Args:
-        make: computes the value.
+        compute: computes the value.
         seconds: seconds for which the value is cached.
     """
 
-    def __init__(self, make: Callable[[], T], seconds: float) -> None:
-        self._make = make
+    def __init__(self, compute: Callable[[], T], seconds: float) -> None:
+        self._compute = compute
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._made: tuple[T] | None = None
-        self._until = 0.0
+        self._value: tuple[T] | None = None
+        self._expiry = 0.0
 
     def get(self) -> T:
-        """Return the value; raise what `make` raises."""
-        made = self._made
-        if made is not None and time.monotonic() < self._until:
-            return made[0]
-        if not self._lock.acquire(blocking=made is None):
-            return made[0]  # type: ignore[index]
+        """Return the value; raise what `compute` raises."""
+        value = self._value
+        if value is not None and time.monotonic() < self._expiry:
+            return value[0]
+        if not self._lock.acquire(blocking=value is None):
+            return value[0]  # type: ignore[index]
         try:
-            if self._made is None or time.monotonic() >= self._until:
-                self._made = (self._make(),)
-                self._until = time.monotonic() + self._seconds
-            return self._made[0]
+            if self._value is None or time.monotonic() >= self._expiry:
+                self._value = (self._compute(),)
+                self._expiry = time.monotonic() + self._seconds
+            return self._value[0]
         finally:
             self._lock.release()
 
 
-class Asked:
+class HealthChecks:
     """Checks the health of services in a background thread, so that a hanging service does not delay reports.
 
     Args:
-        ask: checks all services, and returns their health.
+        check: checks all services, and returns their health.
     """
 
-    def __init__(self, ask: Callable[[], Sequence[Service]]) -> None:
-        self._ask = ask
-        self._known = threading.Event()
+    def __init__(self, check: Callable[[], Sequence[ServiceHealth]]) -> None:
+        self._check = check
+        self._is_known = threading.Event()
         self._lock = threading.Lock()
         self._next = 0.0
-        self._found: list[Record] = []
+        self._latest: list[Record] = []
 
-    def found(self) -> list[Record]:
-        """Return the last known health; start a check if it is due."""
+    def latest(self) -> list[Record]:
+        """Return the last known health, and start a check if one is due."""
         with self._lock:
-            due = time.monotonic() >= self._next
-            if due:
-                self._next = time.monotonic() + ASKED
-        if due:
-            threading.Thread(target=self._look, name="standing", daemon=True).start()
-        self._known.wait(FIRST)
-        return self._found
+            is_due = time.monotonic() >= self._next
+            if is_due:
+                self._next = time.monotonic() + CHECK_SECONDS
+        if is_due:
+            threading.Thread(target=self._run, name="health checks", daemon=True).start()
+        self._is_known.wait(FIRST_CHECK_SECONDS)
+        return self._latest
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         try:
-            self._found = [one._asdict() for one in self._ask()]
+            self._latest = [health._asdict() for health in self._check()]
         except Exception:
             log.exception("cannot check the health of judges and embedding servers")
         finally:
-            self._known.set()
+            self._is_known.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,17 @@ class Sources:
     Args:
         recorder: records the counts of all replicas.
         external: collector of the metrics of isolated processes, cache and jobs.
-        ask: checks the health of judges and embedding servers.
-        caps: limits of requests and tokens of a run, by setting.
+        check_services: checks the health of judges and embedding servers.
+        run_limits: limits of a run's requests and tokens, by name of the setting.
         cache_url: URL of the result cache's Redis; empty for none.
         queue_url: URL of the queue's Redis; empty for none.
-        quiet: polled paths, which are omitted.
+        quiet: paths to omit, because they are polled.
     """
 
     recorder: Recorder
     external: Collector
-    ask: Callable[[], Sequence[Service]]
-    caps: Mapping[str, int]
+    check_services: Callable[[], Sequence[ServiceHealth]]
+    run_limits: Mapping[str, int]
     cache_url: str
     queue_url: str
     quiet: Container[str]
@@ -134,12 +134,12 @@ class Reporter:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._asked = Asked(sources.ask)
-        self._kept = Kept(self._report, FRESH)
+        self._health_checks = HealthChecks(sources.check_services)
+        self._report_cache = CachedValue(self._report, REPORT_SECONDS)
 
     def report(self) -> Record:
-        """Return a report, at most `FRESH` seconds old."""
-        return self._kept.get()
+        """Return a report, at most `REPORT_SECONDS` seconds old."""
+        return self._report_cache.get()
 
     def leave(self) -> None:
         """Deregister this server, so that other servers do not report it as down."""
@@ -149,20 +149,20 @@ class Reporter:
         sources, now = self._sources, time.time()
         replicas = sources.recorder.replicas()
         present = _present(replicas)
-        living = [one.series for one in present if one.lives is not False]
-        counts = figures.gather([one.series for one in replicas], living, int(now // 60))
+        living = [replica.series for replica in present if replica.is_up is not False]
+        counts = figures.gather([replica.series for replica in replicas], living, int(now // 60))
         gauges = dict(numbers(sources.external))
         return {
             "version": __version__,
             "at": round(now, 3),
             "scope": self._scope(replicas, present),
-            "services": [*self._services(present, gauges), *self._asked.found()],
+            "services": [*self._services(present, gauges), *self._health_checks.latest()],
             "first_minute": 60 * counts.first,
             "samples": figures.samples(counts),
             "routes": figures.routes(counts),
             "causes": figures.causes(counts),
             "endpoints": figures.endpoints(counts, sources.quiet),
-            "spending": {"routes": figures.spending(counts), "caps": dict(sources.caps)},
+            "spending": {"routes": figures.spending(counts), "caps": dict(sources.run_limits)},
             "verifiers": _with_prefix(gauges, "rewardstack_verifier_"),
             "cache": _with_prefix(gauges, "rewardstack_cache_"),
             "jobs": _with_prefix(gauges, ("rewardstack_job", "rewardstack_queue_")),
@@ -170,23 +170,34 @@ class Reporter:
 
     def _scope(self, replicas: Sequence[Replica], present: Sequence[Replica]) -> Record:
         recorder = self._sources.recorder
-        away = (
-            f"the cache (REWARD_CACHE_URL) does not answer ({recorder.away}): other servers' figures are old or missing"
+        down = (
+            f"the cache (REWARD_CACHE_URL) does not answer ({recorder.redis_error}): "
+            "other servers' figures are old or missing"
         )
         return {
-            "shared": recorder.shared,
-            "note": NOT_SHARED if not recorder.shared else away if recorder.away else "",
-            "since": round(min(one.series.began for one in replicas)),
+            "shared": recorder.is_shared,
+            "note": NOT_SHARED if not recorder.is_shared else down if recorder.redis_error else "",
+            "since": round(min(replica.series.started for replica in replicas)),
             "replicas": [
-                {"name": one.name, "up": one.lives, "asked": one.own, "silent_s": round(one.silent, 1)}
-                for one in present
+                {
+                    "name": replica.name,
+                    "up": replica.is_up,
+                    "asked": replica.is_own,
+                    "silent_s": round(replica.silent_seconds, 1),
+                }
+                for replica in present
             ],
         }
 
     def _services(self, present: Sequence[Replica], gauges: Mapping[Key, float]) -> list[Record]:
         found = [
-            _service("reward server", one.name, one.lives, "" if one.lives else f"silent for {one.silent:.0f} s")
-            for one in present
+            _service(
+                "reward server",
+                replica.name,
+                replica.is_up,
+                "" if replica.is_up else f"silent for {replica.silent_seconds:.0f} s",
+            )
+            for replica in present
         ]
         answers = (
             ("verifiers", "", "rewardstack_verifier_up"),
@@ -202,15 +213,22 @@ class Reporter:
 
 
 def _present(replicas: Sequence[Replica]) -> list[Replica]:
-    """Return the latest replica of each name (host and address), unless it has shut down cleanly."""
+    """Return the latest replica of each name (host and address); omit replicas that have shut down cleanly."""
     latest: dict[str, Replica] = {}
-    for one in sorted(replicas, key=lambda one: one.series.began):
-        latest[one.name] = one
-    return sorted((one for one in latest.values() if not one.left), key=lambda one: (not one.own, one.name))
+    for replica in sorted(replicas, key=lambda replica: replica.series.started):
+        latest[replica.name] = replica
+    return sorted(
+        (replica for replica in latest.values() if not replica.has_left),
+        key=lambda replica: (not replica.is_own, replica.name),
+    )
 
 
 def _workers(count: float | None) -> Record:
-    """Return the health of workers; `count` is the number of recent heartbeats, None if the queue does not answer."""
+    """Return the health of workers.
+
+    Args:
+        count: number of workers with a recent heartbeat; None if the queue does not answer.
+    """
     if count is None:
         return _service("workers", "", None, "")
     return _service("workers", f"{count:.0f} alive", count > 0, "" if count else "no worker runs, so jobs wait")
@@ -221,7 +239,7 @@ def _service(service: str, address: str, up: bool | None, problem: str) -> Recor
 
 
 def _with_prefix(gauges: Mapping[Key, float], prefix: str | tuple[str, ...]) -> Record:
-    """Return the numbers of metrics whose names have a prefix, by name, and by the value of a label if there is one."""
+    """Return the values of metrics whose names have a prefix, by name; a metric with a label is a dict by its value."""
     found: Record = {}
     for (name, *labels), value in gauges.items():
         if name.startswith(prefix):

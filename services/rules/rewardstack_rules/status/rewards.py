@@ -1,4 +1,4 @@
-"""Computes the figures of a route's rewards from counts: mean, spread, histogram, parts, groups that teach nothing."""
+"""Compute the figures of a route's rewards from counts: mean, deviation, histogram, parts, groups without spread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFIX = "rewardstack_reward_"
 DIGITS = 6
 """Number of digits after the decimal point of a mean or a deviation."""
 NOISE = 1e-9
-"""A variance of at most this part of the mean square is rounding: all rewards are equal."""
+"""A variance of at most this share of the mean square is a rounding error, so it counts as 0."""
 
 
 def by_route(counts: Snapshot) -> dict[str, Snapshot]:
@@ -42,15 +42,15 @@ def figures(counts: Snapshot, route: str, known: Snapshot) -> dict[str, Any]:
     """Return the figures of a route's rewards.
 
     Args:
-        counts: the counts of the route's rewards in some time.
+        counts: the counts of the route's rewards in the period.
         route: the route.
-        known: its counts since the start, which have every bucket.
+        known: the route's counts since the start, which have every bucket.
 
     Returns:
-        `count`, `mean`, `std` (the standard deviation), `zeros` and `maxima` (numbers of rewards that are 0, and the
-        route's highest value), `groups` and `groups_without_spread`, `histogram` (pairs of a bucket's upper bound, None
-        for infinity, and the number of rewards in it) and `parts` (the mean of each part). `mean` and `std` are None
-        without rewards, `maxima` if the route has no highest value.
+        `count`; `mean` and `std` (standard deviation), None without rewards; `zeros` (number of rewards that are 0);
+        `maxima` (number of rewards that are the route's highest value), None if the route has no highest value;
+        `groups` and `groups_without_spread`; `histogram` (pairs of a bucket's upper bound, None for infinity, and the
+        number of rewards in the bucket); `parts` (the mean of each part).
     """
     bounds = sorted({float(key[1]) for key in (*known, *counts) if key[0] == REWARDS})
     buckets = [(bound, counts.get((REWARDS, floatToGoString(bound), route), 0.0)) for bound in bounds]
@@ -100,6 +100,6 @@ def _parts(counts: Snapshot) -> dict[str, float]:
     """Return the mean of each part of a route's rewards."""
     found = {}
     for _, part, route in sorted(key for key in counts if key[0] == PART_SAMPLES):
-        whole = counts.get((PART_POSITIVE, part, route), 0.0) - counts.get((PART_NEGATIVE, part, route), 0.0)
-        found[part] = round(whole / counts[PART_SAMPLES, part, route], DIGITS)
+        total = counts.get((PART_POSITIVE, part, route), 0.0) - counts.get((PART_NEGATIVE, part, route), 0.0)
+        found[part] = round(total / counts[PART_SAMPLES, part, route], DIGITS)
     return found

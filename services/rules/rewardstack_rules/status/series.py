@@ -1,4 +1,4 @@
-"""`Series`: one replica's snapshots, one per minute, and the counts of each minute of the last hour."""
+"""One replica's snapshots, by minute, and the counts of each minute of the last hour."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rewardstack_rules.status.snapshot import Snapshot, increase
 
 MINUTES = 60
 """Number of minutes that are reported."""
-KEPT = MINUTES + 4
-"""Number of minutes whose snapshots are kept: one before the first reported minute, and some for clock skew."""
+KEPT_MINUTES = MINUTES + 4
+"""Number of minutes whose snapshots are kept: the reported ones, the one before, and some for clock skew."""
 
 
 class Series:
@@ -18,38 +18,38 @@ class Series:
     A later snapshot of the same minute replaces the earlier one.
 
     Args:
-        began: time when the replica began to count from 0, in seconds since 1970.
+        started: time at which the replica started to count from 0, in seconds since 1970.
     """
 
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self._taken: dict[int, Snapshot] = {int(began // 60) - 1: {}}
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self._snapshots: dict[int, Snapshot] = {int(started // 60) - 1: {}}
         self._closed: dict[int, Snapshot] = {}
-        """Computed counts, by minute, of minutes before the last snapshot."""
+        """Cache of the counts of each minute before the last snapshot."""
         self._lock = threading.Lock()
 
     @property
     def last(self) -> int:
         """The minute of the latest snapshot; 0 if there is none."""
-        return max(self._taken, default=0)
+        return max(self._snapshots, default=0)
 
     @property
     def latest(self) -> Snapshot:
         """The latest snapshot."""
-        return self._taken.get(self.last, {})
+        return self._snapshots.get(self.last, {})
 
     def put(self, minute: int, snapshot: Snapshot) -> None:
-        """Store a snapshot; snapshots may arrive out of order."""
+        """Store a snapshot. Snapshots may arrive out of order."""
         with self._lock:
-            self._taken[minute] = snapshot
-            for changed in [one for one in self._closed if one >= minute]:
+            self._snapshots[minute] = snapshot
+            for changed in [known for known in self._closed if known >= minute]:
                 del self._closed[changed]
-            for old in [one for one in self._taken if one <= self.last - KEPT]:
-                del self._taken[old]
+            for old in [known for known in self._snapshots if known <= self.last - KEPT_MINUTES]:
+                del self._snapshots[old]
                 self._closed.pop(old, None)
 
     def increases(self, now: int) -> list[Snapshot]:
-        """Return the counts of each of the last `MINUTES`, the earliest first; empty for a minute without a snapshot.
+        """Return the counts of each of the last `MINUTES`, the earliest first. A minute without a snapshot has none.
 
         Args:
             now: the last minute.
@@ -58,11 +58,11 @@ class Series:
             return [self._increase(minute) for minute in range(now - MINUTES + 1, now + 1)]
 
     def _increase(self, minute: int) -> Snapshot:
-        if minute not in self._taken:
+        if minute not in self._snapshots:
             return {}
         if minute not in self._closed:
-            before = max((one for one in self._taken if one < minute), default=None)
-            grown = {} if before is None else increase(self._taken[minute], self._taken[before])
+            before = max((known for known in self._snapshots if known < minute), default=None)
+            grown = {} if before is None else increase(self._snapshots[minute], self._snapshots[before])
             if minute == self.last:
                 return grown
             self._closed[minute] = grown

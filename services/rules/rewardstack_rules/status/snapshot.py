@@ -1,4 +1,4 @@
-"""Snapshots: the counts of a server since its start, as numbers that can be subtracted, added, stored and sent."""
+"""Snapshots of a server's counts since its start, with functions to subtract, add, store and load them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
-from rewardstack_rules.metrics.scrape import counted
+from rewardstack_rules.metrics.scrape import counts_registry
 
 Key = tuple[str, ...]
 """The name of a Prometheus sample, and the values of its labels in the alphabetical order of the labels' names."""
 Snapshot = dict[Key, float]
 
-ITEMS, CACHED, CAUSES = "rewardstack_samples_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
-SENT, COUNTED = "rewardstack_model_requests_total", "rewardstack_model_replies_counted_total"
+SAMPLES, CACHE_HITS, CAUSES = "rewardstack_samples_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
+MODEL_REQUESTS, TOKEN_REPORTS = "rewardstack_model_requests_total", "rewardstack_model_replies_counted_total"
 TOKENS, REQUESTS = "rewardstack_model_tokens_total", "rewardstack_requests_total"
 SECONDS, REQUEST_SECONDS = "rewardstack_sample_duration_seconds_bucket", "rewardstack_request_duration_seconds_bucket"
 REWARDS, POSITIVE, NEGATIVE = (
@@ -31,18 +31,18 @@ SQUARES, ZEROS, MAXIMA = (
 GROUPS, SPREAD = "rewardstack_reward_groups_total", "rewardstack_reward_groups_with_spread_total"
 PART_SAMPLES = "rewardstack_reward_part_samples_total"
 PART_POSITIVE, PART_NEGATIVE = "rewardstack_reward_part_positive_total", "rewardstack_reward_part_negative_total"
-KEPT = {
-    **dict.fromkeys((CACHED, SENT, COUNTED), 1),
+LABEL_COUNTS = {
+    **dict.fromkeys((CACHE_HITS, MODEL_REQUESTS, TOKEN_REPORTS), 1),
     **dict.fromkeys((POSITIVE, NEGATIVE, SQUARES, ZEROS, MAXIMA, GROUPS, SPREAD), 1),
-    **dict.fromkeys((ITEMS, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
+    **dict.fromkeys((SAMPLES, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
     **dict.fromkeys((REWARDS, PART_SAMPLES, PART_POSITIVE, PART_NEGATIVE), 2),
     CAUSES: 3,
 }
-"""The metrics that snapshots have, with their numbers of labels."""
-MOST_BYTES = 2**20
-"""Maximum size of a stored snapshot, in bytes: enough for about 250 routes."""
+"""The metrics in a snapshot, each with its number of labels."""
+MAX_SNAPSHOT_BYTES = 2**20
+"""Maximum size of a stored snapshot, in bytes; enough for about 250 routes."""
 MAX_COUNT = 2**53
-"""The largest count that a stored snapshot may have: floats represent all integers up to it, and sums stay finite."""
+"""The largest count that a stored snapshot may have. Floats represent all integers up to it, and sums stay finite."""
 
 
 def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
@@ -52,18 +52,18 @@ def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
             yield (sample.name, *(value for _, value in sorted(sample.labels.items()))), sample.value
 
 
-def take(directory: str) -> Snapshot:
-    """Return the counts of all processes of this server that the page shows.
+def take_snapshot(directory: str) -> Snapshot:
+    """Return the counts that the page shows, summed over all processes of this server.
 
     Args:
         directory: directory in which the processes keep their counts; empty for a single process.
     """
-    with counted(directory) as registry:
-        return {key: value for key, value in numbers(registry) if key[0] in KEPT}
+    with counts_registry(directory) as registry:
+        return {key: value for key, value in numbers(registry) if key[0] in LABEL_COUNTS}
 
 
 def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
-    """Return what was counted between two snapshots; a count that is smaller later was reset to 0 in between."""
+    """Return the counts between two snapshots. A count that has become smaller was reset to 0 in between."""
     grown = {}
     for key, value in later.items():
         before = earlier.get(key, 0.0)
@@ -93,7 +93,7 @@ def pack(minute: int, snapshot: Snapshot) -> str:
 
 def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
     """Return the minute and the snapshot that `pack` wrote; None if the data is invalid or too large."""
-    if data is None or len(data) > MOST_BYTES:
+    if data is None or len(data) > MAX_SNAPSHOT_BYTES:
         return None
     try:
         minute, rows = json.loads(data)
@@ -105,6 +105,6 @@ def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
 def _row(row: Any) -> tuple[Key, float]:
     *key, value = row
     is_count = type(value) in (int, float) and 0 <= value <= MAX_COUNT
-    if not is_count or not all(isinstance(part, str) for part in key) or KEPT[key[0]] != len(key) - 1:
+    if not is_count or not all(isinstance(part, str) for part in key) or LABEL_COUNTS[key[0]] != len(key) - 1:
         raise ValueError
     return tuple(key), float(value)

@@ -1,4 +1,4 @@
-"""The reward functions that come with the server, one file each."""
+"""The built-in reward functions, one file each."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ from rewardstack_rules.functions.verifier import FIELDS
 from rewardstack_rules.settings import CodeSettings
 
 VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
-"""Rules that use the math verifier, each with its range of values; they run in a process that can be killed."""
-COMPARING = (gsm8k, multiple_choice, exact_match)
-"""Rules that need a reference; their run time is bounded, so they run in the calling process."""
-MEASURING = (length, overlong, repetition, example_math, example_coding, example_safety)
-"""Rules that read no reference; they also run in the calling process."""
+"""Rules that use the math verifier, each with its range of values. They run in a process that can be killed."""
+REFERENCE_RULES = (gsm8k, multiple_choice, exact_match)
+"""Rules that need a reference. Their run time is bounded, so they run in the calling process."""
+REFERENCE_FREE_RULES = (length, overlong, repetition, example_math, example_coding, example_safety)
+"""Rules that read no reference. They, too, run in the calling process."""
 RANGES = {overlong: (-inf, 0.0)}
 """Ranges of rules whose values are not from 0 to 1."""
-READING_OUT = {gsm8k: read_out_gsm8k}
-"""By rule, the function that returns what the rule reads from a sample, for explanations."""
-ISOLATED = (regex_format, json_schema)
-"""Rules that run a pattern or schema from the request, so they run in a process that can be killed."""
+READ_OUTS = {gsm8k: read_out_gsm8k}
+"""By rule, the function that returns what the rule extracts from a sample, to explain a score."""
+ISOLATED_RULES = (regex_format, json_schema)
+"""Rules that apply a pattern or schema from the request. This can take long, so they run in a process that can be
+killed."""
 
 
 def built_in_rules(code: CodeSettings | None = None) -> Iterator[Rule]:
@@ -50,8 +51,8 @@ def built_in_rules(code: CodeSettings | None = None) -> Iterator[Rule]:
     """
     for name, (verifier, values) in VERIFIERS.items():
         yield Rule(name, verifier.evaluate, VERDICT_VERSION, fields=FIELDS, range=values, verifier=verifier)
-    yield from (_rule(function, isolated=False) for function in (*COMPARING, *MEASURING))
-    yield from (_rule(function, isolated=True) for function in ISOLATED)
+    yield from (_rule(function, isolated=False) for function in (*REFERENCE_RULES, *REFERENCE_FREE_RULES))
+    yield from (_rule(function, isolated=True) for function in ISOLATED_RULES)
     yield code_rule(code)
 
 
@@ -59,18 +60,18 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
     bound = bind(function)
     return Rule(
         function.__name__,
-        bound.evaluate if bound.needs_reference else _once(bound.evaluate),
+        bound.evaluate if bound.needs_reference else _without_references(bound.evaluate),
         VERDICT_VERSION,
         bound.needs_reference,
         bound.fields,
         range=RANGES.get(function, (0.0, 1.0)),
         isolated=isolated,
-        read_out=READING_OUT.get(function),
+        read_out=READ_OUTS.get(function),
     )
 
 
-def _once(evaluate: RewardFunction) -> RewardFunction:
-    """Return a function that calls `evaluate` once, without references, for any number of references."""
+def _without_references(evaluate: RewardFunction) -> RewardFunction:
+    """Return a function that drops the references, so that it calls `evaluate` only once."""
 
     def evaluate_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         return evaluate(response, (), extra)

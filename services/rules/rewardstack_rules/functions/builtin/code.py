@@ -1,6 +1,6 @@
-"""`code`: runs the policy's program against tests.
+"""`code`: run the policy's program against tests.
 
-The code pool (package `rewardstack_rules.code`) evaluates this rule, not this module.
+This module only describes the rule; the code pool (package `rewardstack_rules.code`) evaluates it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.settings import CodeSettings
 
-OFF = "CODE: programs are not run here; set CODE=on where they may be, or CODE_SANDBOX_URL (docs/code.md)"
+DISABLED = "CODE: programs are not run here; set CODE=on where they may be, or CODE_SANDBOX_URL (docs/code.md)"
 DESCRIBE = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}))
@@ -34,19 +34,19 @@ def code_rule(settings: CodeSettings | None) -> Rule:
     """Return the rule `code`.
 
     Args:
-        settings: settings for running programs; None if this server's processes run none.
+        settings: settings for running programs; None if this server runs none.
     """
     tools = "" if settings is None else _interpreter(settings.python or sys.executable) + _compiler(settings.compiler)
     fingerprint = f"{RUNNER_VERSION}-{tools}"
-    return Rule("code", _evaluate, fingerprint, True, FIELDS, range=(0.0, 1.0), read_out=_read_out, programs=True)
+    return Rule("code", _evaluate, fingerprint, True, FIELDS, range=(0.0, 1.0), read_out=_read_out, runs_programs=True)
 
 
 def _evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-    raise ConfigError(OFF, "CODE")
+    raise ConfigError(DISABLED, "CODE")
 
 
 def _read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the program, and the number and kind of its tests, for an explanation; never the tests themselves."""
+    """Return the program, and the number and kind of its tests, to explain a score; never the tests themselves."""
     options = Options.read(extra)
     language = options.language or DEFAULT
     try:
@@ -62,16 +62,20 @@ def _read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]
 def _interpreter(python: str) -> str:
     """Return a hash of an interpreter's version and packages; raise SettingsError if it cannot be run."""
     try:
-        return _printed([python, "-s", "-c", DESCRIBE])
+        return _hash_output([python, "-s", "-c", DESCRIBE])
     except (OSError, subprocess.SubprocessError) as error:
         raise SettingsError(f"CODE_PYTHON: {python} is no Python that can be run: {error}", "CODE_PYTHON") from error
 
 
 @lru_cache
 def _compiler(setting: str) -> str:
-    """Return a hash of the compiler's version; empty without one. Raise SettingsError if CODE_CXX cannot be run."""
+    """Return a hash of the compiler's version; empty if there is no compiler.
+
+    Raises:
+        SettingsError: the compiler that CODE_CXX names cannot be run.
+    """
     try:
-        return "-" + _printed([find_compiler(setting) or setting, "--version"])
+        return "-" + _hash_output([find_compiler(setting) or setting, "--version"])
     except (OSError, subprocess.SubprocessError) as error:
         if not setting:
             return ""
@@ -79,7 +83,7 @@ def _compiler(setting: str) -> str:
         raise SettingsError(f"{VARIABLE}: {why}", VARIABLE) from error
 
 
-def _printed(command: list[str]) -> str:
+def _hash_output(command: list[str]) -> str:
     """Return a hash of what a command prints; raise OSError or SubprocessError if it fails."""
     output = subprocess.run(command, env={}, capture_output=True, timeout=DESCRIBE_SECONDS, check=True).stdout
     return blake2b(output, digest_size=8).hexdigest()

@@ -6,7 +6,7 @@ from rewardstack_rules.functions.outcome import Outcome
 
 
 def exact_match(response: str, reference: str) -> Outcome:
-    """Compare two strings, case and inner white space included.
+    """Compare two strings without their surrounding white space. Case and inner white space count.
 
     Args:
         response: the policy's text.

@@ -1,4 +1,4 @@
-"""`example_coding`: Align-Anything's demonstration for code; it looks for words of Python, not for what they do."""
+"""`example_coding`: Align-Anything's demonstration for code. It searches for Python keywords and runs nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ INDENTS = ("    ", "\t")
 
 
 def example_coding(response: str, reference: str | None = None) -> float:
-    """Return 0.9 for a code word and an indent of four spaces or a tab, 0.6 for a code word alone, else 0.3.
+    """Return 0.9 for a keyword and an indent of four spaces or a tab, 0.6 for a keyword without one, else 0.3.
 
     Args:
         response: the policy's text.

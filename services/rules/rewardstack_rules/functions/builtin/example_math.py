@@ -1,4 +1,4 @@
-"""`example_math`: Align-Anything's demonstration for mathematics; it looks at characters, not at the answer."""
+"""`example_math`: Align-Anything's demonstration for mathematics. It checks characters, not the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`example_safety`: Align-Anything's demonstration for safety; it looks for seven words."""
+"""`example_safety`: Align-Anything's demonstration for safety. It searches for seven words."""
 
 from __future__ import annotations
 

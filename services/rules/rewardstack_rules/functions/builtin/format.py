@@ -1,4 +1,4 @@
-"""Finds the answer in a response of the format `<think>…</think><answer>…</answer>`, in linear time."""
+"""Extract the answer from a response in the format `<think>…</think><answer>…</answer>`, in linear time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ def answer_in_format(response: str) -> str | None:
     """Return the text between `<answer>` and `</answer>`.
 
     Args:
-        response: the policy's text. It has the format if it consists of one `<think>` block and, immediately after it,
-            one `<answer>` block.
+        response: the policy's text.
 
     Returns:
-        The answer; None if the response does not have the format.
+        The answer; None unless the response consists of one `<think>` block immediately followed by one `<answer>`
+        block.
     """
     if not response.startswith(THINK) or response.count(THINK) != 1 or response.count(ANSWER) != 1:
         return None

@@ -1,9 +1,10 @@
-"""`gsm8k`: 1 if the response's number equals the reference's; `format_score`, if it is set, for a wrong number; else 0.
+"""`gsm8k`: 1 if the response's number equals the reference's, else 0.
 
-By default the number is found by the extraction modes of `rewardstack_verifier.extraction`. The option `method` selects
-one of verl's two methods instead, for solutions that end with `#### 42` as in the GSM8K data set. `method` and
-`format_score` are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl, this rule
-compares numbers by value, and does not accept a fraction, a list or a choice of two as a number.
+If the option `format_score` is set, a wrong number scores that value.
+By default the extraction modes of `rewardstack_verifier.extraction` find the number. The option `method` selects one of
+verl's two methods instead, for solutions that end with `#### 42` as in the GSM8K data set. `method` and `format_score`
+are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl, this rule compares numbers
+by value, and does not accept a fraction, a list or a choice of two as a number.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from rewardstack_verifier.bounds import MAX_RESPONSE
 from rewardstack_verifier.question import EXTRACTIONS
 
 METHODS = ("strict", "flexible")
-NONE = {"strict": "no answer of the form #### number", "flexible": "no number"}
+NO_NUMBER_REASONS = {"strict": "no answer of the form #### number", "flexible": "no number"}
 MAX_DIGITS = 64
 WINDOW = 50_000
 """Number of characters at the end of a response in which the method `flexible` looks for the last number."""
 MARK = "####"
 LONGEST_LINE = 200
-"""Maximum number of characters of a line with an answer; a longer line has no number."""
+"""Maximum number of characters in the line of an answer. In a longer line, no number is found."""
 NUMERAL = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
-BARE = re.compile(rf"([-+]?)\$?({NUMERAL})\Z")
+PLAIN_NUMBER = re.compile(rf"([-+]?)\$?({NUMERAL})\Z")
 _END = re.compile(r"\n|<[|/\uff5ca-z]")
 """Matches the end of an answer's line: a line break, or a special token such as `</s>` or `<|im_end|>`."""
-_LOOKS = re.compile(r"[*_`{}$\s]|\\(?:boxed|textbf|text|mathbf|mathrm|[()\[\],! ])")
+_MARKUP = re.compile(r"[*_`{}$\s]|\\(?:boxed|textbf|text|mathbf|mathrm|[()\[\],! ])")
 _CURRENCY = r"(?:\\?[€£¥₹₽₩]|\\ |(?:USD|EUR|GBP|INR|Rs\.?)\s)"
 _UNIT = r"[^\W\d_]+(?:[/-][^\W\d_]+)*(?:\^[23]|[²³])?\.?"
 _ANSWER = re.compile(
@@ -40,17 +41,17 @@ _ANSWER = re.compile(
 )
 _ATTACHED = re.compile(r"[0-9](?![mghsLl]\b)[A-Za-z]\b")
 """Matches a single letter right after a digit, as in `3x`, unless it is a unit such as `m` or `g`."""
-_BESIDE = """
+_NO_UNIT_WORDS = """
 or and to plus minus times over by point half third quarter squared cubed factorial remainder
 k dozen hundred thousand million billion trillion tausend millionen milliarden mille mil millones
 \u4e07 \u4ebf \u5343 \u767e
 not no wrong incorrect false maybe perhaps possibly probably if unless oder und ou et o y \u6216
 """
-_NO_UNITS = frozenset(_BESIDE.split())
-"""Words that are not units: number words, operators, hedging cues. An answer with one of them has no number."""
+_NO_UNITS = frozenset(_NO_UNIT_WORDS.split())
+"""Words that are not units: number words, operators, hedging cues. An answer that contains one is not a number."""
 DIGITS = re.compile(r"(?<![0-9.,/^_])(?<![\^_]\{)(?:(?<![\w)\]}])[-+])?\$?[.]?[0-9](?:[.,/^]?[0-9]+)*")
-"""Matches a run of digits and the characters that join them, which may not be a number (`1/2`). Exponents and indices
-do not match."""
+"""Matches digits and the characters that join them. A match need not be a number (`1/2`). Exponents and indices do not
+match."""
 
 
 def gsm8k(
@@ -60,7 +61,7 @@ def gsm8k(
     method: str | None = None,
     format_score: float | None = None,
 ) -> Outcome:
-    """Compare the number in the response with the reference's by value: `1,000` equals `$1000.00`.
+    """Compare the numbers in the response and the reference by value: `1,000` equals `$1000.00`.
 
     Args:
         response: the policy's text.
@@ -76,38 +77,38 @@ def gsm8k(
         RequestError: an option is malformed, or both `extraction` and `method` are given.
     """
     options = Fields({"extraction": extraction, "method": method, "format_score": format_score})
-    how, is_method = _how(options)
-    consolation = options.number("format_score", None, 0, 1)
-    expected = _expected(reference)
+    how, is_method = _search_mode(options)
+    format_reward = options.number("format_score", None, 0, 1)
+    expected = _reference_number(reference)
     if expected is None:
         raise Unscored("the reference holds no number")
-    found = _found(response, how, is_method=is_method)[0]
+    found = _find_number(response, how, is_method=is_method)[0]
     if found is None:
-        return _outcome(consolation, 0.0, 0.0, NONE[how] if is_method else _why_none(response))
+        return _outcome(format_reward, 0.0, 0.0, NO_NUMBER_REASONS[how] if is_method else _no_number_reason(response))
     if len(found) > MAX_DIGITS:
-        return _outcome(consolation, 0.0, 0.0, f"the answer is longer than {MAX_DIGITS} characters")
+        return _outcome(format_reward, 0.0, 0.0, f"the answer is longer than {MAX_DIGITS} characters")
     if Decimal(found) != Decimal(expected):
-        return _outcome(consolation, 1.0, 0.0, f"wrong answer: {found}, the reference is {expected}")
-    return _outcome(consolation, 1.0, 1.0)
+        return _outcome(format_reward, 1.0, 0.0, f"wrong answer: {found}, the reference is {expected}")
+    return _outcome(format_reward, 1.0, 1.0)
 
 
 def read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers that are compared, for an explanation.
+    """Return the numbers that the rule compares, to explain a score.
 
     Raises:
         RequestError: an option is malformed.
     """
-    how, is_method = _how(Fields(extra))
-    found, place = _found(response, how, is_method=is_method)
+    how, is_method = _search_mode(Fields(extra))
+    found, place = _find_number(response, how, is_method=is_method)
     return {
         "answer": found,
         "found in": place if found else "nothing",
-        "references as read": list(map(_expected, references)),
+        "references as read": list(map(_reference_number, references)),
     }
 
 
-def _how(options: Fields) -> tuple[str, bool]:
-    """Return the mode or method to find the number, and whether it is one of verl's methods."""
+def _search_mode(options: Fields) -> tuple[str, bool]:
+    """Return how to find the number, and whether this is one of verl's methods (else an extraction mode)."""
     extraction = options.choice("extraction", EXTRACTIONS)
     if options.get("method") is None:
         return extraction, False
@@ -116,38 +117,39 @@ def _how(options: Fields) -> tuple[str, bool]:
     return options.choice("method", METHODS), True
 
 
-def _why_none(response: str) -> str:
+def _no_number_reason(response: str) -> str:
     return "response too long" if len(response) > MAX_RESPONSE else "no answer that is a number"
 
 
-def _expected(reference: str) -> str | None:
-    return _answer(reference.rpartition(MARK)[2])
+def _reference_number(reference: str) -> str | None:
+    return _parse_number(reference.rpartition(MARK)[2])
 
 
-def _found(response: str, how: str, *, is_method: bool) -> tuple[str | None, str]:
-    """Return the number in a response, or None, and where it was found."""
+def _find_number(response: str, how: str, *, is_method: bool) -> tuple[str | None, str]:
+    """Return the number in a response (None if there is none), and the place where it was found."""
     if not is_method:
         answer = extract(response, how)
-        return (None, "") if answer is None else (_answer(answer.text), answer.place)
+        return (None, "") if answer is None else (_parse_number(answer.text), answer.place)
     if how == "flexible":
         return _last_number(response[-WINDOW:]), "the last number"
     _, mark, line = response.rpartition(MARK)
-    return _answer(line) if mark else None, "the last ####"
+    return _parse_number(line) if mark else None, "the last ####"
 
 
-def _outcome(consolation: float | None, form: float, right: float, reason: str = "") -> Outcome:
-    if consolation is None:
+def _outcome(format_reward: float | None, form: float, right: float, reason: str = "") -> Outcome:
+    """Return the outcome; `form` and `right` are 1 for a response with a number and for a correct one, else 0."""
+    if format_reward is None:
         return Outcome(right, reason)
-    parts = {"format": consolation * form, "accuracy": (1 - consolation) * right}
+    parts = {"format": format_reward * form, "accuracy": (1 - format_reward) * right}
     return Outcome(max(right, parts["format"]), reason, parts)
 
 
-def _answer(text: str) -> str | None:
-    """Return the number on the first line, without markup and unit; None unless this number is all that is on it."""
+def _parse_number(text: str) -> str | None:
+    """Return the number on the first line, without markup and unit; None if the line contains anything else."""
     line = _END.split(text.strip()[: LONGEST_LINE + 1], maxsplit=1)[0]
     if len(line) > LONGEST_LINE:
         return None
-    plain = _LOOKS.sub(" ", line.replace("{,}", ",").replace("\u2212", "-"))
+    plain = _MARKUP.sub(" ", line.replace("{,}", ",").replace("\u2212", "-"))
     match = _ANSWER.fullmatch(plain)
     if match is None or _ATTACHED.search(plain) or _NO_UNITS & {*re.findall(r"[^\W\d_]+", match["words"].lower())}:
         return None
@@ -155,9 +157,9 @@ def _answer(text: str) -> str | None:
 
 
 def _last_number(text: str) -> str | None:
-    """Return the last run of digits; None if there is none or it is not a number, such as `1/2`."""
+    """Return the last match of `DIGITS`; None if there is none or it is not a number, such as `1/2`."""
     last = None
     for match in DIGITS.finditer(text):
         last = match
-    number = BARE.match(last.group()) if last else None
+    number = PLAIN_NUMBER.match(last.group()) if last else None
     return number and number[1] + number[2].replace(",", "")

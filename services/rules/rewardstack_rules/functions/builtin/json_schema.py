@@ -1,7 +1,7 @@
 """`json_schema`: 1 if the response's JSON is valid under a JSON Schema from the request, else 0.
 
-Validation can take very long, because a schema can have patterns, so it runs in a process that can be killed. A `$ref`
-resolves only within the schema: nothing is fetched.
+Patterns in a schema can make validation very slow, so it runs in a process that can be killed. A `$ref` resolves only
+within the schema; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_NESTING = 50
 FENCE = "```"
 LABELS = ("", "json")
 """Tags that mark a fenced block as JSON."""
-THOUGHT = "</think>"
+THINK_END = "</think>"
 
 
 def json_schema(response: str, reference: str | None = None, *, schema: Any) -> Outcome:
@@ -44,7 +44,7 @@ def json_schema(response: str, reference: str | None = None, *, schema: Any) -> 
         RequestError: the schema is malformed or too long, or has a `$ref` that leads outside or recurses endlessly.
     """
     validator = _validator(_schema_text(schema))
-    text = _json_text(response.rpartition(THOUGHT)[2])
+    text = _json_text(response.rpartition(THINK_END)[2])
     if len(text) > MAX_JSON:
         return Outcome(0.0, f"the JSON is longer than {MAX_JSON} characters")
     try:
@@ -103,11 +103,11 @@ def _validator(text: str) -> Any:
 
 def _json_text(response: str) -> str:
     """Return the content of the last fenced block of JSON, or the whole response if there is none."""
-    *_, last = ("", *_fenced(response))
+    *_, last = ("", *_fenced_blocks(response))
     return last or response.strip()
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _fenced_blocks(text: str) -> Iterator[str]:
     block: list[str] | None = None
     wanted = False
     for line in text.split("\n"):
@@ -122,10 +122,10 @@ def _fenced(text: str) -> Iterator[str]:
             block.append(line)
 
 
-def _is_deeper(value: Any, most: int) -> bool:
+def _is_deeper(value: Any, max_depth: int) -> bool:
     level = [value]
-    for _ in range(most + 1):
-        level = [inner for one in level if isinstance(one, (dict, list)) for inner in _members(one)]
+    for _ in range(max_depth + 1):
+        level = [member for node in level if isinstance(node, (dict, list)) for member in _members(node)]
     return bool(level)
 
 

@@ -2,10 +2,11 @@
 
     value = max(0, 1 - d / b)
 
-d is the distance of the length from [min_length, max_length], 0 within it. b is the `length_buffer`, by default the
-bound that the length exceeds or falls below. With a target length, both bounds equal the target: the linear reward of
-L1 (Aggarwal and Welleck 2025, arXiv:2503.04697). A maximum with a buffer gives DAPO's soft overlong punishment (Yu et
-al. 2025, arXiv:2503.14476, equation 13) plus 1: the maximum is L_max - L_cache, the buffer L_cache.
+d is the distance of the length from the interval [min_length, max_length], 0 within it. b is the `length_buffer`, by
+default the bound that the length exceeds or falls below. With a target length, both bounds equal the target; this is
+the linear reward of L1 (Aggarwal and Welleck 2025, arXiv:2503.04697). With max_length = L_max - L_cache and
+length_buffer = L_cache, the value is DAPO's soft overlong punishment (Yu et al. 2025, arXiv:2503.14476, equation 13)
+plus 1.
 """
 
 from __future__ import annotations

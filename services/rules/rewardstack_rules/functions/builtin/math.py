@@ -7,8 +7,8 @@ from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_verifier.question import Ruling
 
 
-def _value(response: str, verdict: Ruling) -> Outcome:
+def _outcome(response: str, verdict: Ruling) -> Outcome:
     return Outcome(None if verdict.right is None else float(verdict.right), verdict.reason)
 
 
-VERIFIER = Verifier(read=str, value=_value)
+VERIFIER = Verifier(select_text=str, make_outcome=_outcome)

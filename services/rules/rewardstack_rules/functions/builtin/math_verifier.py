@@ -14,11 +14,11 @@ from rewardstack_verifier.question import Ruling
 FORMAT_REWARD = 0.5
 
 
-def _read(response: str) -> str:
+def _select_text(response: str) -> str:
     return "" if answer_in_format(response) is None else response
 
 
-def _value(response: str, verdict: Ruling) -> Outcome:
+def _outcome(response: str, verdict: Ruling) -> Outcome:
     if verdict.right is None:
         return Outcome(None, verdict.reason)
     if answer_in_format(response) is None:
@@ -27,4 +27,4 @@ def _value(response: str, verdict: Ruling) -> Outcome:
     return Outcome(FORMAT_REWARD + accuracy, verdict.reason, {"format": FORMAT_REWARD, "accuracy": accuracy})
 
 
-VERIFIER = Verifier(read=_read, value=_value, marked=True)
+VERIFIER = Verifier(select_text=_select_text, make_outcome=_outcome, is_marked=True)

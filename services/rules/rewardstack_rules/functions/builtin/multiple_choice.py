@@ -13,7 +13,7 @@ _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:
 
 
 def multiple_choice(response: str, reference: str, extraction: str | None = None) -> Outcome:
-    """Compare the letter that the response chooses with the reference's.
+    """Compare the letter that the response chooses with the reference.
 
     Args:
         response: the policy's text; an answer of several letters ("A or B") is wrong.

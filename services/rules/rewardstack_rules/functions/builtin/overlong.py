@@ -1,4 +1,4 @@
-"""`overlong`: DAPO's soft overlong punishment, a value of 0 or below.
+"""`overlong`: DAPO's soft overlong punishment. The value is 0 or negative.
 
     value = min(-(tokens - (max_response_length - overlong_buffer)) / overlong_buffer * overlong_penalty, 0)
 
@@ -22,10 +22,10 @@ def overlong(
     overlong_buffer: float | None = None,
     overlong_penalty: float | None = None,
 ) -> Outcome:
-    """Penalize a response whose number of tokens comes near the trainer's limit.
+    """Penalize a response whose number of tokens approaches the trainer's limit.
 
     Args:
-        response: unused, because the number of tokens cannot be derived from the text.
+        response: unused; the text alone does not tell the number of tokens.
         reference: unused.
         completion_tokens: number of tokens of the response; TRL, ms-swift and slime pass it.
         max_response_length: the trainer's limit: maximum number of tokens of a response.

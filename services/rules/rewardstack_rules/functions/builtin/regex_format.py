@@ -33,12 +33,12 @@ def regex_format(
         RequestError: an option is malformed.
     """
     how = Fields({"pattern_match": pattern_match}).choice("pattern_match", MATCHES)
-    expression = _compiled(_checked(pattern))
+    expression = _compile(_check_pattern(pattern))
     found = expression.fullmatch(response) if how == "full" else expression.search(response)
     return Outcome(1.0) if found else Outcome(0.0, "the response does not match extra_info.pattern")
 
 
-def _checked(pattern: Any) -> str:
+def _check_pattern(pattern: Any) -> str:
     if not isinstance(pattern, str) or not pattern:
         raise field_error("pattern", "must be a regular expression")
     if len(pattern) > MAX_PATTERN:
@@ -47,7 +47,7 @@ def _checked(pattern: Any) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # do not log warnings about the caller's pattern

@@ -2,9 +2,9 @@
 
     value = distinct n-grams / all n-grams
 
-That is 1 minus the n-gram repetition penalty of Open-R1 (`get_repetition_penalty_reward`, after appendix C.2 of Yeo et
-al. 2025, "Demystifying Long Chain-of-Thought Reasoning in LLMs", arXiv:2502.03373). By default, an n-gram is three
-words in lower case.
+The value is 1 minus the n-gram repetition penalty of Open-R1 (`get_repetition_penalty_reward`, after appendix C.2 of
+Yeo et al. 2025, "Demystifying Long Chain-of-Thought Reasoning in LLMs", arXiv:2502.03373). By default, an n-gram is
+three words in lower case.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def repetition(
     ngram_size: float | None = None,
     repetition_unit: str | None = None,
 ) -> Outcome:
-    """Score how little the response repeats itself, in time and memory linear in its length.
+    """Score how little the response repeats itself. Time and memory are linear in its length.
 
     Args:
         response: the policy's text; it scores 1 if it has fewer than two n-grams.
@@ -49,6 +49,6 @@ def repetition(
     total = len(units) - size + 1
     if total < 2:
         return Outcome(1.0)
-    # The set has hashes, because a million tuples take a hundred times the response's memory.
+    # Store hashes, because a million tuples take a hundred times the memory of the response.
     distinct = len(set(map(hash, zip(*(islice(units, start, None) for start in range(size)), strict=False))))
     return Outcome(distinct / total)

@@ -1,4 +1,4 @@
-"""The request and reply formats of trainers and of this server, one module per protocol.
+"""The protocols of trainers and of this server, one module each.
 
-A protocol converts request bodies to samples, and scores to replies; it does not score.
+A protocol converts request bodies to samples, and scores to replies.
 """

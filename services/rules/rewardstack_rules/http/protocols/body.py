@@ -1,4 +1,4 @@
-"""Parses the JSON body of a request, nested to any depth, and reads its fields."""
+"""Parse the JSON body of a request, nested to any depth, and read its fields."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from flask import request
 
-from rewardstack_rules.http.admission import JSON_TEXT, read_body, without_escapes
+from rewardstack_rules.http.admission import JSON_TEXT, blank_escapes, read_body
 from rewardstack_rules.http.errors import ApiError
 
 MAX_INTEGER_DIGITS = 4300
-"""Maximum number of digits of an integer; longer ones are read as floats, because Python refuses to parse them."""
+"""Maximum number of digits of an integer. Longer ones are read as floats, because Python refuses to parse them."""
 JSON_TYPES: dict[type, str] = {
     type(None): "null",
     bool: "a boolean",
@@ -24,10 +24,10 @@ JSON_TYPES: dict[type, str] = {
     dict: "an object",
 }
 LEVELS = 128
-"""Number of levels that are kept of JSON that is too deep for Python's parser. A sample may have fewer, so that a
-later check still finds it too deep."""
-MOST_BRACKETS = 2**22
-"""Maximum number of opening brackets in JSON that is too deep for Python's parser; pruning it takes about a second."""
+"""Number of levels to which JSON is pruned if it is too deep for Python's parser. A sample may have fewer levels than
+this, so a later check still finds the pruned one too deep."""
+MAX_BRACKETS = 2**22
+"""Maximum number of opening brackets in JSON that is pruned. Pruning that many takes about a second."""
 
 _TOKEN = re.compile(JSON_TEXT + rb"|[\[{]|[]}]")
 
@@ -51,7 +51,12 @@ def read_object() -> dict[str, Any]:
 
 
 def read_items() -> list[Any]:
-    """Return the list `items` of the request's body; raise ApiError if it is missing, or what `read_object` raises."""
+    """Return the list `items` of the request's body.
+
+    Raises:
+        ApiError: 400; the list is missing.
+        Exception: anything that `read_object` raises.
+    """
     return read_field(read_object(), "items", list)
 
 
@@ -66,33 +71,34 @@ def parse(data: bytes, field: str) -> Any:
         ApiError: 400; the data is not JSON, or is nested too deeply and has too many brackets.
     """
     try:
-        return _shallow(data)
+        return _load_pruned(data)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"{field} is not JSON that can be read: {error}", field) from error
 
 
-def _shallow(data: bytes) -> Any:
+def _load_pruned(data: bytes) -> Any:
+    """Parse JSON; if it is too deep for Python's parser, prune it first."""
     try:
         return _loads(data)
     except RecursionError:
-        return _loads(pruned(data))
+        return _loads(prune(data))
 
 
 def _loads(data: bytes) -> Any:
     return json.loads(data.decode("utf-8-sig", "surrogatepass"), parse_int=read_integer)
 
 
-def pruned(text: bytes) -> bytes:
-    """Replace each list and object that is nested deeper than `LEVELS` with null; malformed JSON stays malformed.
+def prune(text: bytes) -> bytes:
+    """Replace each list and object that is nested deeper than `LEVELS` with null. Malformed JSON stays malformed.
 
     Raises:
-        RecursionError: the text has more than `MOST_BRACKETS` opening brackets.
+        RecursionError: the text has more than `MAX_BRACKETS` opening brackets.
     """
-    if text.count(b"[") + text.count(b"{") > MOST_BRACKETS:
-        raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MOST_BRACKETS} brackets")
+    if text.count(b"[") + text.count(b"{") > MAX_BRACKETS:
+        raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MAX_BRACKETS} brackets")
     kept: list[bytes] = []
     depth = start = 0
-    for token in _TOKEN.finditer(without_escapes(text)):
+    for token in _TOKEN.finditer(blank_escapes(text)):
         if token[0] in b"[{":
             if depth == LEVELS:
                 kept += (text[start : token.start()], b"null")
@@ -111,13 +117,13 @@ def read_integer(text: str) -> float:
 
 
 def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = "") -> T:
-    """Return a required field.
+    """Return a required field of an object.
 
     Args:
         body: the body, or an object in it.
         name: name of the field.
         kind: required type: `dict`, `list` or `str`.
-        within: name of the object in the error, with a trailing dot; empty for the body.
+        within: name of the object for errors, with a trailing dot; empty for the body.
 
     Raises:
         ApiError: 400; the field is missing, or has another type.
@@ -131,24 +137,24 @@ def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = 
     return value
 
 
-def read_columns(body: Mapping[str, Any], needed: Sequence[str], optional: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the rows of several lists of the same length.
+def read_rows(body: Mapping[str, Any], required: Sequence[str], optional: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the rows of a body that has one list per column.
 
     Args:
-        body: the body, an object of lists.
-        needed: names of required lists.
+        body: the body, an object of lists of the same length.
+        required: names of required lists.
         optional: names of lists that may be missing or null; their cells are then None.
 
     Raises:
         ApiError: 400; a list is missing, is not a list, or its length differs from that of the first.
     """
-    columns = {name: read_field(body, name, list) for name in needed}
-    count = len(columns[needed[0]])
+    columns = {name: read_field(body, name, list) for name in required}
+    count = len(columns[required[0]])
     for name in optional:
         columns[name] = read_field(body, name, list) if body.get(name) is not None else [None] * count
     for name, column in columns.items():
         if len(column) != count:
-            raise ApiError(400, f"{name}: {len(column)} of them for {count} {needed[0]}", name)
+            raise ApiError(400, f"{name}: {len(column)} of them for {count} {required[0]}", name)
     return list(zip(*columns.values(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""`POST /get_reward`: rewards for three trainers, whose bodies are recognized by a key that only one of them has.
+"""`POST /get_reward`: rewards for three trainers. The server recognizes each by a key that only its bodies have.
 
 | key | trainer |
 | --- | --- |
@@ -33,7 +33,7 @@ FORMS = (
 
 @blueprint.post("/get_reward")
 def get_reward() -> Response:
-    """Reply with rewards; 503 if the infrastructure failed every sample, so that the trainer tries again."""
+    """Reply with rewards, or with 503 if the infrastructure failed every sample, so that the trainer tries again."""
     body = read_object()
     keys = [key for key in ANSWERS if key in body]
     if len(keys) > 1:

@@ -1,8 +1,8 @@
-"""Jobs: large evaluations that are accepted immediately and scored by workers.
+"""Endpoints for jobs: large evaluations that the server accepts immediately and workers score.
 
-- `POST /jobs` accepts samples as in `/v1/score`, or JSONL with one per line, and returns 202 and `{"job_id"}`.
+- `POST /jobs` accepts samples as in `/v1/score`, or JSONL with one sample per line, and returns 202 and `{"job_id"}`.
 - `GET /jobs/ID` returns the job status.
-- `GET /jobs/ID/results` returns a line per sample in order: its score as in `/v1/score`, and its `index`.
+- `GET /jobs/ID/results` returns one line per sample, in order: its score as in `/v1/score`, and its `index`.
 - `DELETE /jobs/ID` cancels the job.
 """
 
@@ -17,26 +17,26 @@ from flask import Blueprint, Response, g, jsonify, request
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols.upload import read_samples
-from rewardstack_rules.jobs.limits import LimitReached, NeverFits
+from rewardstack_rules.jobs.limits import JobTooLarge, LimitReached
 from rewardstack_rules.jobs.state import JobState
 from rewardstack_rules.jobs.store import Conflict, JobStore
 
 blueprint = Blueprint("jobs", __name__)
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
-GIVEN_KEY = re.compile(r"^[!-~]{1,255}\Z")
+KEY_PATTERN = re.compile(r"^[!-~]{1,255}\Z")
 JOB_ID = re.compile(r"^[0-9a-f]{32}\Z")
 NUMBER = re.compile(r"^[0-9]{1,15}\Z", re.ASCII)
 RESULTS_TYPE = "application/x-ndjson"
-ENDS_SOON = 5
-"""Value of the Retry-After header, in seconds, of a key that has reached a limit: by then one of its jobs may end."""
+LIMIT_RETRY_AFTER = 5
+"""Value of the Retry-After header, in seconds, if a key has reached a limit. By then, one of its jobs may end."""
 
 
 @blueprint.post("/jobs")
 def submit() -> tuple[Response, int, dict[str, str]]:
-    """Accept a job; reply 202 after the job is on the queue's disk."""
+    """Accept a job, and reply 202 once the job is on the queue's disk."""
     key = request.headers.get(IDEMPOTENCY_KEY, "")
-    if IDEMPOTENCY_KEY in request.headers and not GIVEN_KEY.match(key):
+    if IDEMPOTENCY_KEY in request.headers and not KEY_PATTERN.match(key):
         raise ApiError(400, f"{IDEMPOTENCY_KEY} must be 1 to 255 visible ASCII characters", IDEMPOTENCY_KEY)
     store = _store()
     try:
@@ -44,10 +44,10 @@ def submit() -> tuple[Response, int, dict[str, str]]:
     except Conflict as error:
         message = f"{IDEMPOTENCY_KEY}: the same key was used before with other samples; send another key"
         raise ApiError(409, message, IDEMPOTENCY_KEY) from error
-    except NeverFits as error:
+    except JobTooLarge as error:
         raise ApiError(413, str(error), error.setting) from error
     except LimitReached as error:
-        raise ApiError(429, str(error), error.setting, ENDS_SOON) from error
+        raise ApiError(429, str(error), error.setting, LIMIT_RETRY_AFTER) from error
     return jsonify(job_id=job_id), 202, {"Location": f"/jobs/{job_id}"}
 
 
@@ -59,7 +59,7 @@ def status(job_id: str) -> Response:
 
 @blueprint.delete("/jobs/<job_id>")
 def cancel(job_id: str) -> Response:
-    """Cancel a job that has not ended; return its status."""
+    """Cancel a job unless it has ended, and return its status."""
     _state(job_id)
     _store().cancel(g.tenant, job_id)
     return jsonify(describe(_state(job_id)))
@@ -67,17 +67,17 @@ def cancel(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/results")
 def results(job_id: str) -> Response:
-    """Return the results; with `partial=1`, an incomplete job returns those before the first missing result."""
+    """Return the results. For an incomplete job, `partial=1` is required, and the results end before the first gap."""
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")
     if partial not in ("0", "1"):
         raise ApiError(400, "partial must be 0 or 1", "partial")
     state = _state(job_id)
-    complete = state.done == state.items
-    if not complete and partial == "0":
+    is_complete = state.done == state.items
+    if not is_complete and partial == "0":
         message = f"the job is {state.status}, {state.done} of {state.items} samples are scored; wait, or add partial=1"
         raise ApiError(409, message, "partial")
-    lines = _store().results(g.tenant, job_id, first or 0, count, partial=not complete)
+    lines = _store().results(g.tenant, job_id, first or 0, count, partial=not is_complete)
     return Response(lines, mimetype=RESULTS_TYPE)
 
 

@@ -1,4 +1,4 @@
-"""Reads the text of a conversation, in the format of chat completions or of OpenAI's Responses."""
+"""Read text from messages in the format of OpenAI's Chat Completions or Responses API."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-"""Types of message parts that hold text; other parts, such as images, are ignored."""
+"""Types of message parts that hold text. Other parts, such as images, are ignored."""
 
 
 def last_user_text(prompt: Any) -> str | None:
     """Return the text of the last user message.
 
     Args:
-        prompt: a text, which is returned as it is, or a list of messages with `role` and `content`.
+        prompt: a text, which is returned unchanged, or a list of messages with `role` and `content`.
 
     Returns:
         The text; None if there is no user message.
@@ -22,7 +22,8 @@ def last_user_text(prompt: Any) -> str | None:
         return prompt
     if not isinstance(prompt, list):
         return None
-    contents = [one.get("content") for one in prompt if isinstance(one, Mapping) and one.get("role") == "user"]
+    messages = (message for message in prompt if isinstance(message, Mapping))
+    contents = [message.get("content") for message in messages if message.get("role") == "user"]
     return text_of(contents[-1]) if contents else None
 
 

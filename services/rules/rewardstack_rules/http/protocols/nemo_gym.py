@@ -1,8 +1,8 @@
 """NeMo Gym's resources server (`nemo_gym/base_resources_server.py`): `/verify`, `/seed_session`, `/aggregate_metrics`.
 
 The body of `/verify` is `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the
-environment}`; the reply is the body with `reward`. A failed sample gets HTTP 200, the reward 0.0, and the fields that
-make NeMo Gym's collector exclude the sample (`nemo_gym/judge.py`, `failure_kinds.py`).
+environment}`. The reply is the body with an additional `reward`. For a failed sample, the reply has HTTP status 200,
+the reward 0.0, and fields that make NeMo Gym's collector exclude the sample (`nemo_gym/judge.py`, `failure_kinds.py`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rewardstack_rules.http.protocols import nemo_gym_metrics
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.messages import last_user_text, text_of
 from rewardstack_rules.http.protocols.scoring import (
+    drop_server_fields,
+    get_source,
     make_sample,
-    reward_of,
+    reply_without_rewards,
+    reward_value,
     score_samples,
-    source_of,
-    without_reward,
-    without_secrets,
 )
 
 blueprint = Blueprint("nemo_gym", __name__)
 
-GOLDEN = ("expected_answer", "ground_truth", "answer", "label")
-"""Fields of an environment that hold the reference; the first one present counts."""
-OWN = ("responses_create_params", "response", "reward_type")
+REFERENCE_FIELDS = ("expected_answer", "ground_truth", "answer", "label")
+"""Fields of an environment that may hold the reference. The first one present is used."""
+NOT_EXTRA = ("responses_create_params", "response", "reward_type")
 FAILURE_CLASS = "judge_failed"
-VERDICT = (
+REPLY_FIELDS = (
     "reward",
     "_ng_failure_class",
     "_ng_failure_judge_error",
@@ -41,12 +41,12 @@ VERDICT = (
     "failure_kind",
     "failure_reason",
 )
-"""Fields that a reply adds to the body; they are ignored in a body that is verified again."""
+"""Fields that a reply adds to the body. They are ignored in a body that is verified again."""
 
 
 @blueprint.post("/seed_session")
 def seed_session() -> Response:
-    """Reply with the caller's session id, if there is one: rules keep no state, so there is nothing to start."""
+    """Reply with the caller's session id, if it sent one. Nothing else happens, because rules keep no state."""
     body = read_object()
     name = "resources_session_id"
     return jsonify({name: body[name]} if isinstance(body.get(name), str) else {})
@@ -54,18 +54,20 @@ def seed_session() -> Response:
 
 @blueprint.post("/verify")
 def verify() -> Response:
-    """Reply with the body and `reward`; for a sample without a score, add the failure fields."""
+    """Reply with the body and `reward`. For a sample without a score, also add the failure fields."""
     body = read_object()
-    kept = {name: value for name, value in body.items() if name not in VERDICT}
-    _must_be_json(kept)
+    fields = {name: value for name, value in body.items() if name not in REPLY_FIELDS}
+    _check_json(fields)
     parameters = read_field(body, "responses_create_params", dict)
     response = _output_text(read_field(body, "response", dict))
-    golden = next((kept[name] for name in GOLDEN if kept.get(name) is not None), _unit_tests(kept))
-    extra = without_secrets({name: value for name, value in kept.items() if name not in (*OWN, *GOLDEN)})
-    prompt = kept.get("question") or last_user_text(parameters.get("input"))
-    [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
-    reply = {**kept, "reward": reward_of(score), **_failure_fields(score)}
-    return jsonify(reply) if score.status == "failed" else without_reward([score]) or jsonify(reply)
+    golden = next((fields[name] for name in REFERENCE_FIELDS if fields.get(name) is not None), _unit_tests(fields))
+    extra = drop_server_fields(
+        {name: value for name, value in fields.items() if name not in (*NOT_EXTRA, *REFERENCE_FIELDS)}
+    )
+    prompt = fields.get("question") or last_user_text(parameters.get("input"))
+    [score] = score_samples([make_sample(get_source(body), prompt, response, golden, extra)])
+    reply = {**fields, "reward": reward_value(score), **_failure_fields(score)}
+    return jsonify(reply) if score.status == "failed" else reply_without_rewards([score]) or jsonify(reply)
 
 
 @blueprint.post("/aggregate_metrics")
@@ -95,7 +97,7 @@ def _failure_fields(score: Score) -> dict[str, Any]:
 
 
 def _output_text(response: Mapping[str, Any]) -> str:
-    """Return the text of all messages in the output, without reasoning and tool calls."""
+    """Return the text of all messages in the output. Reasoning and tool calls are omitted."""
     texts = []
     for at, item in enumerate(read_field(response, "output", list, "response.")):
         if not isinstance(item, dict):
@@ -106,8 +108,8 @@ def _output_text(response: Mapping[str, Any]) -> str:
     return "".join(texts)
 
 
-def _must_be_json(body: Mapping[str, Any]) -> None:
-    """Raise ApiError if the body cannot be sent back as JSON: Python's parser accepts NaN, which JSON does not."""
+def _check_json(body: Mapping[str, Any]) -> None:
+    """Raise ApiError if the body cannot be sent back as JSON, because it has NaN, which Python's parser accepts."""
     try:
         json.dumps(body, allow_nan=False)
     except ValueError as error:

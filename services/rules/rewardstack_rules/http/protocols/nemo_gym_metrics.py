@@ -1,6 +1,7 @@
-"""Statistics of many verified responses, per task and in total, as in NeMo Gym's `nemo_gym/reward_profile.py`.
+"""Compute statistics of verified responses, per task and in total, as NeMo Gym's `nemo_gym/reward_profile.py` does.
 
-Names, order and omissions of the statistics are those of `compute_aggregate_metrics` there, without pandas.
+The statistics have the same names, order and omissions as those of `compute_aggregate_metrics` there, but are computed
+without pandas.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from rewardstack_rules.http.protocols.body import json_type
 
 TASK, ROLLOUT, REWARD = "_ng_task_index", "_ng_rollout_index", "reward"
 FAILURE = "_ng_failure_class"
-LARGEST = 1e150
-"""Largest absolute value of a number in a response: squares of larger numbers overflow a float."""
+MAX_NUMBER = 1e150
+"""Largest absolute value of a number in a response. Squares of larger numbers would overflow a float."""
 
 Row = dict[str, float]
 
@@ -26,22 +27,22 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
     """Return `group_level_metrics` (a record per task), `agent_metrics`, and their means as `key_metrics`.
 
     Args:
-        responses: replies of `/verify`, each with the indices of its task and rollout, which default to 0. Of the field
-            `response`, only `usage` is read.
+        responses: replies of `/verify`, each with the index of its task and of its rollout; both default to 0. In the
+            field `response`, only `usage` is read.
 
     Raises:
         ApiError: 400; a response is not an object, has an invalid number, or repeats another's task and rollout.
     """
     tasks: dict[int, dict[int, tuple[Row, Row]]] = defaultdict(dict)
-    for at, one in enumerate(responses):
+    for at, response in enumerate(responses):
         where = f"verify_responses[{at}]"
-        if not isinstance(one, dict):
-            raise ApiError(400, f"{where} must be an object, got {json_type(one)}", where)
-        task, rollout = (_index(one, name, where) for name in (TASK, ROLLOUT))
+        if not isinstance(response, dict):
+            raise ApiError(400, f"{where} must be an object, got {json_type(response)}", where)
+        task, rollout = (_index(response, name, where) for name in (TASK, ROLLOUT))
         if rollout in tasks[task]:
             message = f"{where} is a duplicate of task {task}, rollout {rollout}; give each response its own {ROLLOUT}"
             raise ApiError(400, message, f"{where}.{ROLLOUT}")
-        tasks[task][rollout] = _numbers_of(one, where)
+        tasks[task][rollout] = _response_numbers(response, where)
     in_order = {task: dict(sorted(tasks[task].items())) for task in sorted(tasks)}
     groups = [_group(task, rollouts) for task, rollouts in in_order.items()]
     overall = _statistics([row for rollouts in tasks.values() for row, _ in rollouts.values()])
@@ -50,8 +51,8 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
 
 
 def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]:
-    found = len(rollouts)
-    place = {"sample": {"agent_ref": {"name": "agent"}}, "num_rollouts": found, "expected_num_rollouts": found}
+    count = len(rollouts)
+    place = {"sample": {"agent_ref": {"name": "agent"}}, "num_rollouts": count, "expected_num_rollouts": count}
     complete = {"missing_num_rollouts": 0, "reward_profile_completion_pct": 100.0}
     infos = [
         {"rollout_id": f"{task}:{rollout}", TASK: task, ROLLOUT: rollout, **rollouts[rollout][1]}
@@ -62,7 +63,10 @@ def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]
 
 
 def _statistics(rows: Sequence[Row]) -> dict[str, float]:
-    """Return each statistic of each field; omit the standard deviation of a field that only one of several rows has."""
+    """Return each statistic of each field.
+
+    The standard deviation is omitted for a field that only one of several rows has.
+    """
     columns: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
@@ -90,16 +94,16 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def _numbers_of(one: Mapping[str, Any], where: str) -> tuple[Row, Row]:
-    """Return a response's numbers twice: in the order of the statistics, and in the order of a rollout record.
+def _response_numbers(response: Mapping[str, Any], where: str) -> tuple[Row, Row]:
+    """Return the numbers of a response twice: in the order of the statistics, and in that of a rollout record.
 
     The reward of a failed sample is omitted, because NeMo Gym's collector excludes such samples.
     """
-    own = _numbers({name: value for name, value in one.items() if name not in (TASK, ROLLOUT)}, f"{where}.")
-    if one.get(FAILURE):
+    own = _numbers({name: value for name, value in response.items() if name not in (TASK, ROLLOUT)}, f"{where}.")
+    if response.get(FAILURE):
         own.pop(REWARD, None)
-    response = one.get("response")
-    usage = response.get("usage") if isinstance(response, dict) else None
+    inner = response.get("response")
+    usage = inner.get("usage") if isinstance(inner, dict) else None
     used = _numbers(usage, f"{where}.response.usage.") if isinstance(usage, dict) else {}
     reward = {REWARD: own[REWARD]} if REWARD in own else {}
     return {**own, **used}, {**reward, **used, **own}
@@ -109,14 +113,16 @@ def _numbers(fields: Mapping[str, Any], within: str) -> Row:
     found = {}
     for name, value in fields.items():
         if isinstance(value, (int, float)):
-            if not abs(value) <= LARGEST:
-                raise ApiError(400, f"{within}{name} must be a number from -{LARGEST:g} to {LARGEST:g}", within + name)
+            if not abs(value) <= MAX_NUMBER:
+                raise ApiError(
+                    400, f"{within}{name} must be a number from -{MAX_NUMBER:g} to {MAX_NUMBER:g}", within + name
+                )
             found[name] = int(value) if isinstance(value, bool) else value
     return found
 
 
-def _index(one: Mapping[str, Any], name: str, where: str) -> int:
-    value = one.get(name, 0)
+def _index(response: Mapping[str, Any], name: str, where: str) -> int:
+    value = response.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ApiError(400, f"{where}.{name} must be an integer, got {json_type(value)}", f"{where}.{name}")
     return value

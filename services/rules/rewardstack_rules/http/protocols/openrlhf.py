@@ -1,7 +1,8 @@
 """OpenRLHF's protocol for `/get_reward` (`openrlhf/utils/agent.py`).
 
-The body is `{"query": [prompt + response], "prompts", "labels"}`, the reply `{"rewards", "scores", "extra_logs",
-"statuses"}`. OpenRLHF queries several servers in turn; before version 0.11.2 it sent empty lists to all but the first.
+The body is `{"query": [prompt + response], "prompts", "labels"}`, the reply is `{"rewards", "scores", "extra_logs",
+"statuses"}`. OpenRLHF distributes its queries over several servers. Versions before 0.11.2 send empty lists to all but
+the first.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from flask import Response
 
 from rewardstack.core.responses import extract_response
 from rewardstack.score import Request, Score
-from rewardstack_rules.http.protocols.body import read_columns
-from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, reward_of, score_samples, source_of
+from rewardstack_rules.http.protocols.body import read_rows
+from rewardstack_rules.http.protocols.scoring import batch_reply, get_source, make_sample, reward_value, score_samples
 
 
 def answer(body: dict[str, Any]) -> Response:
@@ -23,8 +24,8 @@ def answer(body: dict[str, Any]) -> Response:
     Raises:
         ApiError: 400; a list is missing, or its length is not the number of queries.
     """
-    rows = read_columns(body, ("query", "prompts"), ("labels",))
-    source = source_of(body)
+    rows = read_rows(body, ("query", "prompts"), ("labels",))
+    source = get_source(body)
     return _reply(score_samples([_sample(source, *row) for row in rows]))
 
 
@@ -33,6 +34,6 @@ def _sample(source: str, query: Any, prompt: Any, label: Any) -> Request:
 
 
 def _reply(scores: Sequence[Score]) -> Response:
-    # Every reply has the same keys, because the trainer joins the logs of its samples.
+    # Every reply has the same keys, because the trainer concatenates the logs of its samples.
     logs = {name: [float(score.status == name) for score in scores] for name in ("failed", "unscored")}
-    return batch_reply(scores, scores=[reward_of(score) for score in scores], extra_logs=logs)
+    return batch_reply(scores, scores=[reward_value(score) for score in scores], extra_logs=logs)

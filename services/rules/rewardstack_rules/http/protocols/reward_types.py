@@ -1,4 +1,4 @@
-"""`GET /v1/reward_types`: what scores depend on: this server's functions, routes, and settings in cache keys."""
+"""`GET /v1/reward_types`: this server's reward functions and routes, and the settings in its cache keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reward_types() -> Response:
     return jsonify(
         reward_types={rule.name: _describe(rule) for rule in here.registry},
         routes=here.evaluator.definitions,
-        settings=here.evaluator.keyed,
+        settings=here.evaluator.cache_settings,
         version=__version__,
     )
 

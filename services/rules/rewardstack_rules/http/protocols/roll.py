@@ -3,10 +3,10 @@
 `/roll/submit` accepts `{"prompt", "response", "reward_info", "timeout", ...}` and returns `{"reward_request_id",
 "errcode": 0}`; `/roll/result` accepts `{"reward_request_id"}` and returns `{"errcode": 0, "reward_score"}`.
 
-The protocol allows asynchronous work between the two calls. Here the first call scores the sample, and the id that it
-returns contains the result. So nothing is stored, and any process of any server can answer the second call. The trainer
+The protocol allows asynchronous work between the two calls. Here, the first call scores the sample, and returns an id
+that contains the result. So nothing is stored, and any process of any server can answer the second call. The trainer
 waits 20 s for the first call and tries five times. If a sample takes longer, scoring continues, and a later try reads
-the score from the cache. A forged id only gives its sender a forged reward.
+the score from the cache. Ids are not signed: a client that forges one only gets a forged reward itself.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.scoring import (
     all_failed,
+    drop_server_fields,
+    get_source,
     make_sample,
-    reward_of,
+    reply_without_rewards,
+    reward_value,
     score_samples,
-    source_of,
-    without_reward,
-    without_secrets,
 )
 
 blueprint = Blueprint("roll", __name__)
 
-IDENT = re.compile(rf"^({'|'.join(STATUSES)})_(-?\d[\d.e+-]{{0,31}})_[0-9a-f]{{32}}\Z", re.ASCII)
+RESULT_ID = re.compile(rf"^({'|'.join(STATUSES)})_(-?\d[\d.e+-]{{0,31}})_[0-9a-f]{{32}}\Z", re.ASCII)
 
 
 @blueprint.post("/roll/submit")
 def submit() -> Response:
-    """Score a sample; reply 503 if the infrastructure failed it, so that the trainer submits it again."""
+    """Score a sample. Reply 503 if the infrastructure failed it, so that the trainer submits it again."""
     body = read_object()
     for name in ("prompt", "response"):
         if name not in body:
             raise ApiError(400, f"{name} is missing", name)
     info = read_field(body, "reward_info", dict) if body.get("reward_info") is not None else {}
-    extra = without_secrets({name: value for name, value in info.items() if name != "ground_truth"})
-    sample = make_sample(source_of(body), body["prompt"], body["response"], info.get("ground_truth"), extra)
+    extra = drop_server_fields({name: value for name, value in info.items() if name != "ground_truth"})
+    sample = make_sample(get_source(body), body["prompt"], body["response"], info.get("ground_truth"), extra)
     [score] = score_samples([sample], limit=_timeout(body), outlives_client=True)
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")
-    return without_reward([score]) or jsonify(reward_request_id=_ident(score), errcode=0)
+    return reply_without_rewards([score]) or jsonify(reward_request_id=_result_id(score), errcode=0)
 
 
 @blueprint.route("/roll/result", methods=["GET", "POST"])
 def result() -> Response:
-    """Reply with the reward that an id contains. POST works, too: some clients and proxies send no body with GET."""
-    ident = read_field(read_object(), "reward_request_id", str)
-    found = IDENT.match(ident)
+    """Reply with the reward that an id contains. POST is also allowed, because some clients send no body with GET."""
+    result_id = read_field(read_object(), "reward_request_id", str)
+    found = RESULT_ID.match(result_id)
     if found is None or not is_finite(value := _float(found[2])):
         raise ApiError(404, "no such result; send the id that /roll/submit returned", "reward_request_id")
     reply: dict[str, Any] = {"errcode": 0, "reward_score": value}
     return jsonify(reply if found[1] == "ok" else {**reply, "errmsg": found[1]})
 
 
-def _ident(score: Score) -> str:
-    return f"{score.status}_{reward_of(score)!r}_{uuid.uuid4().hex}"
+def _result_id(score: Score) -> str:
+    return f"{score.status}_{reward_value(score)!r}_{uuid.uuid4().hex}"
 
 
 def _float(text: str) -> float | None:

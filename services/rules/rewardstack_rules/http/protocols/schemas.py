@@ -1,7 +1,7 @@
 """JSON schemas of requests and replies, for the OpenAPI document.
 
-A schema describes a well-formed request. Some values may be anything, because a value that cannot be scored, such as a
-response that is not a string, makes only its sample unscored.
+A request that does not match its schema gets an error. Some values may be anything, because a value that cannot be
+scored, such as a response that is not a string, only makes its sample unscored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANY: Schema = {}
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
 INTEGER: Schema = {"type": "integer"}
-FREE: Schema = {"type": "object"}
+OBJECT: Schema = {"type": "object"}
 STATUS: Schema = {"enum": list(STATUSES)}
 FIGURES: Schema = {"type": "object", "additionalProperties": NUMBER}
 
@@ -37,46 +37,46 @@ def nullable(schema: Schema) -> Schema:
     return {"anyOf": [{"type": "null"}, schema]}
 
 
-def record(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+def record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
     """Return the schema of an object with these fields; other fields are allowed."""
-    return {"type": "object", "required": list(needed), "properties": {**needed, **(optional or {})}}
+    return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
 
 
-def exactly(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+def closed_record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
     """Return the schema of an object with these fields; other fields are not allowed."""
-    return {**record(needed, optional), "additionalProperties": False}
+    return {**record(required, optional), "additionalProperties": False}
 
 
-def one_of(names: Sequence[str]) -> Schema:
-    """Return the schema of a name: one of `names`, or any other string, because a route may accept it."""
+def name_schema(names: Sequence[str]) -> Schema:
+    """Return the schema of a name. It lists `names` and allows any other string, because a route may accept it."""
     return {"anyOf": [{"enum": list(names)}, TEXT]}
 
 
-def matching(pattern: re.Pattern[str]) -> Schema:
-    """Return the schema of a string that matches `pattern`; its final `\\Z`, unknown to JSON Schema, becomes `$`."""
+def string_matching(pattern: re.Pattern[str]) -> Schema:
+    """Return the schema of a string that matches `pattern`. JSON Schema has no `\\Z`, so a final one becomes `$`."""
     return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
 
 
-MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}}))
+MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(OBJECT)]}}))
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
-REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), FREE, array(FREE)]}
-"""A reference, several, or (the last two alternatives) tests of programs."""
-CRITERION: Schema = {"anyOf": [TEXT, FREE]}
-RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), FREE]}
+REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), OBJECT, array(OBJECT)]}
+"""One reference, several references, or tests of programs (the last two alternatives)."""
+CRITERION: Schema = {"anyOf": [TEXT, OBJECT]}
+RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), OBJECT]}
 JUDGE_OPTIONS: dict[str, Schema] = {
     "problem": PROMPT,
     "messages": MESSAGES,
     "view": {"enum": ["last_reply", "full_trace"]},
     "hide_reasoning": {"type": "boolean"},
-    "images": {"anyOf": [array({"anyOf": [TEXT, FREE]}), {"enum": [False]}]},
+    "images": {"anyOf": [array({"anyOf": [TEXT, OBJECT]}), {"enum": [False]}]},
     "rubrics": RUBRIC,
     "group_id": {"anyOf": [TEXT, {"type": "integer"}]},
     "group_size": {"type": "integer", "minimum": 1, "maximum": MAX_GROUP_SIZE},
     "rollout_index": {"anyOf": [TEXT, {"type": "integer"}]},
     "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
 }
-"""Common options of judges; `docs/judge.md` lists all options."""
+"""Common options of judges. `docs/judge.md` lists all options."""
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
@@ -91,10 +91,10 @@ ERROR = record({"error": TEXT, "field": nullable(TEXT)})
 REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 
 COUNT: Schema = {"type": "integer", "minimum": 0}
-USAGE = exactly({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
-"""Requests and tokens of a score. `uncounted` is negative if this score has a reply whose request an earlier score
-counted."""
-SCORE = exactly(
+USAGE = closed_record({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
+"""Requests and tokens of a score. `uncounted` is negative if an earlier score counted the request of this score's
+reply."""
+SCORE = closed_record(
     {
         "value": nullable(NUMBER),
         "status": STATUS,
@@ -102,26 +102,26 @@ SCORE = exactly(
         "source": TEXT,
         "cached": {"type": "boolean"},
         "latency_ms": NUMBER,
-        "details": FREE,
+        "details": OBJECT,
     },
     {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT, "usage": USAGE}
     | {"volatile": {"type": "boolean"}},
 )
-STEP = exactly(
-    {"step": TEXT, "latency_ms": NUMBER, "facts": FREE, "steps": array({"$ref": "#/components/schemas/Step"})}
+STEP = closed_record(
+    {"step": TEXT, "latency_ms": NUMBER, "facts": OBJECT, "steps": array({"$ref": "#/components/schemas/Step"})}
 )
 
 
 COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
-STATUS_COUNTS = exactly(dict.fromkeys(STATUSES, COUNT))
-LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
+STATUS_COUNTS = closed_record(dict.fromkeys(STATUSES, COUNT))
+LATENCY = closed_record(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
 """Median and 95th percentile of a latency, in seconds."""
-SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
-GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
+SPENT = closed_record(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
+GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, OBJECT]}}
 """Gauges and counters, by their names in `/metrics`."""
 MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
-SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": exactly({"hour": COUNT, "total": COUNT})}
-REWARD_FIGURES = exactly(
+SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": closed_record({"hour": COUNT, "total": COUNT})}
+REWARD_FIGURES = closed_record(
     {
         **dict.fromkeys(("count", "zeros", "groups", "groups_without_spread"), COUNT),
         **dict.fromkeys(("mean", "std"), nullable(NUMBER)),
@@ -130,37 +130,45 @@ REWARD_FIGURES = exactly(
         "parts": {"type": "object", "additionalProperties": NUMBER},
     }
 )
-"""The figures of `status.rewards.figures`."""
-ROUTE = exactly(
+"""The reply of `status.rewards.figures`."""
+ROUTE = closed_record(
     {
         "route": TEXT,
         **SAMPLES,
         "latency_s": LATENCY,
-        "minutes": exactly({"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **MINUTES}),
-        "rewards": exactly({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
+        "minutes": closed_record({"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **MINUTES}),
+        "rewards": closed_record({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
     }
 )
-SERVICE = exactly(
+SERVICE = closed_record(
     {"service": TEXT, "address": TEXT, "up": nullable({"type": "boolean"}), "model": TEXT, "problem": TEXT}
 )
-REPLICA = exactly({"name": TEXT, "up": nullable({"type": "boolean"}), "asked": {"type": "boolean"}, "silent_s": NUMBER})
-REPORT = exactly(
+REPLICA = closed_record(
+    {"name": TEXT, "up": nullable({"type": "boolean"}), "asked": {"type": "boolean"}, "silent_s": NUMBER}
+)
+REPORT = closed_record(
     {
         "version": TEXT,
         "at": NUMBER,
-        "scope": exactly({"shared": {"type": "boolean"}, "note": TEXT, "since": COUNT, "replicas": array(REPLICA)}),
+        "scope": closed_record(
+            {"shared": {"type": "boolean"}, "note": TEXT, "since": COUNT, "replicas": array(REPLICA)}
+        ),
         "services": array(SERVICE),
         "first_minute": COUNT,
-        "samples": exactly({**SAMPLES, "minutes": exactly(MINUTES)}),
+        "samples": closed_record({**SAMPLES, "minutes": closed_record(MINUTES)}),
         "routes": array(ROUTE),
-        "causes": array(exactly({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})),
-        "endpoints": array(exactly({"endpoint": TEXT, "hour": COUNTS, "total": COUNTS, "latency_s": LATENCY})),
-        "spending": exactly({"routes": array(exactly({"route": TEXT, "hour": SPENT, "total": SPENT})), "caps": COUNTS}),
+        "causes": array(
+            closed_record({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})
+        ),
+        "endpoints": array(closed_record({"endpoint": TEXT, "hour": COUNTS, "total": COUNTS, "latency_s": LATENCY})),
+        "spending": closed_record(
+            {"routes": array(closed_record({"route": TEXT, "hour": SPENT, "total": SPENT})), "caps": COUNTS}
+        ),
         "verifiers": GAUGES,
         "cache": GAUGES,
         "jobs": GAUGES,
         "own_jobs": array({"$ref": "#/components/schemas/Job"}),
-        "examples": nullable(array(exactly({"route": TEXT, "highest": array(FREE), "lowest": array(FREE)}))),
+        "examples": nullable(array(closed_record({"route": TEXT, "highest": array(OBJECT), "lowest": array(OBJECT)}))),
     }
 )
 
@@ -170,14 +178,14 @@ LINES: Schema = TEXT
 UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
 """A form with a JSONL file of samples."""
 TIME: Schema = {"type": "string", "format": "date-time"}
-JOB = exactly(
+JOB = closed_record(
     {
         "job_id": TEXT,
         "status": {"enum": list(JOB_STATUSES)},
         "items": COUNT,
         "done": COUNT,
         "progress": {"type": "number", "minimum": 0, "maximum": 1},
-        "statuses": exactly(dict.fromkeys(STATUSES, COUNT)),
+        "statuses": closed_record(dict.fromkeys(STATUSES, COUNT)),
         "cached": COUNT,
         "error": nullable(TEXT),
         "submitted_at": TIME,
@@ -192,9 +200,9 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
     Args:
         names: names of the server's reward functions.
     """
-    kind = {"reward_type": nullable(one_of(names))}
+    kind = {"reward_type": nullable(name_schema(names))}
     fields = {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA}
-    source = {"data_source": one_of([f"rule_remote_{name}" for name in names])}
+    source = {"data_source": name_schema([f"rule_remote_{name}" for name in names])}
     return {
         "Samples": record({"items": array(record(source, fields))}),
         "Sample": record(source, {**fields, "rescore": {"type": "boolean", "default": False}}),
@@ -207,10 +215,10 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
         ),
         "Slime": record({"prompt": PROMPT, "response": ANY}, {"label": REFERENCE, **kind}),
         "NeMoGymVerify": _nemo_gym_verify(kind),
-        "NeMoGymSession": FREE,
+        "NeMoGymSession": OBJECT,
         "NeMoGymVerified": record({"verify_responses": array(_NEMO_GYM_VERIFIED)}),
         "RollTask": _roll_task(kind),
-        "RollResult": record({"reward_request_id": matching(roll.IDENT)}),
+        "RollResult": record({"reward_request_id": string_matching(roll.RESULT_ID)}),
     }
 
 
@@ -245,13 +253,13 @@ def _roll_task(kind: Schema) -> Schema:
 
 REPLIES: dict[str, Schema] = {
     "Error": ERROR,
-    "Scores": exactly({"scores": array(SCORE)}),
-    "Explanation": exactly({"data_source": TEXT, "score": nullable(SCORE), "error": TEXT, "steps": array(STEP)}),
+    "Scores": closed_record({"scores": array(SCORE)}),
+    "Explanation": closed_record({"data_source": TEXT, "score": nullable(SCORE), "error": TEXT, "steps": array(STEP)}),
     "Step": STEP,
     "Rewards": {
         "anyOf": [
-            exactly(REWARDS),
-            exactly(
+            closed_record(REWARDS),
+            closed_record(
                 {
                     **REWARDS,
                     "scores": array(NUMBER),
@@ -262,30 +270,30 @@ REPLIES: dict[str, Schema] = {
         ]
     },
     "NeMoGymReward": record(
-        {"responses_create_params": FREE, "response": FREE, "reward": NUMBER},
+        {"responses_create_params": OBJECT, "response": OBJECT, "reward": NUMBER},
         {"_ng_failure_class": TEXT, "mask_sample": {"type": "boolean"}, "failure_kind": TEXT, "failure_reason": TEXT},
     ),
-    "NeMoGymMetrics": exactly(
-        {"group_level_metrics": array(FREE), **dict.fromkeys(("agent_metrics", "key_metrics"), FIGURES)}
+    "NeMoGymMetrics": closed_record(
+        {"group_level_metrics": array(OBJECT), **dict.fromkeys(("agent_metrics", "key_metrics"), FIGURES)}
     ),
-    "NeMoGymSeeded": exactly({}, {"resources_session_id": TEXT}),
-    "RollSubmitted": exactly({"reward_request_id": TEXT, "errcode": {"const": 0}}),
-    "RollReward": exactly({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
-    "JobTaken": exactly({"job_id": TEXT}),
+    "NeMoGymSeeded": closed_record({}, {"resources_session_id": TEXT}),
+    "RollSubmitted": closed_record({"reward_request_id": TEXT, "errcode": {"const": 0}}),
+    "RollReward": closed_record({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
+    "JobTaken": closed_record({"job_id": TEXT}),
     "Job": JOB,
     "Status": REPORT,
-    "RewardTypes": exactly(
+    "RewardTypes": closed_record(
         {
-            "reward_types": {"type": "object", "additionalProperties": FREE},
-            "routes": {"type": "object", "additionalProperties": FREE},
+            "reward_types": {"type": "object", "additionalProperties": OBJECT},
+            "routes": {"type": "object", "additionalProperties": OBJECT},
             "settings": {"type": "object", "additionalProperties": TEXT},
             "version": TEXT,
         }
     ),
-    "Health": exactly({"status": {"const": "ok"}, "version": TEXT}),
-    "Readiness": exactly(
+    "Health": closed_record({"status": {"const": "ok"}, "version": TEXT}),
+    "Readiness": closed_record(
         {"ready": {"type": "boolean"}, "checks": {"type": "object", "additionalProperties": {"type": "boolean"}}}
     ),
-    "Document": record({"openapi": TEXT, "info": FREE, "paths": FREE}),
+    "Document": record({"openapi": TEXT, "info": OBJECT, "paths": OBJECT}),
 }
 """Schemas of replies, by name."""

@@ -1,4 +1,4 @@
-"""rewardstack's own protocol: `POST /v1/score` scores samples, `POST /v1/explain` scores one and returns the steps."""
+"""rewardstack's protocol: `POST /v1/score` scores samples, `POST /v1/explain` explains the score of one sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewardstack.core.wire import score_record
 from rewardstack.score import Request
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols.body import json_type, read_items, read_object
-from rewardstack_rules.http.protocols.scoring import explain_sample, refuse_secrets, score_samples
+from rewardstack_rules.http.protocols.scoring import check_no_server_fields, explain_sample, score_samples
 
 blueprint = Blueprint("score", __name__)
 
@@ -19,14 +19,14 @@ blueprint = Blueprint("score", __name__)
 def score() -> Response:
     """Score `{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}`; reply `{"scores": [...]}`."""
     requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(read_items())]
-    return jsonify(scores=[score_record(one) for one in score_samples(requests)])
+    return jsonify(scores=[score_record(score) for score in score_samples(requests)])
 
 
 @blueprint.post("/v1/explain")
 def explain() -> Response:
     """Explain one sample in the format of `/v1/score`; reply `{"data_source", "score", "error", "steps"}`.
 
-    A score that the cache has is explained as it is; with `"rescore": true` the sample is scored again.
+    By default, a cached score is explained as it is. With `"rescore": true` the sample is scored again.
     """
     body = read_object()
     rescore = body.get("rescore", False)
@@ -36,11 +36,11 @@ def explain() -> Response:
 
 
 def read_sample(item: Any, where: str) -> Request:
-    """Read a sample in the format of `/v1/score`.
+    """Convert a sample in the format of `/v1/score` to a request.
 
     Args:
         item: the sample as parsed JSON.
-        where: name of the sample in errors.
+        where: name of the sample for errors.
 
     Raises:
         ApiError: 400; the sample is malformed, or sets a URL, a key or a file that only the server may set.
@@ -52,5 +52,5 @@ def read_sample(item: Any, where: str) -> Request:
         raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
     extra = item.get("extra_info")
     if extra and isinstance(extra, dict):
-        refuse_secrets(extra, f"{where}.extra_info")
+        check_no_server_fields(extra, f"{where}.extra_info")
     return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)

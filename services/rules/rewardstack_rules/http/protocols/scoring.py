@@ -1,4 +1,4 @@
-"""Shared code of all protocols: find the `data_source`, make samples, score them, and reply with rewards."""
+"""Code that all protocols share: find the `data_source`, create samples, score them, and reply with rewards."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type
 from rewardstack_rules.http.protocols.messages import last_user_text
 from rewardstack_rules.http.waiting import client_is_there, waiting_requests
-from rewardstack_rules.scoring.wanted import always
+from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes charged for a sample in addition to its text; with score and reply, a sample takes up to 3 kB of memory."""
-EXPLAINED_TIMES = 8
+"""Bytes charged for a sample in addition to its text. With score and reply, a sample takes up to 3 kB of memory."""
+EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 
 
-def source_of(body: Mapping[str, Any]) -> str:
-    """Return the `data_source` of a request, from `reward_type` in the body, in the query, or in the server's settings.
+def get_source(body: Mapping[str, Any]) -> str:
+    """Return the `data_source` of a request. The reward type comes from the body, the query, or the server's settings.
 
     Raises:
         ApiError: 400; the reward type is not a string.
@@ -39,17 +39,17 @@ def source_of(body: Mapping[str, Any]) -> str:
         name = request.args.get("reward_type") or here.settings.reward_type
     if not isinstance(name, str):
         raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
-    return here.evaluator.source_of(name)
+    return here.evaluator.get_source(name)
 
 
 def make_sample(
     source: str, prompt: Any, response: Any, golden: Any, extra: Mapping[str, Any] | None = None
 ) -> Request:
-    """Return a sample; if it has no reference, look up the golden response to its prompt.
+    """Create a sample. If it has no reference, use the golden response to the prompt's last user message.
 
     Args:
-        source: the `data_source`, from `source_of`.
-        prompt: a text, or messages; the last user message is looked up; reward functions get it as `prompt`.
+        source: the `data_source`, from `get_source`.
+        prompt: a text or messages; reward functions get it as `prompt`.
         response: the policy's text.
         golden: the reference or references; None if there are none.
         extra: additional fields for reward functions.
@@ -62,7 +62,7 @@ def make_sample(
 def score_samples(
     samples: Sequence[Request], limit: float | None = None, *, outlives_client: bool = False
 ) -> list[Score]:
-    """Return the scores of samples, in order, within the caller's deadline; count the statuses for the request log.
+    """Score samples within the caller's deadline, and return the scores in order.
 
     Args:
         samples: the samples to score.
@@ -79,20 +79,20 @@ def score_samples(
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
-    is_wanted = always if outlives_client else client_is_there()
+    is_wanted = always_wanted if outlives_client else client_is_there()
     scores = context().evaluator.score(
         samples,
         limit=min(limits, default=None),
         tenant=g.tenant,
         is_wanted=is_wanted,
-        meanwhile=waiting_requests().place,
+        while_waiting=waiting_requests().count_waiting,
     )
     g.statuses = Counter(score.status for score in scores)
     return scores
 
 
 def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
-    """Score a sample and return the explanation, within the caller's deadline.
+    """Score a sample within the caller's deadline, and return the explanation.
 
     Args:
         sample: a sample from `score.read_sample`.
@@ -104,14 +104,14 @@ def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
         OverloadError: other requests use up the budget of bytes, or too many slow requests wait.
     """
     context().evaluator.check_source(sample.data_source)
-    g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
+    g.charge.add(EXPLANATION_COPIES * g.charge.bytes + SAMPLE_BYTES)
     return context().evaluator.explain(
         sample,
         limit=_read_limit(),
         tenant=g.tenant,
         rescore=rescore,
         is_wanted=client_is_there(),
-        meanwhile=waiting_requests().place,
+        while_waiting=waiting_requests().count_waiting,
     )
 
 
@@ -126,28 +126,28 @@ def _read_limit() -> float | None:
     return seconds
 
 
-def without_reward(scores: Sequence[Score]) -> Response | None:
-    """Refuse a request if a sample has no value, for protocols whose replies have only numbers.
+def reply_without_rewards(scores: Sequence[Score]) -> Response | None:
+    """Return a refusal if a sample has no value, for protocols whose replies have only numbers.
 
-    Samples have no value with the error policies `raise` and `none`. Then 0 is not a valid reward: it could be higher
-    than the reward of a wrong answer.
+    A sample can lack a value with the error policies `raise` and `none`. Replying 0 would be wrong then, because it
+    could be higher than the reward of a wrong answer.
 
     Returns:
-        A 503 reply if a sample failed; None if all samples have a value.
+        A 503 reply if such a sample failed; None if all samples have a value.
 
     Raises:
         ApiError: 400; a sample is unscored and has no value.
     """
-    lost = [score for score in scores if score.value is None]
-    failed = next((score for score in lost if score.status == "failed"), None)
+    missing = [score for score in scores if score.value is None]
+    failed = next((score for score in missing if score.status == "failed"), None)
     if failed is not None:
         return unavailable(f"a sample was not scored: {failed.reason}", statuses=[score.status for score in scores])
-    if lost:
-        raise ApiError(400, f"a sample cannot be judged: {lost[0].reason}", lost[0].field or "body")
+    if missing:
+        raise ApiError(400, f"a sample cannot be judged: {missing[0].reason}", missing[0].field or "body")
     return None
 
 
-def reward_of(score: Score) -> float:
+def reward_value(score: Score) -> float:
     """Return the value of a score; 0.0 if it has none."""
     return 0.0 if score.value is None else score.value
 
@@ -157,31 +157,31 @@ def all_failed(scores: Sequence[Score]) -> bool:
     return bool(scores) and all(score.status == "failed" for score in scores)
 
 
-def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
-    """Reply with the rewards and statuses of a batch; 503 if the infrastructure failed all of it.
+def batch_reply(samples: Sequence[Score], **fields: Any) -> Response:
+    """Reply with the rewards and statuses of a batch, or with 503 if the infrastructure failed every sample.
 
     Args:
         samples: the scores of the samples, in order.
-        beside: additional fields that the trainer expects.
+        fields: additional fields that the trainer expects.
     """
     statuses = [score.status for score in samples]
-    reply = {"rewards": [reward_of(score) for score in samples], **beside, "statuses": statuses}
+    reply = {"rewards": [reward_value(score) for score in samples], **fields, "statuses": statuses}
     if all_failed(samples):
         return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
-    return without_reward(samples) or jsonify(reply)
+    return reply_without_rewards(samples) or jsonify(reply)
 
 
-def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a data set's row, except those that only the server's settings may set."""
+def drop_server_fields(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a data set's row without those that only the server's settings may set."""
     return {name: value for name, value in extra.items() if not is_server_field(name)}
 
 
-def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
-    """Raise if `extra_info` has a field that only the server's settings may set.
+def check_no_server_fields(extra: Mapping[str, Any], where: str) -> None:
+    """Check that `extra_info` has no field that only the server's settings may set.
 
     Args:
         extra: the `extra_info`.
-        where: name of the `extra_info` in the error.
+        where: name of the `extra_info` for the error.
 
     Raises:
         ApiError: 400; there is such a field.

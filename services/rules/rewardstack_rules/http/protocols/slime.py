@@ -1,6 +1,6 @@
 """slime's protocol for `/get_reward` (`slime/rollout/rm_hub/__init__.py`, `--rm-type remote_rm`).
 
-The body is `{"prompt": a text or messages, "response", "label"}`, the reply the reward as a bare number.
+The body is `{"prompt": a text or messages, "response", "label"}`. The reply is the reward as a bare number.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from flask import Response, jsonify
 
 from rewardstack.score import NO_REFERENCE, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, score_samples, source_of
+from rewardstack_rules.http.protocols.scoring import all_failed, get_source, make_sample, score_samples
 
 NAMES = {"ground_truth": "label", "solution_str": "response"}
 """slime's names for fields of a sample, by rewardstack's names."""
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """Reply with the reward of one sample; 503 if it failed, because a bare number cannot express a failure.
+    """Reply with the reward of one sample, or with 503 if it failed, because a bare number cannot express a failure.
 
     Raises:
         ApiError: 400; the prompt is missing, or the sample cannot be scored, for example without a label.
     """
     if "prompt" not in body:
         raise ApiError(400, "prompt is missing", "prompt")
-    sample = make_sample(source_of(body), body["prompt"], body["response"], body.get("label"))
+    sample = make_sample(get_source(body), body["prompt"], body["response"], body.get("label"))
     [score] = score_samples([sample])
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")

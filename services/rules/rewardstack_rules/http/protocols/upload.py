@@ -1,4 +1,4 @@
-"""Reads the samples of a job: a JSON body as in `/v1/score`, or JSONL of any length, line by line."""
+"""Read the samples of a job from a JSON body as in `/v1/score`, or from JSONL of any length, line by line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.score import Request
-from rewardstack_rules.http.admission import require_few, unreadable
+from rewardstack_rules.http.admission import body_error, check_value_count
 from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError
@@ -22,14 +22,14 @@ FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 LINE_BYTES = 2**23
 LINE_VALUES = 100_000
-"""Maximum number of JSON values in a line, which holds one sample: more than any real sample has."""
+"""Maximum number of JSON values in a line, which holds one sample. Real samples have fewer."""
 BUFFER = 2**16
-"""Number of bytes that are read at a time: without a buffer, the stream would read lines byte by byte."""
+"""Number of bytes that are read at a time. Without a buffer, the stream would read lines byte by byte."""
 BOM = b"\xef\xbb\xbf"
 
 
 def read_samples() -> Iterable[Request]:
-    """Return the samples of the request's body; each is validated, and its source checked, when it is read.
+    """Return an iterator over the samples of the request's body. It validates each sample when it reads it.
 
     Raises:
         ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
@@ -41,15 +41,15 @@ def read_samples() -> Iterable[Request]:
     if request.is_json:
         items: Iterable[Any] = read_items()
     elif kind in LINES:
-        items = _rows(_body())
+        items = _parse_lines(_body_lines())
     elif kind == FORM:
-        items = _rows(_file())
+        items = _parse_lines(_file_lines())
     else:
         raise ApiError(415, f"the body must be {TYPES}", "Content-Type")
-    return _checked(items)
+    return _check_samples(items)
 
 
-def _checked(items: Iterable[Any]) -> Iterator[Request]:
+def _check_samples(items: Iterable[Any]) -> Iterator[Request]:
     evaluator = context().evaluator
     known: set[str] = set()
     for at, item in enumerate(items):
@@ -60,7 +60,7 @@ def _checked(items: Iterable[Any]) -> Iterator[Request]:
         yield sample
 
 
-def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
+def _parse_lines(lines: Iterable[bytes]) -> Iterator[Any]:
     for number, line in enumerate(lines, 1):
         line = line.removeprefix(BOM) if number == 1 else line
         if not line.strip():
@@ -68,19 +68,19 @@ def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
         field = f"line {number}"
         if len(line) > LINE_BYTES:
             raise ApiError(413, f"{field} is longer than {LINE_BYTES} bytes; a line holds one sample", field)
-        require_few(line, LINE_VALUES, field, "a line holds one sample")
+        check_value_count(line, LINE_VALUES, field, "a line holds one sample")
         yield parse(line, field)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Return the lines of a stream; a line that is too long is cut off one byte after the limit."""
+    """Return the lines of a stream. A line that is too long is cut off one byte after the limit."""
     return iter(lambda: stream.readline(LINE_BYTES + 1), b"")
 
 
-def _body() -> Iterator[bytes]:
-    """Yield the lines of the body; charge each line to the budget while it is in use."""
-    limit = g.charge.longest
-    request.max_content_length = limit + 1  # Flask cuts off a body without a length there, silently
+def _body_lines() -> Iterator[bytes]:
+    """Yield the lines of the body, and charge each line to the budget while it is in use."""
+    limit = g.charge.max_bytes
+    request.max_content_length = limit + 1  # Flask silently truncates a body without a length there
     read = 0
     try:
         for line in _lines(BufferedReader(cast(RawIOBase, request.stream), BUFFER)):
@@ -91,11 +91,11 @@ def _body() -> Iterator[bytes]:
             yield line
             g.charge.add(-len(line))
     except BROKEN_BODY as error:
-        raise unreadable(error) from error
+        raise body_error(error) from error
 
 
-class _Charged:
-    """A form's stream; charges what is read to the budget: containers keep temporary files in memory."""
+class _ChargedStream:
+    """A form's stream that charges the bytes read to the budget, because containers keep temporary files in memory."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -111,14 +111,14 @@ class _Charged:
         return piece
 
 
-def _file() -> Iterator[bytes]:
-    """Return the lines of the only file in a form; the form is first stored in a temporary file."""
-    request.max_content_length = g.charge.longest
+def _file_lines() -> Iterator[bytes]:
+    """Return the lines of the only file in a form, after storing it in a temporary file."""
+    request.max_content_length = g.charge.max_bytes
     try:
-        request.stream = cast(IO[bytes], _Charged(request.stream))
+        request.stream = cast(IO[bytes], _ChargedStream(request.stream))
         files = [file for _, file in request.files.items(multi=True)]
     except BROKEN_BODY as error:
-        raise unreadable(error) from error
+        raise body_error(error) from error
     if len(files) != 1:
         raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
     return _lines(files[0].stream)

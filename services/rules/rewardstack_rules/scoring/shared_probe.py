@@ -1,4 +1,4 @@
-"""Shares the result of a probe between many callers."""
+"""Share the result of a probe among many callers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 
 
-class Latest:
-    """The result of a probe that one thread at a time runs; thread-safe.
+class SharedProbe:
+    """Runs a probe in one thread at a time and caches its result; thread-safe.
 
     Args:
         probe: returns the result; may block.
-        seconds: age at which a result is obtained again.
+        seconds: age at which the cached result expires.
     """
 
     def __init__(self, probe: Callable[[], bool], seconds: float) -> None:
@@ -22,7 +22,7 @@ class Latest:
         self._result: tuple[bool, float] | None = None
 
     def get(self) -> bool:
-        """Return the latest result, without waiting if there is one and another thread is probing."""
+        """Return the latest result. If it has expired, run the probe, unless another thread already does."""
         latest = self._result
         if self._probing.acquire(blocking=latest is None):
             try:

@@ -1,4 +1,4 @@
-"""Calls a reward function for one sample, with the values of its bound parameters."""
+"""Call a reward function for one sample, with the values of its bound parameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_rules.functions.results import as_outcome
 
 ABSENT: Any = object()
-"""Marks that a sample has no value for a parameter."""
-_OTHER_FORM = re.compile(
+"""Stands for the value of a parameter that a sample does not have."""
+_WRONG_FORM = re.compile(
     r"string ind(?:ex|ices)|'(?:str|list)' object has no attribute|expected string or bytes"
     r'|not (?:"(?:str|list)"|list)'
 )
-"""Matches errors that Python raises if a function expects messages and gets text, or the reverse."""
+"""Matches Python's errors for a function that expects chat messages and gets text, or the reverse."""
 
 
 class Sample(NamedTuple):
@@ -31,9 +31,9 @@ class Sample(NamedTuple):
 
     Args:
         response: the policy's text.
-        reference: one of the references; None if there are none.
+        reference: one of the sample's references; None if it has none.
         extra: the sample's `extra_info`.
-        messages: whether completions and prompts are passed as chat messages.
+        messages: whether completions and prompts are passed as chat messages, not as text.
     """
 
     response: str
@@ -42,8 +42,8 @@ class Sample(NamedTuple):
     messages: bool = False
 
 
-Get = Callable[[Sample], Any]
-"""Returns the value of a parameter, or `ABSENT`."""
+Getter = Callable[[Sample], Any]
+"""Function that returns the value of a parameter for a sample, or `ABSENT`."""
 
 
 class Parameter(NamedTuple):
@@ -53,12 +53,12 @@ class Parameter(NamedTuple):
         name: the parameter's name.
         get: returns the parameter's value for a sample.
         default: the value if `get` returns `ABSENT`; `ABSENT` to use the function's own default.
-        as_list: whether the value is passed as a list of one.
+        as_list: whether the value is passed as a list with one element.
         by_position: whether the value is passed by position.
     """
 
     name: str
-    get: Get
+    get: Getter
     default: Any
     as_list: bool
     by_position: bool
@@ -72,12 +72,12 @@ class Call:
         function: the function to call.
         parameters: the function's parameters, in the order of its signature.
         rest: returns the values of `**kwargs`; None if the function has no `**kwargs`.
-        required: by name of a parameter, the fields of `extra_info` that provide it; a sample with none of them is
-            unscored.
-        forms: whether to pass completions as chat messages, for the first attempt and for a second one that follows if
-            the function cannot read them.
+        required: by name of a parameter, the fields of `extra_info` that can provide it; a sample with none of them
+            is unscored.
+        forms: whether to pass completions as chat messages, for each attempt. The second attempt happens only if the
+            function cannot read the completions of the first.
         folder: folder of the function's code; empty if it has no Python code.
-        title: the function's name in reasons, with its file and line; empty for a built-in function.
+        title: the function's name for messages, with its file and line; empty for a built-in function.
     """
 
     function: Callable[..., Any]
@@ -92,33 +92,33 @@ class Call:
         """Return the outcome for the best reference; unscored if a required field is missing."""
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
-                reader = f"; {self.title} has a parameter of that name" if self.title else ""
-                reason = f"extra_info.{name} is missing{reader}"
+                hint = f"; {self.title} has a parameter of that name" if self.title else ""
+                reason = f"extra_info.{name} is missing{hint}"
                 return Outcome(None, reason, field=f"extra_info.{name}")
-        outcomes = [self._attempt(Sample(response, one, extra)) for one in references or (None,)]
+        outcomes = [self._attempt(Sample(response, reference, extra)) for reference in references or (None,)]
         if len(outcomes) == 1:
             return outcomes[0]
-        return max(outcomes, key=lambda one: -math.inf if one.value is None else one.value)
+        return max(outcomes, key=lambda outcome: -math.inf if outcome.value is None else outcome.value)
 
     def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a function that reads no reference: call it once, for any number of references."""
+        """Return the outcome of a function that reads no reference, calling it once for any number of references."""
         return self.evaluate(response, (), extra)
 
     def _attempt(self, sample: Sample) -> Outcome:
         try:
-            return as_outcome(self._in_either_form(sample) if len(self.forms) > 1 else self._run(sample))
+            return as_outcome(self._try_forms(sample) if len(self.forms) > 1 else self._run(sample))
         except Unscored as error:
             return Outcome(None, str(error))
         except RequestError as error:
             return Outcome(None, str(error), field=error.field or "")
 
-    def _in_either_form(self, sample: Sample) -> Any:
-        """Call the function with completions in the first form; if it cannot read them, in the second."""
+    def _try_forms(self, sample: Sample) -> Any:
+        """Call the function with the first of `forms`; if it cannot read the completion, call it with the second."""
         first, second = self.forms
         try:
             return self._run(sample._replace(messages=first))
         except (TypeError, AttributeError) as error:
-            if not _OTHER_FORM.search(str(error)):
+            if not _WRONG_FORM.search(str(error)):
                 raise
             try:
                 return self._run(sample._replace(messages=second))
@@ -145,23 +145,23 @@ class Call:
             result = self.function(*positional, **named)
             if isinstance(result, (float, Outcome, dict)) or not inspect.isawaitable(result):
                 return result
-            return _loop().run_until_complete(_finish(result))
+            return _event_loop().run_until_complete(_await(result))
         except BaseException as error:
-            _note_location(error, self.folder)
+            _add_location(error, self.folder)
             raise
 
 
-async def _finish(result: Any) -> Any:
+async def _await(result: Any) -> Any:
     return await result
 
 
 @lru_cache(maxsize=1)
-def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop for all calls: an HTTP client, say, that a file keeps works only in its first loop."""
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop for all calls; e.g. an HTTP client that a file keeps works only in its first loop."""
     return asyncio.new_event_loop()
 
 
-def code_of(function: Any) -> CodeType | None:
+def get_code(function: Any) -> CodeType | None:
     """Return the code object of a callable; None if it is not written in Python."""
     found = _python_function(function)
     return None if found is None else found.__code__
@@ -170,8 +170,8 @@ def code_of(function: Any) -> CodeType | None:
 def _python_function(function: Any) -> FunctionType | None:
     """Return the Python function behind a callable: a decorated function, a bound method, or an object's `__call__`."""
     function = inspect.unwrap(without_partial(function))
-    found = (getattr(one, "__func__", one) for one in (function, type(function).__call__))
-    return next((one for one in found if isinstance(one, FunctionType)), None)
+    candidates = (getattr(callee, "__func__", callee) for callee in (function, type(function).__call__))
+    return next((candidate for candidate in candidates if isinstance(candidate, FunctionType)), None)
 
 
 def without_partial(function: Any) -> Any:
@@ -182,36 +182,40 @@ def without_partial(function: Any) -> Any:
 
 
 def reads_messages(function: Any) -> bool:
-    """Return whether a function, or one of its module that it calls, has the constant "content", a message's field."""
+    """Return whether a function seems to read chat messages: its code contains the constant "content".
+
+    Functions of the same module that it calls are searched, too.
+    """
     pending, seen = [_python_function(function)], set()
     while pending:
-        one = pending.pop()
-        if one is None or one in seen:
+        current = pending.pop()
+        if current is None or current in seen:
             continue
-        seen.add(one)
-        codes = [*_nested(one.__code__)]
+        seen.add(current)
+        codes = [*_nested_codes(current.__code__)]
         if any("content" in code.co_consts for code in codes):
             return True
-        called = (one.__globals__.get(name) for code in codes for name in code.co_names)
-        pending += [found for found in called if isinstance(found, FunctionType) and found.__module__ == one.__module__]
+        module = current.__module__
+        called = (current.__globals__.get(name) for code in codes for name in code.co_names)
+        pending += [callee for callee in called if isinstance(callee, FunctionType) and callee.__module__ == module]
     return False
 
 
-def folder_of(function: Any) -> str:
+def code_folder(function: Any) -> str:
     """Return the folder of a function's code, with a trailing separator; empty if it has no Python code."""
-    code = code_of(function)
+    code = get_code(function)
     return "" if code is None else os.path.join(os.path.dirname(os.path.abspath(code.co_filename)), "")
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _nested(one)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested_codes(constant)
 
 
-def _note_location(error: BaseException, folder: str) -> None:
-    """Add a note to an error: the file and line, within `folder`, where its traceback was last."""
+def _add_location(error: BaseException, folder: str) -> None:
+    """Add a note to an error: file and line of the last entry of its traceback within `folder`."""
     place, frame = "", error.__traceback__
     while folder and frame is not None:
         file = os.path.abspath(frame.tb_frame.f_code.co_filename)

@@ -1,7 +1,7 @@
-"""The isolated processes of a server, in separate pools: `Pool`.
+"""Configure and start the pools of isolated processes that a server or trainer runs its rules in.
 
-Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. They import this function by name:
-the process that starts them need not load it, and processes that start after a file has changed load the new file.
+Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. They import the function by name,
+so the process that starts them need not load it, and a process that starts after a file has changed loads the new file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rewardstack_rules.code import VARIABLES
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
-from rewardstack_rules.isolation.launch import home_of, prepare
+from rewardstack_rules.isolation.launch import start_supervisor, supervisor_handle
 from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings import RuleSettings
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from rewardstack_rules.functions.registry import Rule
 
 BACKSTOP = 6
-"""Multiple of CODE_TIMEOUT after which a sample is stopped, in case the limits of its tests do not end it."""
+"""A sample that runs programs is stopped after CODE_TIMEOUT times this factor, if the limits of its tests fail to end
+it."""
 CODE_ADDRESS_SPACE = 16 * 1024 * MIB
-"""Address space, in bytes, that a runner of programs may add; the programs themselves have lower limits."""
+"""Address space, in bytes, that a process that runs programs may add. The programs themselves have lower limits."""
 
 
 class Pool(Enum):
-    """A group of rules with its own isolated processes (its own supervisor and zygote)."""
+    """A pool of isolated processes, with its own supervisor and zygote, and the kind of rules that it runs."""
 
     BUILT_IN = "built-in rules"
     CONFINED = "own functions, confined"
@@ -37,17 +38,18 @@ class Pool(Enum):
     @staticmethod
     def of(rule: Rule) -> Pool:
         """Return the pool that runs a rule."""
-        if rule.programs:
+        if rule.runs_programs:
             return Pool.CODE
-        if not rule.own:
+        if not rule.is_custom:
             return Pool.BUILT_IN
         return Pool.CONFINED if rule.confined else Pool.OPEN
 
 
 def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> IsolationConfig:
-    """Return the configuration of a pool; it is equal in all processes of one server or trainer.
+    """Return the configuration of a pool. All processes of a server or trainer get an equal one.
 
-    Only pools for custom functions get the operator's additional permissions, and only these import custom files.
+    Only pools for custom functions import custom files, and only their processes get the additional permissions that
+    the operator has set.
 
     Args:
         settings: the number of processes, and the permissions of custom functions.
@@ -55,7 +57,7 @@ def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> Isol
     """
     if pool is Pool.CODE:
         return _code_config(settings)
-    confined, own = pool is not Pool.OPEN, pool is not Pool.BUILT_IN
+    confined, custom = pool is not Pool.OPEN, pool is not Pool.BUILT_IN
     return IsolationConfig(
         "rewardstack_rules.scoring.task:execute",
         warmup="rewardstack_rules.scoring.task:warm_up",
@@ -63,14 +65,14 @@ def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> Isol
         slow=settings.verify_processes,
         max_frame_bytes=32 * MIB,
         confined=confined,
-        allow=settings.function_allow if own and confined else (),
-        files=settings.function_data if own and confined else (),
-        variables=("REWARD_FUNCTIONS", *settings.function_variables) if own else (),
+        allow=settings.function_allow if custom and confined else (),
+        files=settings.function_data if custom and confined else (),
+        variables=("REWARD_FUNCTIONS", *settings.function_variables) if custom else (),
     )
 
 
-def pools(settings: RuleSettings, wanted: Iterable[Pool] = Pool) -> list[Pool]:
-    """Return the wanted pools, without the one for programs if programs are not run here."""
+def enabled_pools(settings: RuleSettings, wanted: Iterable[Pool] = Pool) -> list[Pool]:
+    """Return the wanted pools, without the pool for programs if CODE is off."""
     return [pool for pool in wanted if pool is not Pool.CODE or settings.code is not None]
 
 
@@ -80,7 +82,7 @@ def sample_seconds(settings: RuleSettings, pool: Pool) -> float:
 
 
 def _code_config(settings: RuleSettings) -> IsolationConfig:
-    """Return the configuration of the pool for programs: trusted runners, each with its own launcher."""
+    """Return the configuration of the pool for programs. Its processes are trusted; each starts its own launcher."""
     assert settings.code is not None
     return IsolationConfig(
         "rewardstack_rules.code.runner:execute",
@@ -94,13 +96,13 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
     )
 
 
-def prepare_isolated(settings: RuleSettings) -> None:
-    """Start the pools; call this in the process that forks the others (`launch.prepare`).
+def start_pools(settings: RuleSettings) -> None:
+    """Start the pools. Call this in the process that forks the others (`launch.start_supervisor`).
 
-    Where programs run, other processes can no longer read the memory of this process and of those that it forks.
+    If CODE is on, other processes can no longer read the memory of this process and its forks.
 
-    The pool for unconfined custom functions starts now only if REWARD_FUNCTIONS names files. Otherwise it starts with
-    the first sample that needs it, and so does the pool for confined custom functions.
+    The pool for confined custom functions starts only with the first sample that needs it. So does the pool for
+    unconfined ones, unless REWARD_FUNCTIONS names files.
 
     Raises:
         ConfigError: a file of reward functions cannot be loaded, or programs cannot be run here.
@@ -108,17 +110,21 @@ def prepare_isolated(settings: RuleSettings) -> None:
     """
     if settings.code is not None:
         hide_memory()
-    configs = {pool: isolation_config(settings, pool) for pool in pools(settings)}
+    configs = {pool: isolation_config(settings, pool) for pool in enabled_pools(settings)}
     for config in configs.values():
-        home_of(config)
+        supervisor_handle(config)
     wanted = [Pool.BUILT_IN, Pool.OPEN] if settings.function_files else [Pool.BUILT_IN]
-    wanted += pools(settings, [Pool.CODE])
+    wanted += enabled_pools(settings, [Pool.CODE])
     with ThreadPoolExecutor() as starting:
-        list(starting.map(prepare, (configs[pool] for pool in wanted)))
+        list(starting.map(start_supervisor, (configs[pool] for pool in wanted)))
 
 
-def renew_isolated(settings: RuleSettings) -> None:
-    """Start new pools for processes that are forked from now on; raise what `prepare_isolated` raises."""
-    for pool in pools(settings):
-        home_of(isolation_config(settings, pool)).close()
-    prepare_isolated(settings)
+def restart_pools(settings: RuleSettings) -> None:
+    """Start new pools for processes that are forked from now on.
+
+    Raises:
+        ConfigError, UnreachableError: as `start_pools`.
+    """
+    for pool in enabled_pools(settings):
+        supervisor_handle(isolation_config(settings, pool)).close()
+    start_pools(settings)

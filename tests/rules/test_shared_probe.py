@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from rewardstack_rules.scoring.latest import Latest
+from rewardstack_rules.scoring.shared_probe import SharedProbe
 
 
 def test_callers_of_a_slow_probe() -> None:
@@ -18,7 +18,7 @@ def test_callers_of_a_slow_probe() -> None:
             goes_on.wait()
         return results[-1]
 
-    latest = Latest(probe, 0.0)
+    latest = SharedProbe(probe, 0.0)
     assert latest.get()
     results.append(False)
     with ThreadPoolExecutor(1) as pool:
@@ -38,7 +38,7 @@ def test_a_result_is_kept() -> None:
         probed.append(1)
         return True
 
-    latest = Latest(probe, 3600.0)
+    latest = SharedProbe(probe, 3600.0)
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(lambda _: latest.get(), range(50)))
     assert len(probed) == 1

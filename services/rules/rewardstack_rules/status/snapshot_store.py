@@ -1,8 +1,8 @@
-"""Stores the last hour of every replica in the Redis of the result cache.
+"""Store the last hour of every replica in the Redis of the result cache.
 
-A replica has a hash with one snapshot per minute; a snapshot overwrites the one `KEPT` minutes before. The hash expires
-two hours after the last write. A replica that shuts down cleanly leaves a mark in its hash, and is then not reported as
-down. Data from Redis is untrusted, and validated when it is read.
+Each replica has a hash, used as a ring buffer with one snapshot per minute for `KEPT_MINUTES`. The hash expires two
+hours after the last write. A replica that shuts down cleanly sets a mark in its hash, so that it is not reported as
+down. Data from Redis is untrusted, so it is validated when it is read.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from rewardstack_rules.status.series import KEPT
+from rewardstack_rules.status.series import KEPT_MINUTES
 from rewardstack_rules.status.snapshot import Snapshot, pack, unpack
 
 PREFIX = "rewardstack:status"
 REPLICAS = f"{PREFIX}:replicas"
 """A sorted set of replicas, by the time of their last write."""
 LIFE = 7200
-"""Seconds after its last write until a replica's data expires."""
+"""Seconds after its last write after which a replica's data expires."""
 WAIT = 1.0
 """Timeout of a command, in seconds."""
-MOST_REPLICAS = 64
+MAX_REPLICAS = 64
 """Maximum number of replicas that are read."""
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 LEFT = "left"
 """The field of the hash that marks a clean shutdown."""
 
 
-class Written(NamedTuple):
+class ReplicaData(NamedTuple):
     """The data that a replica has written.
 
     Args:
         snapshots: pairs of a minute and its snapshot.
-        left: whether the replica has shut down cleanly.
+        has_left: whether the replica has shut down cleanly.
     """
 
     snapshots: list[tuple[int, Snapshot]]
-    left: bool
+    has_left: bool
 
 
-class Ring:
-    """Shares snapshots among replicas; methods raise `redis.RedisError` or `OSError` if Redis does not answer.
+class SnapshotStore:
+    """Shares snapshots among replicas. Methods raise `redis.RedisError` or `OSError` if Redis does not answer.
 
     Args:
         url: URL of the Redis.
-        name: unique name of this replica (`recorder.Replica.life`).
+        name: unique name of this replica (`recorder.Replica.id`).
     """
 
     def __init__(self, url: str, name: str) -> None:
@@ -62,7 +62,7 @@ class Ring:
         """Store this replica's snapshot of a minute."""
         now = time.time()
         pipe = self._redis.pipeline(transaction=False)
-        pipe.hset(self._key(self._name), str(minute % KEPT), pack(minute, snapshot))
+        pipe.hset(self._key(self._name), str(minute % KEPT_MINUTES), pack(minute, snapshot))
         pipe.expire(self._key(self._name), LIFE)
         pipe.zadd(REPLICAS, {self._name: now})
         pipe.zremrangebyscore(REPLICAS, 0, now - LIFE)
@@ -71,17 +71,17 @@ class Ring:
 
     def replicas(self) -> dict[str, float]:
         """Return the time of the last write of each replica, in seconds since 1970, by the replica's name."""
-        found = self._redis.zrevrange(REPLICAS, 0, MOST_REPLICAS - 1, withscores=True)
-        now = time.time()  # others can write to this Redis, and JSON cannot hold an infinite time
-        return {name.decode("utf-8", "replace")[:LONGEST_NAME]: min(max(0.0, score), now) for name, score in found}
+        found = self._redis.zrevrange(REPLICAS, 0, MAX_REPLICAS - 1, withscores=True)
+        now = time.time()  # clip the times: others can write to this Redis, and JSON cannot hold an infinite number
+        return {name.decode("utf-8", "replace")[:MAX_NAME_LENGTH]: min(max(0.0, score), now) for name, score in found}
 
     def leave(self) -> None:
-        """Mark that this replica shuts down cleanly, if it has written anything."""
+        """Mark this replica as shut down cleanly, if it has written anything."""
         if self._redis.expire(self._key(self._name), LIFE):
             self._redis.hset(self._key(self._name), LEFT, "1")
 
-    def read(self, since: Mapping[str, int], now: int) -> dict[str, Written]:
-        """Return what replicas have written, in one round trip.
+    def read(self, since: Mapping[str, int], now: int) -> dict[str, ReplicaData]:
+        """Return the data of replicas, by name, in one round trip.
 
         Args:
             since: the first minute to read, by the replica's name.
@@ -89,15 +89,15 @@ class Ring:
         """
         pipe = self._redis.pipeline(transaction=False)
         for name, first in since.items():
-            minutes = range(max(first, now - KEPT + 1), now + 1)
-            pipe.hmget(self._key(name), [LEFT, *(str(minute % KEPT) for minute in minutes)])
-        return {name: _written(*row, now=now) for name, row in zip(since, pipe.execute(), strict=True)}
+            minutes = range(max(first, now - KEPT_MINUTES + 1), now + 1)
+            pipe.hmget(self._key(name), [LEFT, *(str(minute % KEPT_MINUTES) for minute in minutes)])
+        return {name: _replica_data(*row, now=now) for name, row in zip(since, pipe.execute(), strict=True)}
 
     @staticmethod
     def _key(name: str) -> str:
         return f"{PREFIX}:of:{name}"
 
 
-def _written(left: bytes | None, *minutes: bytes | None, now: int) -> Written:
-    found = [one for one in map(unpack, minutes) if one is not None and now - KEPT < one[0] <= now + 1]
-    return Written(found, left is not None)
+def _replica_data(left: bytes | None, *rows: bytes | None, now: int) -> ReplicaData:
+    snapshots = [row for row in map(unpack, rows) if row is not None and now - KEPT_MINUTES < row[0] <= now + 1]
+    return ReplicaData(snapshots, left is not None)

@@ -1,7 +1,7 @@
-"""Loads all rules of a server: the built-in reward functions and custom ones.
+"""Load all rules of a server: the built-in reward functions and custom ones.
 
-`python -m rewardstack_rules.functions.catalogue FILE...` checks whether a server can load these files. If it cannot, it
-prints the reason as the last line on stderr and exits with status 1.
+`python -m rewardstack_rules.functions.catalog FILE...` checks whether a server can load these files. If a file cannot
+be loaded, the last line on stderr is the reason and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.functions.user_functions import load_file
 from rewardstack_rules.settings import CodeSettings
 
-OWN_FILE = Path(__file__).parents[1] / "reward_functions.py"
+BUNDLED_FILE = Path(__file__).parents[1] / "reward_functions.py"
 
 
 def load_registry(function_files: Iterable[Path], code: CodeSettings | None = None) -> Registry:
@@ -31,7 +31,7 @@ def load_registry(function_files: Iterable[Path], code: CodeSettings | None = No
         RouteError: two functions have the same name, or a parameter of a function cannot be bound.
     """
     registry = Registry()
-    for rule in (*built_in_rules(code), *load_file(OWN_FILE)):
+    for rule in (*built_in_rules(code), *load_file(BUNDLED_FILE)):
         registry.add(rule)
     for path in function_files:
         before = len(registry)

@@ -1,0 +1,48 @@
+"""The interface of counters for scoring. A server passes the module `metrics.counters`; the default counts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from rewardstack.score import Score, Usage
+from rewardstack_rules.metrics.batch import Rewards
+
+
+class Counters(Protocol):
+    """Counters for scoring."""
+
+    def count_scores(self, scores: Sequence[Score], routes: Sequence[str]) -> None:
+        """Count scored samples; `routes` has the label of each sample."""
+
+    def count_rewards(self, routes: Mapping[str, Rewards]) -> None:
+        """Count the rewards of a batch, by route."""
+
+    def count_usage(self, route: str, usage: Usage) -> None:
+        """Count the requests and tokens of a route's judge or embedding server."""
+
+    def count_cache_write_errors(self, values: int) -> None:
+        """Count values that could not be written to the result cache."""
+
+    def count_rejected_cache_values(self, values: int) -> None:
+        """Count values from the result cache that were rejected."""
+
+    def count_comparisons(self, by: Iterable[str]) -> None:
+        """Count comparisons of math answers, by the method of comparison."""
+
+    def count_code(self, counts: Mapping[str, int]) -> None:
+        """Count the tests of a sample's program, by verdict. `counts` can also have `cpu_ms` and `launcher_died`."""
+
+
+def _ignore(*values: object) -> None:
+    """Count nothing."""
+
+
+class _NoCounters:
+    """Counts nothing."""
+
+    count_scores = count_rewards = count_usage = count_cache_write_errors = staticmethod(_ignore)
+    count_rejected_cache_values = count_comparisons = count_code = staticmethod(_ignore)
+
+
+NO_COUNTERS: Counters = _NoCounters()
