@@ -41,7 +41,7 @@ class Engine:
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines that were lost are looked at often."""
-    monkeypatch.setattr(balancing, "LOOK", 0.01)
+    monkeypatch.setattr(balancing, "CHECK_INTERVAL", 0.01)
 
 
 def reason(answer: Response) -> str:
