@@ -10,7 +10,7 @@
 export REWARD_PORT="${REWARD_PORT:-6000}"
 export REWARD_TYPE="${REWARD_TYPE:-math_verifier}" # or example_math, example_coding, example_safety, one of your own
 export OUTPUT_DIR="${OUTPUT_DIR:-./debug_logs}"
-export DATASET_PATH="${DATASET_PATH:-}" # golden answers: a JSON list of {"question", "answer"}
+export DATASET_PATH="${DATASET_PATH:-}" # golden responses: a JSON list of {"question", "answer"}
 REWARD_WORKERS="${REWARD_WORKERS:-2}"
 REWARD_START_SECONDS="${REWARD_START_SECONDS:-60}"
 

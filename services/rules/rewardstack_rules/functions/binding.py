@@ -1,7 +1,7 @@
 """Bind the parameters of a reward function by name.
 
 Each trainer passes arguments in another order and with other names, so only a parameter's name decides which value it
-gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` lists the names.
+gets: the response, the reference, the prompt, or a field of `extra_info`.
 """
 
 from __future__ import annotations
