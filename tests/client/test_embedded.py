@@ -187,7 +187,7 @@ def test_files_of_the_working_folder(tmp_path: Path, environment: dict[str, str]
         assert (one.value, one.status) == (0.25, "ok"), one
         sys.path.insert(0, "")  # as in `python -m` and in an interactive session
         from rewardstack_rules.isolation import launch
-        launch.prepare(launch.IsolationConfig("rewardstack_rules.scoring.task:execute", fast=1))
+        launch.start_supervisor(launch.IsolationConfig("rewardstack_rules.scoring.task:execute", fast=1))
         print("done")
     """
     environment["REWARD_FUNCTIONS"] = str(work / "own.py")

@@ -17,7 +17,7 @@ from tests.settings.conftest import Copy
 TABLE = "services/stack/settings_table.py"
 SERVER_TABLE = "services/rules/rewardstack_rules/settings_table.py"
 CHARTS = ("files/settings.yaml", "values.schema.json")
-ROW = '    Setting("VERIFY_PATIENCE", "7", Whole(1, 9), SCORING, "patience"),\n'
+ROW = '    Setting("VERIFY_PATIENCE", "7", Integer(1, 9), SCORING, "patience"),\n'
 BEFORE = '    Setting("VERIFY_PROCESSES"'
 SERVER = ("-m", "rewardstack_rules.run_reward_server")
 WORKER = ("-m", "rewardstack_rules.jobs.worker")

@@ -122,24 +122,25 @@ HEALTH = Message("GET", "/health")
 
 
 class LatencyTracker:
-    """Tracks the recent latency of a service."""
+    """Tracks the recent latency of each path of a service: a verdict takes longer than the list of models."""
 
     def __init__(self) -> None:
-        self._slowest = 0.0
+        self._slowest: dict[str, float] = {}
         self._answered_at = 0.0
 
-    def record_answer(self, sent_at: float) -> None:
+    def record_answer(self, path: str, sent_at: float) -> None:
         """Record an answer to a request that was sent at `sent_at`, on `time.monotonic()`."""
         self._answered_at = time.monotonic()
-        self._slowest = max(self._answered_at - sent_at, self._slowest * LATENCY_DECAY)
+        self._slowest[path] = max(self._answered_at - sent_at, self._slowest.get(path, 0.0) * LATENCY_DECAY)
 
     def has_answered_since(self, moment: float) -> bool:
         """Return whether an answer came after `moment`, on `time.monotonic()`."""
         return self._answered_at > moment
 
-    def stuck_after(self, otherwise: float) -> float:
-        """Return the seconds after which a request counts as stuck; based on `otherwise` before the first answer."""
-        return max(MIN_STUCK, STUCK_FACTOR * self._slowest if self._answered_at else otherwise)
+    def stuck_after(self, path: str, otherwise: float) -> float:
+        """Return the seconds after which a request counts as stuck; `otherwise` before the first answer of its path."""
+        slowest = self._slowest.get(path)
+        return max(MIN_STUCK, otherwise if slowest is None else STUCK_FACTOR * slowest)
 
 
 class Attempt:
@@ -153,18 +154,23 @@ class Attempt:
         message: the request.
         timeout: the timeout that all callers share.
         send_hedge: sends the request again; None to disable hedging.
+
+    Attributes:
+        hedged_at: when the request was last sent, on `time.monotonic()`.
+        hedges: how often it was hedged.
     """
 
     __slots__ = (
         "_endpoint",
         "_error",
         "_hedge_task",
-        "_hedged_at",
         "_is_done",
         "_result",
         "_send_hedge",
         "_task",
         "_timeout",
+        "hedged_at",
+        "hedges",
         "message",
         "sent_at",
     )
@@ -177,7 +183,7 @@ class Attempt:
         send_hedge: SendHedge | None,
     ) -> None:
         self.message = message
-        self.sent_at = self._hedged_at = time.monotonic()
+        self.sent_at = self.hedged_at = time.monotonic()
         self._endpoint = endpoint
         self._error: ServiceError | None = None
         self._result: Any = None
@@ -185,6 +191,7 @@ class Attempt:
         self._timeout = timeout
         self._send_hedge = send_hedge
         self._hedge_task: asyncio.Task[Any] | None = None
+        self.hedges = 0
         self._task = asyncio.current_task()
 
     def check(self) -> float:
@@ -198,7 +205,7 @@ class Attempt:
             return RECHECK_INTERVAL
         if self._send_hedge is None:
             return seconds_left
-        stuck_in = self._endpoint.seconds_until_stuck(self._hedged_at, self._timeout.deadline.timeout / 2)
+        stuck_in = self._endpoint.seconds_until_stuck(self, self._timeout.deadline.timeout / 2)
         if stuck_in > 0:
             return min(seconds_left, stuck_in)
         hedge = self._send_hedge()
@@ -206,7 +213,8 @@ class Attempt:
             return min(seconds_left, RECHECK_INTERVAL)
         if self._hedge_task is not None:  # an earlier hedge, which may wait for the same hanging server
             self._hedge_task.cancel()
-        self._hedge_task, self._hedged_at = hedge, time.monotonic()
+        self._hedge_task, self.hedged_at = hedge, time.monotonic()
+        self.hedges += 1
         hedge.add_done_callback(self._on_hedge_done)
         return min(seconds_left, MIN_STUCK)
 
@@ -592,7 +600,7 @@ class Endpoint:
         is_answered = is_alive = True
         try:
             result = await self._exchange(message, headers)
-            self._latency.record_answer(attempt.sent_at)
+            self._latency.record_answer(message.path, attempt.sent_at)
             return result, True
         except asyncio.CancelledError:
             is_answered = is_alive = False
@@ -763,15 +771,17 @@ class Endpoint:
             return error
         return None
 
-    def seconds_until_stuck(self, since: float, otherwise: float) -> float:
+    def seconds_until_stuck(self, attempt: Attempt, otherwise: float) -> float:
         """Return the seconds until a request counts as stuck and can be hedged; 0 if it is stuck now.
 
+        Each hedge waits twice as long as the one before: the service may be slow rather than stuck.
+
         Args:
-            since: when the request was last sent, on `time.monotonic()`.
-            otherwise: seconds after which it counts as stuck if the service has not answered any request yet.
+            attempt: the request.
+            otherwise: seconds after which it counts as stuck if the service has not answered such a request yet.
         """
-        now = time.monotonic()
-        left = since + self._latency.stuck_after(otherwise) - now
+        now, since = time.monotonic(), attempt.hedged_at
+        left = since + 2**attempt.hedges * self._latency.stuck_after(attempt.message.path, otherwise) - now
         if left > 0:
             return left
         if self._latency.has_answered_since(since) or self._has_others() or self.is_known_gateway:

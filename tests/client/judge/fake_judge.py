@@ -37,6 +37,7 @@ FRESH: dict[str, Any] = {
     "error": {"error": {"message": "not now"}},
     "delay": 0.0,
     "delays": [],
+    "is_gateway": False,
     "stuck": 0,
     "together": 0,
     "replies": [],
@@ -225,6 +226,10 @@ async def change(request: web.Request) -> web.StreamResponse:
     return web.json_response(STATE)
 
 
+async def gateway_health(_: web.Request) -> web.StreamResponse:
+    return web.json_response({"status": "ok"}, status=200 if STATE["is_gateway"] else 404)
+
+
 async def stats(_: web.Request) -> web.StreamResponse:
     seen = {**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES, "paths": sorted(PATHS)}
     return web.json_response(seen)
@@ -244,6 +249,7 @@ if __name__ == "__main__":
                     web.get(f"{api_path}/version", version),
                 )
             ),
+            web.get("/gateway/health", gateway_health),
             web.post("/_set", change),
             web.get("/_stats", stats),
         ]

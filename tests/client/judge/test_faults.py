@@ -337,14 +337,25 @@ def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
     assert 80 == len(asked(judge))
 
 
-def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_gateway", [False, True])
+def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, is_gateway: bool) -> None:
     """A judge that takes long for everything, or a little longer for some, is sent nothing twice."""
     monkeypatch.setattr(endpoint, "MIN_STUCK", 0.8)
-    judge.set(delay=1.2)
+    judge.set(delay=2.5, is_gateway=is_gateway)
     assert {"ok"} == statuses(score([sample(f"slow {at}") for at in range(20)]))
     judge.set(delays=[0.6] * 10 + [1.04] * 10)
     assert {"ok"} == statuses(score([sample(f"slower {at}") for at in range(20)]))
     assert 40 == len(asked(judge))
+
+
+def test_a_much_slower_judge_is_asked_ever_more_rarely(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that takes far longer than all before is sent again after twice, four and eight times as long."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.2)
+    judge.set(is_gateway=True)
+    assert {"ok"} == statuses(score([sample("quick")]))
+    judge.set(delay=3.0)
+    assert {"ok"} == statuses(score([sample("much slower")]))
+    assert 2 <= len(asked(judge)) - 1 <= 6
 
 
 def test_request_that_nobody_waits_for_any_more(judge: FaultServer) -> None:
