@@ -28,7 +28,8 @@ FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
 FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
 OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
 OF_CODE = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON", "CODE_CXX")
-RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, "CODE_SANDBOX_URL")
+FUSION, SANDBOX = "SANDBOX_FUSION_URL", "CODE_SANDBOX_URL"
+RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *OF_CODE, FUSION, SANDBOX)
 HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
 """Matches a URL or an address that has user information (`user:password@`), or a password in its query."""
 
@@ -42,12 +43,14 @@ class CodeSettings:
         timeout: CPU seconds that all tests of one sample may take together.
         python: path of the interpreter for the programs; empty for the server's own.
         compiler: path or name of the compiler for programs in C++ and C; empty for the one on PATH.
+        fusion_urls: base URLs of the SandboxFusion servers that run programs; empty to run them here.
     """
 
     processes: int
     timeout: float
     python: str
     compiler: str
+    fusion_urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +200,14 @@ class Settings(RuleSettings):
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
     """Return the settings for running programs; None if they are off, or if programs run in an external sandbox."""
-    if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
+    urls = value[FUSION]
+    if urls and value[SANDBOX]:
+        both = f"{FUSION} and {SANDBOX} are both set, but only one may name the servers that run programs"
+        raise SettingsError(f"{both}; unset one of them", FUSION)
+    if value[SANDBOX] or (value["CODE"] == "off" and not urls):
         return None
     processes = value["CODE_PROCESSES"] or usable_cores()
-    return CodeSettings(processes, value["CODE_TIMEOUT"], value["CODE_PYTHON"], value["CODE_CXX"])
+    return CodeSettings(processes, value["CODE_TIMEOUT"], value["CODE_PYTHON"], value["CODE_CXX"], urls)
 
 
 def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:

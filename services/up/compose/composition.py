@@ -222,7 +222,7 @@ def gpus_of(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gp
 
 def runs_code(settings: Settings) -> bool:
     """Return whether the stack runs programs, in a separate container."""
-    return settings["CODE"] == "on" and not settings["CODE_SANDBOX_URL"]
+    return settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
 
 
 def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
