@@ -131,7 +131,8 @@ def test_sandbox(rendered: Rendered) -> None:
     peers = [one["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for one in policy["ingress"][0]["from"]]
     assert peers == ["rules", "worker"]
     assert found.one("PodDisruptionBudget", "sandbox")
-    for settings in ({}, {"CODE": "on", "CODE_SANDBOX_URL": "http://sandbox.example:6000"}):
+    urls = {"CODE_SANDBOX_URL": "http://sandbox.example:6000", "SANDBOX_FUSION_URL": "http://fusion.example:8080"}
+    for settings in ({}, *({"CODE": "on", name: url} for name, url in urls.items())):
         names = [one["metadata"]["name"] for one in rendered({"settings": settings, **keys}).of("Deployment")]
         assert "r-sandbox" not in names
 

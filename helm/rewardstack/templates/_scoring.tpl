@@ -28,7 +28,7 @@
 
 {{/* Whether the release has a sandbox; empty where programs are not run, or by an external one. */}}
 {{- define "rewardstack.has-sandbox" -}}
-{{- if and (eq (.Values.settings.CODE | default "off") "on") (not .Values.settings.CODE_SANDBOX_URL) }}true{{ end }}
+{{- if and (eq (.Values.settings.CODE | default "off") "on") (not (or .Values.settings.CODE_SANDBOX_URL .Values.settings.SANDBOX_FUSION_URL)) }}true{{ end }}
 {{- end }}
 
 {{/* The settings of the sandbox as JSON: those of reward servers that concern programs and requests, and no others. */}}

@@ -29,7 +29,8 @@ FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
 FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
 FUNCTION_SETTINGS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
 CODE_SETTINGS = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON", "CODE_CXX")
-RULE_SETTINGS = (*FUNCTION_SETTINGS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *CODE_SETTINGS, "CODE_SANDBOX_URL")
+FUSION, SANDBOX = "SANDBOX_FUSION_URL", "CODE_SANDBOX_URL"
+RULE_SETTINGS = (*FUNCTION_SETTINGS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *CODE_SETTINGS, FUSION, SANDBOX)
 URL_WITH_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
 """Matches a URL or address with user information (`user:password@`), or with a password in its query."""
 
@@ -43,12 +44,14 @@ class CodeSettings:
         timeout: CPU seconds that all tests of one sample may take together.
         python: path of the interpreter for the programs; empty for the server's own.
         compiler: path or name of the compiler for programs in C++ and C; empty for the one on PATH.
+        fusion_urls: base URLs of the SandboxFusion servers that run programs; empty to run them here.
     """
 
     processes: int
     timeout: float
     python: str
     compiler: str
+    fusion_urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +201,15 @@ class Settings(RuleSettings):
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return the settings for running programs; None if CODE is off or programs run in an external sandbox."""
-    if value["CODE"] == "off" or value["CODE_SANDBOX_URL"]:
+    """Return the settings for running programs; None if they are off, or if programs run in an external sandbox."""
+    urls = value[FUSION]
+    if urls and value[SANDBOX]:
+        both = f"{FUSION} and {SANDBOX} are both set, but only one may name the servers that run programs"
+        raise SettingsError(f"{both}; unset one of them", FUSION)
+    if value[SANDBOX] or (value["CODE"] == "off" and not urls):
         return None
     processes = value["CODE_PROCESSES"] or usable_cores()
-    return CodeSettings(processes, value["CODE_TIMEOUT"], value["CODE_PYTHON"], value["CODE_CXX"])
+    return CodeSettings(processes, value["CODE_TIMEOUT"], value["CODE_PYTHON"], value["CODE_CXX"], urls)
 
 
 def _check_no_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from rewardstack_settings.kinds import (
     Paths,
     RedisUrl,
     Text,
+    Urls,
     Words,
 )
 from rewardstack_settings.setting import Section, Setting, index_by_name
@@ -99,6 +100,9 @@ RULES = Section("Reward server", [
             "interpreter of the programs (3.10 or later), with the packages that they may import; empty: the server's"),
     Setting("CODE_CXX", "", Text(), RULES_RUN,
             "compiler of programs in C++ and C, with static libraries; empty: `g++`, `c++` or `clang++` on PATH"),
+    Setting("SANDBOX_FUSION_URL", "", Urls(), (*RULES_RUN, "up"),
+            "equivalent [SandboxFusion servers](code.md#sandboxfusion) that run the programs instead, comma-separated; "
+            "not together with CODE_SANDBOX_URL"),
     Setting("DATASET_PATH", "", Files(), SCORING,
             "file of questions and golden responses, for requests without a reference"),
     Setting("GOLDEN_THRESHOLD", "0.9", SHARE, SCORING,

@@ -223,8 +223,8 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
 
 
 def runs_code(settings: Settings) -> bool:
-    """Return whether the stack has a separate container that runs programs."""
-    return settings["CODE"] == "on" and not settings["CODE_SANDBOX_URL"]
+    """Return whether the stack runs programs, in a separate container."""
+    return settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
 
 
 def _files(settings: Settings, gpus: bool) -> dict[str, bool]:

@@ -12,10 +12,22 @@ the output to check as a file.
 Programs in compiled languages (`languages`) are built once (`building`): a launcher of its own runs the compiler,
 confined to a folder, and the executable then takes the place of the source.
 
+With SANDBOX_FUSION_URL, `fusion` takes the place of the launcher: SandboxFusion runs each process, in `inside.driver`.
+
 The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.
 """
 
 RUNNER_VERSION = "3"
 """Version of the execution environment, a part of cache keys. Raise it when a change can alter a verdict."""
-VARIABLES = ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_TIMEOUT", "CODE_CXX")
+VARIABLES = (
+    "CODE_PYTHON",
+    "CODE_BOUNDARY",
+    "CODE_TIMEOUT",
+    "CODE_CXX",
+    "SANDBOX_FUSION_URL",
+    "REWARDSTACK_MAX_RETRIES",
+)
 """Environment variables that runners read."""
+PROXIES = tuple(f"{kind}_PROXY" for kind in ("HTTP", "HTTPS", "ALL", "NO"))
+NETWORK = (*PROXIES, *map(str.lower, PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Environment variables of runners that send requests to SandboxFusion."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from rewardstack.errors import ConfigError
-from rewardstack_rules.code.languages import COMPILED, LANGUAGES, PROBE, PROBED, VARIABLE, find_compiler
+from rewardstack_rules.code.languages import COMPILED, LANGUAGES, PROBE, PROBED, VARIABLE
 from rewardstack_rules.code.launcher import Launcher, Process, SandboxError, closing, content, empty_file, memory_file
 from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, PASSED, Verdict, judge
 
@@ -45,14 +46,13 @@ class Builder:
     """Makes programs from sources; one compilation at a time.
 
     Args:
-        python: the interpreter of launchers.
-        boundary: `container` if the operator relies on the container for isolation, else empty.
-        compiler: the value of CODE_CXX.
+        new_launcher: returns a launcher for a compiler, given its path.
+        compiler: path of the compiler; empty if there is none.
     """
 
-    def __init__(self, python: str, boundary: str, compiler: str) -> None:
-        self._python, self._boundary = python, boundary
-        self._compiler = find_compiler(compiler)
+    def __init__(self, new_launcher: Callable[[str], Launcher], compiler: str) -> None:
+        self._new_launcher = new_launcher
+        self._compiler = compiler
         self._works = False
         self._killed = b""
 
@@ -112,7 +112,7 @@ class Builder:
         """Return a program or a verdict, and the compiler's messages."""
         row = LANGUAGES[language]
         command = [self._compiler, *row.options, *COMPILED, row.source, "-o", "main"]
-        launcher = Launcher(self._python, self._boundary, self._compiler)
+        launcher = self._new_launcher(self._compiler)
         launcher.start()
         try:
             with closing(memory_file(source)) as text, closing(empty_file()) as log, closing(empty_file()) as binary:

@@ -19,28 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import ConfigError
+from rewardstack_rules.code.inside.processes import FIXED, TICK, allowed_tasks, is_runnable
 from rewardstack_rules.isolation.process import cpu_seconds
 
 SCRIPT = Path(__file__).with_name("inside") / "launcher.py"
 MESSAGE_BYTES = 4096
 START_SECONDS = 60
 OUTPUT_BYTES = 16 << 20
-MORE_TASKS = 1024
-"""Number of processes and threads that are allowed in addition to those on the machine when a program starts."""
-TICK = 0.1
 STARVED = 10.0
 """A program that gets too little CPU time is killed after this many times (its CPU limit + `START`) seconds."""
 START = 1.0
 """Seconds that a program may take to start."""
 INHERITED = ("LD_LIBRARY_PATH", "TMPDIR")
-FIXED = {
-    "PYTHONHASHSEED": "0",
-    "PYTHONUTF8": "1",
-    "LANG": "C.UTF-8",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
 MFD_EXEC = 0x10
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
@@ -212,7 +202,7 @@ class _Watch:
                 "cpu": process.cpu,
                 "memory": process.memory,
                 "output": process.output,
-                "tasks": _tasks() + MORE_TASKS,
+                "tasks": allowed_tasks(),
             }
             words = [ident, process.program, limits, process.options]
             fds = [*process.fds, *(end.fileno() for end in process.ends)]
@@ -230,7 +220,7 @@ class _Watch:
             now = time.monotonic()
             seconds = {ident: cpu_seconds(pid) for ident, pid in self._pids.items()}
             before, used = used, sum(seconds.values())
-            if used - before < TICK / 2 and not any(map(_is_runnable, self._pids.values())) and self._pids:
+            if used - before < TICK / 2 and not any(map(is_runnable, self._pids.values())) and self._pids:
                 asleep += now - since
             since = now
             self._ask_pids()
@@ -264,24 +254,6 @@ class _Watch:
         for ident in self._left:
             self._processes[ident].killed = self._processes[ident].killed or why
             self._control.send(json.dumps(["kill", ident]).encode())
-
-
-def _tasks() -> int:
-    """Return the number of processes and threads on the machine; a large number if it is unknown."""
-    try:
-        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
-    except (OSError, ValueError, IndexError):
-        return 1 << 16
-
-
-def _is_runnable(pid: int) -> bool:
-    """Return whether any thread of a process is running, or waits for a core or a disk."""
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                if Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] in "RD":
-                    return True
-    return False
 
 
 def memory_file(data: bytes) -> int:

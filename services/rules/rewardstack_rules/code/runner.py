@@ -12,12 +12,12 @@ import os
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from rewardstack.core.lru import LruCache
-from rewardstack.errors import ConfigError, RequestError
+from rewardstack.errors import ConfigError, RequestError, ServiceError
 from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.code import checking
 from rewardstack_rules.code.alone import Turns
@@ -25,7 +25,7 @@ from rewardstack_rules.code.building import Builder, Program
 from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.code.formats import Case, Checker, Problem, TestsError, read_tests
-from rewardstack_rules.code.languages import DEFAULT
+from rewardstack_rules.code.languages import COMPILERS, DEFAULT, find_compiler
 from rewardstack_rules.code.launcher import (
     Launcher,
     LauncherDiedError,
@@ -54,6 +54,10 @@ from rewardstack_rules.settings_table import TABLE
 
 TESTER_SHARE = 3
 """CPU limit of a tester, as a multiple of the program's."""
+NOT_SENT = (
+    "test programs and checkers hold expected results, which SandboxFusion never gets; score this problem on a server "
+    "with CODE=on and without SANDBOX_FUSION_URL"
+)
 KEPT_CHECKERS = 8
 """Number of checkers that a runner keeps built: the samples of a prompt share one."""
 
@@ -88,6 +92,8 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
     if language != DEFAULT and problem.kind != "stdin":
         why = f"tests that call functions can only test Python, and the language is {language}"
         return {"reason": why, "field": "extra_info.language" if options.language else "ground_truth"}
+    if runner.is_remote and (problem.tests or problem.checker):
+        return {"reason": NOT_SENT, "field": "ground_truth"}
     parts = {"passed": 0.0, "total": float(len(problem))}
     code = extract_code(task["solution"], language, options.extract)
     if not code.strip():
@@ -108,11 +114,25 @@ def _runner() -> Runner:
     """Return the runner of this process; the first call creates it."""
     hide_memory()
     python, boundary, compiler = (os.environ.get(name, "") for name in ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_CXX"))
-    return Runner(python or sys.executable, boundary, compiler)
+    urls = _setting("SANDBOX_FUSION_URL")
+    if not urls:
+        return Runner(partial(Launcher, python or sys.executable, boundary), find_compiler(compiler))
+    from rewardstack_rules.code.fusion import FusionLauncher
+
+    fusion = FusionLauncher(urls)
+    return Runner(lambda _: fusion, compiler or COMPILERS[0], is_remote=True)
+
+
+def _setting(name: str) -> Any:
+    return TABLE[name].read(os.environ.get(name, ""))
 
 
 def check() -> None:
     """Raise ConfigError if programs cannot be run here; called once, before runners are forked."""
+    if _setting("SANDBOX_FUSION_URL"):  # it may start later than this server; share the import with all runners
+        import rewardstack_rules.code.fusion  # noqa: F401
+
+        return
     launcher = Launcher(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
     launcher.start()
     launcher.stop()
@@ -122,16 +142,17 @@ class Runner:
     """Runs the tests of samples, one sample at a time.
 
     Args:
-        python: the interpreter of candidates.
-        boundary: `container` if the operator relies on the container for isolation, else empty.
-        compiler: the value of CODE_CXX.
+        new_launcher: returns a launcher for a compiler, given its path, or for programs, given an empty path.
+        compiler: path of the compiler; empty if there is none.
+        is_remote: whether launchers run programs on another machine, which gets no expected results.
     """
 
-    def __init__(self, python: str, boundary: str, compiler: str) -> None:
-        self._launcher = Launcher(python, boundary)
-        self._builder = Builder(python, boundary, compiler)
+    def __init__(self, new_launcher: Callable[[str], Launcher], compiler: str, *, is_remote: bool = False) -> None:
+        self.is_remote = is_remote
+        self._launcher = new_launcher("")
+        self._builder = Builder(new_launcher, compiler)
         self._checkers: LruCache[Checker, Program] = LruCache(KEPT_CHECKERS)
-        self._budget: float = TABLE["CODE_TIMEOUT"].read(os.environ.get("CODE_TIMEOUT", ""))
+        self._budget: float = _setting("CODE_TIMEOUT")
         self._checking = self._budget
         """CPU seconds that the checker of the current sample may still take."""
         self.turns = Turns()
@@ -201,6 +222,8 @@ class Runner:
                 found = Verdict(AGAIN, detail="the launcher of programs died")
             except SandboxError as error:
                 found = Verdict(AGAIN, detail=str(error))
+            except ServiceError as error:  # of SandboxFusion, after the retries of the transport layer
+                return Verdict(FAULT, detail=str(error))
             if not (isinstance(found, Verdict) and found.name == AGAIN):
                 return found
         return found._replace(name=FAULT)

@@ -49,6 +49,7 @@ class LocalRules:
     def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = NO_COUNTERS) -> None:
         self._registry = registry
         self._counters = counters
+        self._by_fusion = settings.code is not None and bool(settings.code.fusion_urls)
         self._verdicts: Verdicts = LruCache(MAX_CACHED_VERDICTS)
         needed = {Pool.BUILT_IN, *map(Pool.of, registry)}
         self.clients = {
@@ -76,7 +77,7 @@ class LocalRules:
             raise ConfigError(DISABLED, "CODE")
         isolation = self._isolations[pool]
         if pool is Pool.CODE:
-            return ProgramRule(rule, isolation, self._counters)
+            return ProgramRule(rule, isolation, self._counters, by_fusion=self._by_fusion)
         if rule.verifier is not None:
             return VerifierRule(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
         kind = IsolatedRule if rule.isolated else InlineRule

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rewardstack_rules.code import VARIABLES
+from rewardstack_rules.code import NETWORK, VARIABLES
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
 from rewardstack_rules.isolation.launch import start_supervisor, supervisor_handle
 from rewardstack_rules.isolation.process import hide_memory
@@ -92,7 +92,7 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
         slow_after=BACKSTOP * settings.code.timeout,
         memory_bytes=CODE_ADDRESS_SPACE,
         max_frame_bytes=32 * MIB,
-        variables=VARIABLES,
+        variables=(*VARIABLES, *(NETWORK if settings.code.fusion_urls else ())),
     )
 
 

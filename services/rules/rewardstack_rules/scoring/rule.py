@@ -237,14 +237,24 @@ class IsolatedRule(LocalRule):
 class ProgramRule(IsolatedRule):
     """Scores by running the policy's programs.
 
-    Tenants share the isolated processes of this rule, because each program runs in a confined process of its own.
+    Tenants share the isolated processes of this rule, because programs run in other processes.
+
+    Args:
+        rule: the rule.
+        isolation: the isolated processes that run the tests.
+        counters: counters for scoring.
+        by_fusion: whether SandboxFusion runs the programs.
     """
 
     where = "in confined processes, one a test"
 
-    def __init__(self, rule: Rule, isolation: Isolation, counters: Counters = NO_COUNTERS) -> None:
+    def __init__(
+        self, rule: Rule, isolation: Isolation, counters: Counters = NO_COUNTERS, *, by_fusion: bool = False
+    ) -> None:
         super().__init__(rule, isolation)
         self._counters = counters
+        if by_fusion:
+            self.where = "by SandboxFusion, one request a test"
 
     def _read_result(self, result: Mapping[str, Any]) -> Score:
         self._counters.count_code(result.get("code", {}))

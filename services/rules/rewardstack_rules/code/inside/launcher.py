@@ -36,9 +36,6 @@ MESSAGE_BYTES = 4096
 MOST_DESCRIPTORS = 6
 FIRST = 3
 OPEN_FILES = 64
-STACK_BYTES = 128 << 20
-ADDRESS_SPACE = 1 << 30
-"""Bytes of address space in addition to a program's memory limit: libraries reserve some that they never touch."""
 NICE = 5
 READABLE = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
@@ -80,7 +77,7 @@ class Launcher:
     """
 
     def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:
-        from rewardstack_rules.code.inside import programs, tester
+        from rewardstack_rules.code.inside import processes, programs, tester
 
         self._control = control
         self._confinement, self._executing = confinement, executing
@@ -92,7 +89,7 @@ class Launcher:
             "binary": programs.binary,
             "build": programs.build,
         }
-        self._born = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        self._born = processes.address_space()
         self._pids: dict[int, int] = {}
         self._handles: dict[int, int] = {}
         """The runner's ids of processes, by pidfd."""
@@ -151,6 +148,7 @@ class Launcher:
 
     def _become(self, words: list[Any], fds: list[int], launcher: int) -> NoReturn:
         """Confine the forked process and run a program in it; never return to the launcher's loop."""
+        from rewardstack_rules.code.inside.processes import set_limits
         from rewardstack_rules.isolation.process import die_with_parent
 
         ident, program, limits, options = words
@@ -159,7 +157,7 @@ class Launcher:
                 os.setresuid(-1, os.getuid(), os.getuid())
             die_with_parent(launcher)
             os.setsid()
-            self._limit(limits)
+            set_limits(limits, self._born)
             moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, OPEN_FILES) for fd in fds]
             resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
             (self._executing if program == "binary" else self._confinement).limit_calls()
@@ -175,22 +173,6 @@ class Launcher:
             self._programs[program]([FIRST + at for at in range(len(moved))], options)
         finally:
             os._exit(1)
-
-    def _limit(self, limits: dict[str, Any]) -> None:
-        space = self._born + limits["memory"] + ADDRESS_SPACE
-        seconds = int(limits["cpu"]) + 1
-        for name, soft, hard in (
-            (resource.RLIMIT_AS, space, space),
-            (resource.RLIMIT_CORE, 0, 0),
-            (resource.RLIMIT_FSIZE, limits["output"], limits["output"]),
-            (resource.RLIMIT_CPU, seconds, seconds + 1),
-            (resource.RLIMIT_STACK, STACK_BYTES, resource.RLIM_INFINITY),
-            (resource.RLIMIT_NPROC, limits["tasks"], limits["tasks"]),
-        ):
-            most = resource.getrlimit(name)[1]
-            if most != resource.RLIM_INFINITY:
-                soft, hard = (most if one == resource.RLIM_INFINITY else min(one, most) for one in (soft, hard))
-            resource.setrlimit(name, (soft, hard))
 
 
 def _kill(pid: int) -> None:

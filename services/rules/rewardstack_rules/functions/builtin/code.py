@@ -22,7 +22,10 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.settings import CodeSettings
 
-DISABLED = "CODE: programs are not run here; set CODE=on where they may be, or CODE_SANDBOX_URL (docs/code.md)"
+DISABLED = (
+    "CODE: programs are not run here; set CODE=on where they may be, or CODE_SANDBOX_URL or SANDBOX_FUSION_URL "
+    "(docs/code.md)"
+)
 DESCRIBE = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}))
@@ -36,9 +39,17 @@ def code_rule(settings: CodeSettings | None) -> Rule:
     Args:
         settings: settings for running programs; None if this server runs none.
     """
-    tools = "" if settings is None else _interpreter(settings.python or sys.executable) + _compiler(settings.compiler)
-    fingerprint = f"{RUNNER_VERSION}-{tools}"
+    fingerprint = f"{RUNNER_VERSION}-{_tools(settings)}"
     return Rule("code", _evaluate, fingerprint, True, FIELDS, range=(0.0, 1.0), read_out=_read_out, runs_programs=True)
+
+
+def _tools(settings: CodeSettings | None) -> str:
+    """Return a hash of what runs programs: of interpreter and compiler here, or of the URLs of SandboxFusion."""
+    if settings is None:
+        return ""
+    if settings.fusion_urls:
+        return _hash(" ".join([*settings.fusion_urls, settings.compiler]).encode())
+    return _interpreter(settings.python or sys.executable) + _compiler(settings.compiler)
 
 
 def _evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
@@ -86,4 +97,8 @@ def _compiler(setting: str) -> str:
 def _hash_output(command: list[str]) -> str:
     """Return a hash of what a command prints; raise OSError or SubprocessError if it fails."""
     output = subprocess.run(command, env={}, capture_output=True, timeout=DESCRIBE_SECONDS, check=True).stdout
-    return blake2b(output, digest_size=8).hexdigest()
+    return _hash(output)
+
+
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()

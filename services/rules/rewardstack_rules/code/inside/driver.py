@@ -1,0 +1,117 @@
+"""Runs one program in a child process, with limits, and prints a report on it. SandboxFusion runs this code.
+
+The current folder has the task and the files of the program (`fusion`). The last line of the output is the report, as
+JSON. Expected outputs are not on this machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from typing import Any, NoReturn
+
+from rewardstack_rules.code.inside import programs
+from rewardstack_rules.code.inside.processes import TICK, address_space, allowed_tasks, is_runnable, set_limits
+from rewardstack_rules.isolation.process import cpu_seconds, die_with_parent, silence
+
+PAUSE = 0.002
+"""Seconds until the first look at a child, and by how much longer each next one waits."""
+PROGRAMS = {"script": programs.script, "call": programs.call, "binary": programs.binary, "build": programs.build}
+
+
+def main(name: str) -> None:
+    """Run the task in a file of the current folder, and print its report."""
+    with open(name) as file:
+        task = json.load(file)
+    atexit._clear()
+    print("\n" + json.dumps(_run(task)), flush=True)
+
+
+def _run(task: dict[str, Any]) -> dict[str, Any]:
+    """Run a task.
+
+    Args:
+        task: `program`, `options` and `limits` as for a launcher; `inputs` and `outputs`, the indices of the program's
+            descriptors that it reads and writes, which are also the names of their files; `wall`, the total seconds
+            that it may be asleep; `timeout`, the seconds after which it counts as starved.
+
+    Raises:
+        OSError: the child could not be started.
+    """
+    limits = {**task["limits"], "tasks": allowed_tasks()}
+    fds = [
+        os.open(str(at), os.O_RDONLY if at in task["inputs"] else os.O_RDWR | os.O_CREAT, 0o644)
+        for at in range(len(task["inputs"]) + len(task["outputs"]))
+    ]
+    with contextlib.suppress(PermissionError):  # the file is another user's, and executable already (`set_uid`)
+        os.chmod("0", 0o755)
+    faults, theirs = os.pipe()
+    born, driver = address_space(), os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become(task, fds, limits, born, driver, theirs)
+    os.close(theirs)
+    report = _watch(pid, limits["cpu"], task["wall"], task["timeout"])
+    _kill(pid)  # the processes that it has started
+    if fault := os.read(faults, 1000):
+        raise OSError(fault.decode())
+    return report
+
+
+def _become(
+    task: dict[str, Any], fds: list[int], limits: dict[str, Any], born: int, driver: int, faults: int
+) -> NoReturn:
+    """Run the program in the child; if it cannot be started, write why to the pipe `faults`."""
+    try:
+        try:
+            die_with_parent(driver)
+            os.setsid()
+            silence(0, 1, 2)
+            set_limits(limits, born)
+            options = dict(task["options"])
+            if command := options.get("command"):
+                options["command"] = [shutil.which(command[0]) or command[0], *command[1:]]
+        except Exception as error:
+            os.write(faults, f"the program could not be started: {error}".encode())
+            os._exit(1)
+        os.close(faults)
+        PROGRAMS[task["program"]](fds, options)
+    finally:
+        os._exit(1)
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _watch(pid: int, cpu: float, wall: float, timeout: float) -> dict[str, Any]:
+    """Wait for a child, and return the result for its `launcher.Process`; kill it by the rules of `launcher._Watch`."""
+    started = since = time.monotonic()
+    asleep = used = pause = 0.0
+    killed = ""
+    while (ended := os.wait4(pid, os.WNOHANG))[0] == 0:
+        pause = min(TICK, pause + PAUSE)
+        time.sleep(pause)
+        now = time.monotonic()
+        if killed or now - since < TICK:
+            continue
+        before, used = used, cpu_seconds(pid)
+        if used - before < TICK / 2 and not is_runnable(pid):
+            asleep += now - since
+        since = now
+        if used > cpu:
+            killed = "ended"
+        elif asleep > wall or now - started > timeout:
+            killed = "asleep" if asleep > wall else "starved"
+        if killed:
+            _kill(pid)
+            os.kill(pid, signal.SIGKILL)
+    _, status, usage = ended
+    seconds, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    return {"status": os.waitstatus_to_exitcode(status), "used": seconds, "peak": peak, "killed": killed}

@@ -1,0 +1,72 @@
+"""Environment, limits and states of the processes that run programs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "LANG": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+"""Environment variables of the interpreter that runs programs."""
+STACK_BYTES = 128 << 20
+ADDRESS_SPACE = 1 << 30
+"""Bytes of address space in addition to a program's memory limit: libraries reserve some that they never touch."""
+MORE_TASKS = 1024
+"""Number of processes and threads that are allowed in addition to those on the machine when a program starts."""
+TICK = 0.1
+"""Seconds between two checks of a running process."""
+
+
+def set_limits(limits: dict[str, Any], born: int) -> None:
+    """Limit this process.
+
+    Args:
+        limits: `cpu` in seconds, `memory` and `output` in bytes, and `tasks`, the number of processes of its user.
+        born: bytes of address space that the process needs by itself.
+    """
+    space = born + limits["memory"] + ADDRESS_SPACE
+    seconds = int(limits["cpu"]) + 1
+    for name, soft, hard in (
+        (resource.RLIMIT_AS, space, space),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_FSIZE, limits["output"], limits["output"]),
+        (resource.RLIMIT_CPU, seconds, seconds + 1),
+        (resource.RLIMIT_STACK, STACK_BYTES, resource.RLIM_INFINITY),
+        (resource.RLIMIT_NPROC, limits["tasks"], limits["tasks"]),
+    ):
+        most = resource.getrlimit(name)[1]
+        if most != resource.RLIM_INFINITY:
+            soft, hard = (most if one == resource.RLIM_INFINITY else min(one, most) for one in (soft, hard))
+        resource.setrlimit(name, (soft, hard))
+
+
+def address_space() -> int:
+    """Return the bytes of this process's address space."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def allowed_tasks() -> int:
+    """Return the limit of processes and threads for a program that starts now."""
+    try:
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2]) + MORE_TASKS
+    except (OSError, ValueError, IndexError):
+        return 1 << 16
+
+
+def is_runnable(pid: int) -> bool:
+    """Return whether any thread of a process is running, or waits for a core or a disk."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] in "RD":
+                    return True
+    return False
