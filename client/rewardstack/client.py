@@ -269,6 +269,18 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
             why = "" if size <= threads else f"a group has {size} members, and only {threads} threads wait for them"
         if why:
             raise RequestError(f"{GROUP_SIZE}: {why}; {remedy}", GROUP_SIZE)
+        if threads is None and count > size:
+            _warn_of_divided_group(count, size)
+
+
+@lru_cache(maxsize=8)
+def _warn_of_divided_group(count: int, size: int) -> None:
+    """Log, once for each pair, that the responses to one prompt are compared in several groups."""
+    log.warning(
+        "%s is %d, and a batch has %d responses to one prompt: they are compared in %d separate groups; "
+        "if the trainer samples %d responses, set %s to %d",
+        GROUP_SIZE, size, count, count // size, count, GROUP_SIZE, count,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=8)

@@ -122,7 +122,7 @@ def test_groups(train: Train, report: Report) -> None:
     assert [line["rewards/ruler/ok"] for line in log] == [BATCH] * STEPS
     assert all(0 <= line["rewards/ruler/mean"] <= 1 for line in log)
     assert judge.stats()["requests"] > 0
-    with pytest.raises(RequestError, match="not a multiple of 8; set the batch sizes per device"):
+    with pytest.raises(RequestError, match="not a multiple of 8; set group_size to num_generations"):
         train([reward_func("more", reference=None)])
     judge.kill()
     report(STEPS * BATCH, "GRPO on a judge that compares groups")

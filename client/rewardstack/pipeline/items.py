@@ -86,9 +86,7 @@ def raise_if_all_invalid(scores: Sequence[Score]) -> None:
         return
     first = scores[0]
     if all(score.field == first.field for score in scores):
-        raise RequestError(
-            f"{first.reason} (the first of {len(scores)} samples; {first.field} is wrong in each)", first.field
-        )
+        raise RequestError(f"{first.reason} (the first of {len(scores)} samples; all have this error)", first.field)
 
 
 def has_same_option(items: Sequence[Item], field: str) -> bool:

@@ -23,7 +23,7 @@ from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError
 from rewardstack.trainers.columns import Columns, as_names
 
-GROUPS = "set per_device_train_batch_size to a multiple of num_generations, and group_size to num_generations"
+GROUPS = "set group_size to num_generations, and per_device_train_batch_size to a multiple of it"
 """The remedy if a prompt's completions are divided over processes."""
 COUNTS_AS_ZERO = "ms-swift counts a missing reward as 0"
 

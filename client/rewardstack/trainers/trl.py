@@ -22,7 +22,10 @@ from rewardstack.trainers.columns import Columns, as_names
 
 REMEDY = "if TRL drops it, set GRPOConfig(remove_unused_columns=False)"
 
-GROUPS = "set the batch sizes per device to multiples of num_generations, and group_size to num_generations"
+GROUPS = (
+    "set group_size to num_generations (in an evaluation: num_generations_eval), and the batch sizes per device to "
+    "multiples of it"
+)
 """The remedy if a prompt's completions are divided over processes or batches."""
 
 

@@ -226,7 +226,7 @@ def test_refused_samples(comparing: FaultServer, table: Table) -> None:
     fine = group(["It is 1.", "It is 2."], problem="fine")
     cases: dict[str, tuple[list[Request], str, str]] = {
         "alone": (group(["It is 1."]), "group_id", "no other member in this call"),
-        "no group": ([Request("ruler", "It is 1.")], "group_id", "missing, and there is no `problem`"),
+        "no group": ([Request("ruler", "It is 1.")], "group_id", "missing, and so is `problem`"),
         "too large": (group(EIGHT), "group_id", "its group has 8 members, above max_group_size = 4"),
         "a list as a name": (group(["It is 1."], group_id=[1]), "group_id", "expected a text or a whole number"),
         "a size above the limit": (group(["It is 1."], group_size=5), "group_size", "a whole number from 1 to 4"),

@@ -62,6 +62,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a number": ([7], "rubrics[1]: expected an object, got int"),
     "no text": ([{"points": 1}], "rubrics[1]: expected a text"),
     "points in words": ([{"criterion": "a", "points": "many"}], "rubrics[1].points: expected a number, got 'many'"),
+    "a misspelled penalty": (
+        [{"criterion": "a", "point": -5}],
+        "rubrics[1].point: is not known; did you mean 'points'",
+    ),
     "no good points": ([{"criterion": "a", "points": -1}], "no criterion has points above 0"),
     "one choice": ([{"text": "a", "choices": ["only"]}], "rubrics[1].choices: expected a list of 2"),
 }

@@ -48,13 +48,20 @@ async def test_trl(judge: FaultServer, blocking: bool) -> None:
     assert 3 == judge.stats()["requests"]
 
 
+async def test_trl_samples_more_than_a_group(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A `group_size` that divides the completions of a prompt is warned about once: they are compared in parts."""
+    register(judge, group_size=3)
+    func: Any = reward_func("ruler", reference=None)
+    for _ in range(2):
+        await func(prompts=["p"] * 6, completions=[*TEXTS, "It is 20.", "It is 50."])
+    assert caplog.text.count("group_size is 3, and a batch has 6 responses to one prompt") == 1
+
+
 async def test_trl_divides_a_group(judge: FaultServer) -> None:
     """A group that TRL divides over processes ends the training, and the error names the batch setting."""
     register(judge, group_size=4)
     func: Any = reward_func("ruler", reference=None)
-    with pytest.raises(
-        RequestError, match="3 members in this batch.* batch sizes per device to multiples of num_gener"
-    ):
+    with pytest.raises(RequestError, match="3 members in this batch.* set group_size to num_generations"):
         await func(prompts=["p"] * 3, completions=TEXTS[:3])
 
 

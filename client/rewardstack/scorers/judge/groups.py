@@ -67,7 +67,7 @@ def group_name(source: str, extra: Any, references: Any) -> str:
     if group_id is None:
         problem, task = read_task(extra)
         if not (task or problem.strip()):
-            why = "missing, and there is no `problem` that tells the groups apart; give one of the two"
+            why = "missing, and so is `problem`; a group needs one of the two as its name"
             raise field_error(GROUP_ID, why)
         identity = (problem, task, references)
     elif isinstance(group_id, bool) or not isinstance(group_id, (str, int)) or group_id == "":

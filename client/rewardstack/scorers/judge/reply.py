@@ -191,7 +191,7 @@ def _expected_value(probabilities: Sequence[float], values: Sequence[float], flo
     """Return the expected value over the labels, and their total probability."""
     mass = math.fsum(probabilities)
     if not mass >= floor or mass <= 0 or not mass <= 1.001:
-        raise UnreadableError(f"the total probability of the labels is {mass:.3g}, expected {floor:g} to 1")
+        raise UnreadableError(f"the total probability of the labels is {mass:.4g}, expected {floor:g} to 1")
     return math.fsum(probability * value for probability, value in zip(probabilities, values, strict=True)) / mass, min(
         mass, 1.0
     )

@@ -11,10 +11,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rewardstack.core.fields import Fields, field_error
 from rewardstack.core.json_types import is_finite, plain
+from rewardstack.core.misspellings import MAX_NAMES, find_closest
 from rewardstack.errors import RequestError
 from rewardstack.scorers.judge.verdict import DECORATION, UnreadableError, Verdict, without_thinking
 
@@ -135,6 +137,7 @@ def _parse_criterion(number: int, entry: Any) -> Criterion:
         entry = {"text": entry}
     if not isinstance(entry, dict):
         raise _criterion_error(number, "", f"expected an object, got {type(entry).__name__}")
+    _check_names(number, entry)
     text = next((entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)), "")
     text = " ".join(text.split())
     if not text or len(text) > MAX_CHARACTERS:
@@ -149,6 +152,18 @@ def _parse_criterion(number: int, entry: Any) -> Criterion:
     choices = _parse_choices(number, entry.get("choices"))
     name = " ".join(name.split())[:MAX_NAME]
     return Criterion(name, text, points, choices, modifiers.get("category") == "must_pass")
+
+
+def _check_names(number: int, entry: Mapping[str, Any]) -> None:
+    """Raise RequestError if a field is probably a misspelling of a missing one, such as `point`.
+
+    Without its points, a criterion has one point, and a penalty would be a reward.
+    """
+    missing = [name for name in ("choices", "modifiers") if name not in entry]
+    missing += [] if any(name in entry for name in POINTS_FIELDS) else POINTS_FIELDS
+    for name in islice(entry, MAX_NAMES):
+        if name not in missing and (meant := find_closest(name, missing)):
+            raise _criterion_error(number, f".{name[:50]}", f"is not known; did you mean {meant!r}?")
 
 
 def _parse_points(number: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:

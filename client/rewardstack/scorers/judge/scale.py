@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
@@ -51,7 +52,7 @@ _IS = r"\s{0,3}(?:is|means|being|stands for|=)\s"
 _RANGE_TEXT = re.compile(
     rf"(?<![A-Za-z0-9.\-])(?:{_NUMBER}{_TO}{_NUMBER}|between\s{{1,3}}{_NUMBER}{_NOTE}and\s{{1,3}}{_NUMBER}"
     rf"|\[\s{{0,3}}{_NUMBER}\s{{0,3}},\s{{0,3}}{_NUMBER}\s{{0,3}}\]"
-    rf"|{_NUMBER}{_IS}[^.\n]{{1,80}}?\s{_NUMBER}(?={_IS}))"
+    rf"|{_NUMBER}{_IS}[^.\n]{{1,160}}\s{_NUMBER}(?={_IS}))"
     r"(?![A-Za-z0-9]|\.\d)(?!\s{0,3}(?:sentence|word|line|paragraph|step|token|character)s?\b)"
     rf"|\bout\s{{1,3}}of\s{{1,3}}(?P<of>\d{{1,4}})(?![A-Za-z0-9]|\.\d)|\b(?P<points>\d{{1,3}})[- ]point\s",
     re.IGNORECASE,
@@ -105,7 +106,7 @@ def find_scale(text: str, declared: Scale | None) -> Scale:
             raise _contradiction_error(declared, scales)
         return declared
     if len(scales) > 1 or not scales <= {UNIT, HUNDRED}:
-        raise _undeclared_error(scales)
+        raise _undeclared_error(_join_bands(scales))
     return next(iter(scales), UNIT)
 
 
@@ -147,6 +148,15 @@ def _grade_list_scale(text: str) -> set[Scale]:
     numbers = sorted({int(match[1]) for match in _LIKERT.finditer(text)})
     is_list = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
     return {Scale(float(numbers[0]), float(numbers[-1]))} if is_list else set()
+
+
+def _join_bands(scales: set[Scale]) -> set[Scale]:
+    """Return the whole range of bands that follow on one another, such as 1 to 3, 4 to 7 and 8 to 10; else `scales`."""
+    bands = sorted(scales)
+    follow = not scales & {UNIT, HUNDRED} and all(
+        0 <= after.low - before.high <= 1 for before, after in pairwise(bands)
+    )
+    return {Scale(bands[0].low, bands[-1].high)} if follow else scales
 
 
 def _contradiction_error(declared: Scale, scales: set[Scale]) -> Exception:

@@ -50,7 +50,7 @@ CRITERIA = "Criteria:\n{CRITERIA}\n\n"
 """The section with the criteria in the built-in rubric template; it is moved to the end if criteria are split."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
-_HEADER = re.compile(rf"\s*{FIELD}\s*=\s*(\[[^\]\n]{{0,60}}\])[ \t\r]*\n")
+_HEADER = re.compile(rf"\s*{FIELD}\b([^\n]{{0,80}})\n", re.IGNORECASE)
 """The first line of a custom template that declares its scale."""
 _CACHED_FENCES = 1024
 """Number of fenced texts to cache, because samples of a group have the same problem and reference."""
@@ -152,8 +152,8 @@ def _custom_template(text: str, verdict: Kind, declared_scale: Scale | None) -> 
     if any(one not in text for one in needed):
         raise field_error(
             "prompt_template",
-            f"{text[:60]!r} is not one of {', '.join(BUILTIN)}, and a custom template needs {' and '.join(needed)}; "
-            "set prompt_template_path to use a file",
+            f"{text[:60]!r} is not one of {', '.join(BUILTIN)}, and a custom template needs "
+            f"{' and '.join(needed)} (to use a file, set prompt_template_path)",
         )
     if len(text) > MAX_CHARACTERS:
         raise field_error("prompt_template", f"longer than {MAX_CHARACTERS} characters")
@@ -169,11 +169,17 @@ def _custom_template(text: str, verdict: Kind, declared_scale: Scale | None) -> 
 def _header_scale(header: str, declared_scale: Scale | None) -> Scale | None:
     """Return the scale in a template's first line; raise RequestError if `declared_scale` is a different scale."""
     try:
-        custom = read_range(json.loads(header))
+        sign, value = header.strip()[:1], header.strip()[1:]
+        custom = read_range(json.loads(value)) if sign == "=" else None
     except ValueError:
-        raise field_error(FIELD, f"the template's first line has {header!r}; write {FIELD} = [1, 10]") from None
+        custom = None
+    if custom is None:
+        first_line = f"{FIELD}{header.rstrip()}"
+        raise field_error(FIELD, f"the template's first line is {first_line!r}; write {FIELD} = [1, 10]")
     if declared_scale not in (None, custom):
-        raise field_error(FIELD, f"the template's first line declares {header}; remove one of the two")
+        raise field_error(
+            FIELD, f"the template's first line declares {custom.text}; remove one of the two declarations"
+        )
     return custom
 
 
