@@ -115,7 +115,7 @@ class IsolationClient:
                 cause a timeout.
             limit: seconds that the whole call may take; None for no limit.
             brief: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
-            tenant: owner of the tasks; a child never runs tasks of two tenants.
+            tenant: owner of the tasks; only shared children run tasks of two tenants.
 
         Returns:
             One result per task, in order: what the entry returned, or a dict with the key `error`: `timeout` (the task

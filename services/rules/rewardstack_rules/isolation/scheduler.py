@@ -6,10 +6,10 @@ new child takes its place in the fast pool. At most `slow` tasks run in the slow
 child is killed, and the task waits in the slow queue to start over. A task's time runs only while it has a child, so
 that other tasks cannot cause a timeout.
 
-A child belongs to the tenant of its first task. When another tenant needs its place, the child ends and a new one is
-forked. A waiting tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN`. A
-tenant that could use one more child gets the place of a child that has been idle for `LINGER`, which is about the cost
-of a fork.
+A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. Any other child belongs to
+the tenant of its first task. When another tenant needs its place, the child ends and a new one is forked. A waiting
+tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN`. A tenant that could
+use one more child gets the place of a child that has been idle for `LINGER`, which is about the cost of a fork.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class Scheduler:
             self._spawn(Pool.SLOW)
 
     def _spawn(self, pool: Pool) -> None:
-        child = Child(next(self._ids), pool, self, self._config.max_frame_bytes)
+        child = Child(next(self._ids), pool, self, self._config.max_frame_bytes, self._config.shared)
         self._children[child.id] = child
         child.connect(self._loop, self._zygote)
 

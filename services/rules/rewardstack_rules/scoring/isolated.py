@@ -91,6 +91,7 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
         memory_bytes=CODE_ADDRESS_SPACE,
         max_frame_bytes=32 * MIB,
         variables=VARIABLES,
+        shared=True,
     )
 
 

@@ -74,7 +74,7 @@ class LocalRules:
             raise ConfigError(OFF, "CODE")
         isolation = self._isolations[pool]
         if pool is Pool.CODE:
-            return ProgramRule(rule, isolation, self._counters)
+            return ProgramRule(rule, isolation, self._counters, tenant)
         if rule.verifier is not None:
             return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
         kind = IsolatedRule if rule.isolated else InlineRule

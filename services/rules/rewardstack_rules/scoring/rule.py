@@ -229,13 +229,13 @@ class IsolatedRule(LocalRule):
 class ProgramRule(IsolatedRule):
     """Scores by running the policy's programs.
 
-    Tenants share the isolated processes of this rule, because programs run in other, confined processes.
+    Tenants take turns on the isolated processes of this rule, which they share: programs run in other, confined ones.
     """
 
     ran = "in confined processes, one a test"
 
-    def __init__(self, rule: Rule, isolation: Isolation, counters: Counters = UNCOUNTED) -> None:
-        super().__init__(rule, isolation)
+    def __init__(self, rule: Rule, isolation: Isolation, counters: Counters = UNCOUNTED, tenant: str = "") -> None:
+        super().__init__(rule, isolation, tenant)
         self._counters = counters
 
     def _read(self, result: Mapping[str, Any]) -> Score:
