@@ -64,12 +64,15 @@ BAD: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda path: save(path, table_of(1, extra_info=pa.StructArray.from_arrays([TEXT, TEXT], ["a", "a"]))),
         "not a readable parquet file",
     ),
-    "invalid UTF-8": (lambda path: save(path, table_of(1, solution_str=BAD_TEXT)), "not a readable parquet file"),
+    "invalid UTF-8": (
+        lambda path: save(path, table_of(1, solution_str=BAD_TEXT)),
+        "not a readable parquet file: column solution_str: ",
+    ),
     "too deep": (lambda path: save(path, table_of(1, extra_info=deep(TEXT))), "too deeply nested"),
     "damaged page": (damaged, "not a readable parquet file"),
     "date beyond the calendar": (
         lambda path: save(path, table_of(1, extra_info=pa.array([2**62], pa.timestamp("ms")))),
-        "not a readable parquet file",
+        "not a readable parquet file: column extra_info: ",
     ),
     "row too large": (
         lambda path: save(path, table_of(200, solution_str=repeated("a" * 65 * MEGABYTE, 200))),

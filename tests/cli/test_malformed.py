@@ -17,6 +17,7 @@ CASES = json.loads(Path(__file__).with_name("malformed_rows.json").read_text())
 LINES = {case["name"]: (case["line"].encode(), case["complaint"]) for case in CASES} | {
     "not UTF-8": (b'{"data_source": "\xff"}', "not JSON"),
     "too deep": (b"[" * 100_000, "nested too deeply"),
+    "too long": (b'{"data_source": "%b"}' % (b"x" * (64 << 20)), "longer than 67,108,864 bytes"),
 }
 
 
@@ -33,6 +34,18 @@ def test_a_malformed_row_is_named_before_anything_is_scored(
     assert result.err.startswith("rewardstack: error: in.jsonl, line 3: ")
     assert complaint in result.err
     assert result.err.count("\n") == 1
+
+
+def test_numbers_that_json_lacks_become_null(scoring: Cli, tmp_path: Path) -> None:
+    """NaN and infinite numbers of a row are null in OUT, which is JSON, also if it is written in two runs."""
+    numbers = '"extra_info": {"a": NaN, "b": [1e999, -Infinity, 0.5]}'
+    rows = [json.dumps(sample(number))[:-1] + f", {numbers}}}" for number in (1, 2)]
+    for count in (1, 2):
+        (tmp_path / "in.jsonl").write_text("\n".join(rows[:count]))
+        assert scoring("score", "in.jsonl", "-o", "out.jsonl").status == 0
+    text = (tmp_path / "out.jsonl").read_text()
+    found = [json.loads(line, parse_constant=pytest.fail)["extra_info"] for line in text.splitlines()]
+    assert found == [{"a": None, "b": [None, None, 0.5]}] * 2
 
 
 def test_the_document_shows_what_is_said(scoring: Cli, tmp_path: Path) -> None:

@@ -51,6 +51,10 @@ MALFORMED: dict[str, bytes] = {
     "reason a number": b'["89abcdef",1.0,"s",7]',
     "label mass a string": b'["89abcdef",1.0,"s","","0.9"]',
     "label mass NaN": b'["89abcdef",1.0,"s","",NaN]',
+    "label mass above 1": b'["89abcdef",1.0,"s","",7.0]',
+    "label mass below 0": b'["89abcdef",1.0,"s","",-0.1]',
+    "agreement above 1": b'["89abcdef",1.0,"s","",null,null,1.5]',
+    "agreement below 0": b'["89abcdef",1.0,"s","",null,null,-1]',
     "parts a list": b'["89abcdef",1.0,"s","",null,[1.0]]',
     "a part null": b'["89abcdef",1.0,"s","",null,{"format":null}]',
     "a part a list": b'["89abcdef",1.0,"s","",null,{"format":[]}]',
@@ -73,6 +77,14 @@ def test_whole_numbers() -> None:
     score = decode(KEY, json.dumps([CHECK, 1, "s"]).encode())
     assert score is not None
     assert (1.0, float) == (score.value, type(score.value))
+
+
+def test_negative_zero() -> None:
+    """A zero has no sign, as in scores that are not from the cache."""
+    score = decode(KEY, b'["89abcdef",-0.0,"s","",-0.0,{"format":-0.0},-0.0]')
+    assert score is not None and score.parts is not None
+    for number in (score.value, score.label_mass, score.agreement, score.parts["format"]):
+        assert number is not None and math.copysign(1, number) == 1
 
 
 def test_malformed(table: Table) -> None:

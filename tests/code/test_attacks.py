@@ -26,6 +26,9 @@ SMOKE = (
         "secret in environment",
         "leftover descriptors",
         "loop ignoring SIGTERM",
+        "lower the CPU limit to nothing",
+        "a timer that kills",
+        "sleep uninterruptibly until a thread ends",
     ),
 )
 ASSERTS = [

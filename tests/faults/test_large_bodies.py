@@ -209,6 +209,8 @@ def test_too_many_values(here: Site, path: str) -> None:
 
 
 LINE = json.dumps(sample(0)).encode() + b"\n"
+BLANK_SECONDS = 3.0
+"""CPU time that a body of 16 MiB of blank lines may take; a step of Python for each line takes far longer."""
 LINES = {
     "values": b'{"extra_info": [%b[]]}' % (b"[]," * LINE_VALUES),
     "bytes": b'{"solution_str": "%b"}' % (b"x" * LINE_BYTES),
@@ -225,6 +227,24 @@ def test_a_line(here: Site, line: str, form: bool) -> None:
 
     assert (reply.status_code, reply.json()["field"]) == (413, "line 2"), reply.text
     assert line in reply.json()["error"]
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["lines", "form"])
+@pytest.mark.parametrize("blank", [b"\n", b" \r\n"], ids=["empty", "blank"])
+def test_blank_lines(here: Site, blank: bytes, form: bool) -> None:
+    """Millions of blank lines take next to no CPU time, and are counted."""
+    server = psutil.Process(here.server.process.pid)
+    count = 2**24 // len(blank)
+
+    def used() -> float:
+        return sum(sum(one.cpu_times()[:2]) for one in [server, *server.children(recursive=True)])
+
+    data, before = blank * count + b"no JSON", used()
+    sent: dict[str, Any] = {"data": data, "headers": {"Content-Type": "application/jsonl"}}
+    reply = here.server.post("/jobs", **({"files": {"file": data}} if form else sent))
+
+    assert (reply.status_code, reply.json()["field"]) == (400, f"line {count + 1}"), reply.text
+    assert used() - before < BLANK_SECONDS
 
 
 @pytest.mark.parametrize("text", [",", "[", '\\"[,', "\\\\,{"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.support.table import Table
 ERRNO = 0x00050000
 REFUSED, UNKNOWN = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
 X32 = 0x40000000
+POINTER = 0x7FFD12345678
 DENIED = {
     "x86_64": """
         mount:165 open_tree:428 move_mount:429 fsopen:430 fsconfig:431 fsmount:432 mount_setattr:442 umount2:166
@@ -61,6 +63,7 @@ ARGUMENTS = {
     "thread": ("clone", (0x3D0F00,), ALLOW),
     "process": ("clone", (17,), REFUSED),
     "namespace": ("clone", (CLONE_THREAD | 0x10000000,), REFUSED),
+    "uninterruptible sleep": ("clone", (CLONE_THREAD | 0x4000,), REFUSED),
     "duplicate": ("fcntl", (3, fcntl.F_DUPFD_CLOEXEC), ALLOW),
     "lock": ("fcntl", (3, fcntl.F_SETLK), REFUSED),
     "lease": ("fcntl", (3, fcntl.F_SETLEASE), REFUSED),
@@ -73,8 +76,25 @@ ARGUMENTS = {
     "tracer": ("prctl", (0x59616D61,), REFUSED),
     "outlive the parent": ("prctl", (1,), REFUSED),
     "own limits": ("prlimit64", (0,), ALLOW),
+    "own CPU limit": ("prlimit64", (0, resource.RLIMIT_CPU, POINTER), ALLOW),
     "limits of others": ("prlimit64", (77,), REFUSED),
 }
+
+
+LIMITS = {
+    "stack": ("setrlimit", (resource.RLIMIT_STACK, POINTER), ALLOW),
+    "CPU": ("setrlimit", (resource.RLIMIT_CPU, POINTER), REFUSED),
+    "CPU with a high half": ("setrlimit", (1 << 32, POINTER), REFUSED),
+    "real-time CPU": ("setrlimit", (resource.RLIMIT_RTTIME, POINTER), REFUSED),
+    "set the stack": ("prlimit64", (0, resource.RLIMIT_STACK, POINTER), ALLOW),
+    "get the CPU": ("prlimit64", (0, resource.RLIMIT_CPU, 0, POINTER), ALLOW),
+    "set the CPU": ("prlimit64", (0, resource.RLIMIT_CPU, POINTER), REFUSED),
+    "at an address without a low half": ("prlimit64", (0, resource.RLIMIT_CPU, 1 << 32), REFUSED),
+    "at an address without a high half": ("prlimit64", (0, resource.RLIMIT_CPU, 4096), REFUSED),
+    "set the real-time CPU": ("prlimit64", (0, resource.RLIMIT_RTTIME, POINTER), REFUSED),
+    "stack of others": ("prlimit64", (77, resource.RLIMIT_STACK, POINTER), REFUSED),
+}
+"""Limits that a program may set of itself, and those by which it would be killed with SIGKILL."""
 
 
 def verdict(program: list[Instruction], machine: str, number: int, arguments: tuple[int, ...] = ()) -> int:
@@ -126,6 +146,17 @@ def test_arguments(machine: str, table: Table) -> None:
     for name, (call, arguments, expected) in ARGUMENTS.items():
         with table.case(name):
             assert verdict(program, machine, getattr(NUMBERS[call], machine), arguments) == expected
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_limits(machine: str, table: Table) -> None:
+    """A program can set its limits, but none by which the kernel would kill it as if from outside."""
+    program = compile_filter(machine, ["no_sigkill"], without=["timer_create"])
+    for name, (call, arguments, expected) in LIMITS.items():
+        with table.case(name):
+            assert verdict(program, machine, getattr(NUMBERS[call], machine), arguments) == expected
+    with table.case("timers"):
+        assert verdict(program, machine, getattr(NUMBERS["timer_create"], machine)) == REFUSED
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)

@@ -66,6 +66,18 @@ async def test_turns(make_client: MakeClient) -> None:
     flood.cancel()
 
 
+async def test_turns_on_shared_children(make_client: MakeClient) -> None:
+    """Tenants that share a child take turns on it, and it is the same for all."""
+    client = make_client(fast=1, slow_after=5.0, shared=True)
+    flood = asyncio.create_task(client.run([{"do": "burn", "with": 0.02}] * 100, timeout=60, tenant="flood"))
+    await until(client, lambda stats: stats["queued"] > 90)
+    [one], [other] = await asyncio.gather(pids(client, "one"), pids(client, "other"))
+    stats = await client.stats()
+    assert one == other
+    assert (stats["queued"] > 50, stats["switched_total"], stats["recycled_total"]) == (True, 0, 0)
+    flood.cancel()
+
+
 async def test_changed_child(make_client: MakeClient) -> None:
     """What a task left in its process is not there for another tenant, whatever it was; a slow one's neither."""
     client = make_client(fast=1, slow=1)

@@ -56,7 +56,23 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
     """
     with _translate_errors(path):
         for batch in _read_batches(path, columns, start):
-            yield from batch.to_pylist()
+            yield from _values(path, batch)
+
+
+def _values(path: Path, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of a batch; raise `RequestError` with the name of a column that has no values in Python."""
+    import pyarrow as pa
+
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+        return rows
+    except (pa.ArrowException, ValueError, OverflowError):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.to_pylist()
+            except (pa.ArrowException, ValueError, OverflowError) as error:
+                raise RequestError(f"{path}: not a readable parquet file: column {name}: {error}", name) from error
+        raise
 
 
 def read_added(path: Path) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,11 +111,24 @@ def score_fields(score: Score) -> dict[str, Any]:
 def to_json(fields: Mapping[str, Any]) -> bytes:
     """Return a row as one line of UTF-8 without a line end; equal rows give equal bytes.
 
-    Types without a JSON equivalent, such as dates and decimals, are written as text, and bytes as base64.
+    Values of types that JSON lacks, such as a parquet file's dates and decimals, are written as text; bytes as base64;
+    NaN and infinite numbers as null.
     """
-    text = json.dumps(fields, ensure_ascii=False, default=_as_text)
-    # Only unpaired surrogates cannot be encoded; their escape \udXXX is valid JSON.
+    try:
+        text = json.dumps(fields, ensure_ascii=False, default=_as_text, allow_nan=False)
+    except ValueError:  # a number is not finite
+        text = json.dumps(_finite(fields), ensure_ascii=False, default=_as_text)
+    # Only lone surrogates cannot be encoded; Python's \udXXX escape for them is valid JSON.
     return text.encode("utf-8", "backslashreplace")
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with None in place of each number in it that is not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [*map(_finite, value)] if isinstance(value, (list, tuple)) else value
 
 
 def _as_text(value: Any) -> str:

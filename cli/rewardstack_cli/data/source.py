@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewardstack.core.jsonl import number_lines, read_pieces
 from rewardstack.errors import RequestError
 from rewardstack_cli.data import parquet
 from rewardstack_cli.data.rows import Row
 
 JSONL = ".jsonl"
 PARQUET = ".parquet"
-BOM = b"\xef\xbb\xbf"
 
 
 def is_parquet(path: Path, argument: str) -> bool:
@@ -68,10 +68,10 @@ class Source:
     def _read_lines(self, start: int) -> Iterator[Row]:
         count = 0
         with self.path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                line = line.removeprefix(BOM) if number == 1 else line
-                if not line.strip():
-                    continue
+            for number, line in number_lines(read_pieces(file, parquet.MAX_ROW_BYTES)):
+                if len(line) > parquet.MAX_ROW_BYTES:
+                    what = f"longer than {parquet.MAX_ROW_BYTES:,} bytes; drop fields that are not needed"
+                    raise RequestError(f"{self.path}, line {number}: {what}")
                 count += 1
                 if count > start:
                     yield Row(self.path, f"line {number}", _parse_row(line, f"{self.path}, line {number}"))

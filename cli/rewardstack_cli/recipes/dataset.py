@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rewardstack.core.jsonl import BOM
 from rewardstack.errors import RequestError, SettingsError, UnreachableError
 from rewardstack_cli.data.rows import Row, to_json
-from rewardstack_cli.data.source import BOM, JSONL, PARQUET, Source
+from rewardstack_cli.data.source import JSONL, PARQUET, Source
 
 JSON = ".json"
 SUFFIXES = (JSONL, PARQUET, JSON)

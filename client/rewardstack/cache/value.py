@@ -30,7 +30,7 @@ def encode(key: str, score: Score) -> bytes:
 
 
 def decode(key: str, data: bytes) -> Score | None:
-    """Return the score in `data`; None if `data` is not a valid score for `key`."""
+    """Return the score in `data`, with 0.0 in place of -0.0; None if `data` is not a valid score for `key`."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
@@ -42,12 +42,13 @@ def decode(key: str, data: bytes) -> Score | None:
         return None
     if not (is_finite(value) and isinstance(source, str) and isinstance(reason, (str, type(None)))):
         return None
-    if not all(share is None or is_finite(share) for share in (label_mass, agreement)):
+    if not all(share is None or (is_finite(share) and 0 <= share <= 1) for share in (label_mass, agreement)):
         return None
     if not (parts is None or _are_parts(parts)):
         return None
-    parts = parts and {_escape(name): part for name, part in parts.items()}
-    return Score(float(value), "ok", _escape(reason or ""), source, True, 0.0, label_mass, parts, agreement)
+    label_mass, agreement = (share if share is None else share + 0.0 for share in (label_mass, agreement))
+    parts = parts and {_escape(name): part + 0.0 for name, part in parts.items()}
+    return Score(float(value) + 0.0, "ok", _escape(reason or ""), source, True, 0.0, label_mass, parts, agreement)
 
 
 def _are_parts(parts: Any) -> bool:

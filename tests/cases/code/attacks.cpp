@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -82,6 +83,19 @@ static bool raises(int limit) {
     return setrlimit((__rlimit_resource)limit, &all) == 0;
 }
 
+static bool lowers(int limit) {
+    rlimit none{1, 1};
+    return setrlimit((__rlimit_resource)limit, &none) == 0 || syscall(SYS_setrlimit, limit, &none) == 0;
+}
+
+static bool sets_timer(int signal) {
+    sigevent event{};
+    timer_t timer;
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = signal;
+    return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+}
+
 #define TRY(name, works) \
     if (works) puts(name)
 
@@ -118,6 +132,9 @@ int main() {
     TRY("raise-cpu", raises(RLIMIT_CPU));
     TRY("raise-memory", raises(RLIMIT_AS));
     TRY("raise-output", raises(RLIMIT_FSIZE));
+    TRY("lower-cpu", lowers(RLIMIT_CPU));
+    TRY("lower-real-time-cpu", lowers(RLIMIT_RTTIME));
+    TRY("timer", sets_timer(SIGKILL));
     TRY("system", system("echo BREACH") == 0);
     TRY("trace", ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
     TRY("kill-all", kill(-1, SIGTERM) == 0);

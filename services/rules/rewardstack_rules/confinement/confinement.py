@@ -24,6 +24,8 @@ SYSTEM = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 OWN_PROCESS = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
+SELF_KILLING = ("timer_create",)
+"""System calls by which a process can have the kernel send it SIGKILL."""
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
 """All file rights except executing files and device ioctls."""
 
@@ -38,10 +40,10 @@ class Confinement:
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
         files: additional files and folders that the process can read, and write if `write` is allowed.
-        only: files and folders that replace the default ones (the system's and installed code); the process can read
-            them, and execute them if `programs` is allowed. Setting this also allows pairs of stream sockets, which
-            asyncio needs.
-        without: names of system calls to refuse although a group in `allow` contains them.
+        only: the only files and folders that the process can read (and execute if `programs` is allowed), besides
+            `files`: those of the system and of installed code are then excluded. This also allows pairs of stream
+            sockets, which asyncio needs, and refuses whatever makes the kernel kill the process with SIGKILL.
+        without: names of system calls to refuse.
 
     Raises:
         OSError: there is no table of system calls for this machine.
@@ -56,10 +58,11 @@ class Confinement:
         without: Collection[str] = (),
     ) -> None:
         groups = [name for name in allow if name in GROUPS]
-        calls = expand_groups(tuple(allow)) - frozenset(without)
+        calls = expand_groups(tuple(allow))
         if only is not None:
-            groups, calls = [*groups, "stream_pairs"], calls | {"socketpair"}
-        self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, calls))
+            groups, calls = [*groups, "stream_pairs", "no_sigkill"], calls | {"socketpair"}
+            without = {*without, *SELF_KILLING}
+        self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, calls, without))
         self._has_network = "network" in groups
         code = landlock.READ | (landlock.EXECUTE if "programs" in groups else 0)
         data = landlock.READ | (WRITE if "write" in groups else 0)

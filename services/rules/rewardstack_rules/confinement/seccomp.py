@@ -30,6 +30,8 @@ SET_MODE_FILTER, SYNC_THREADS = 1, 1
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 
 CLONE_THREAD = 0x00010000
+CLONE_VFORK = 0x00004000
+"""A flag of clone(2) by which the caller sleeps uninterruptibly until its child ends."""
 CLONE_NEW = 0x7E020080
 """All flags of clone(2) that create a namespace."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -46,31 +48,51 @@ PROGRAM_FD, AT_EMPTY_PATH = 3, 0x1000
 """The only file descriptor that `execveat` may run, and its flag for running a descriptor without a path."""
 
 AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
+RLIMITS = tuple(range(1, 15))
+"""All limits of setrlimit(2) except those that kill with SIGKILL: RLIMIT_CPU (0) and RLIMIT_RTTIME (15)."""
 
 
 class Argument(NamedTuple):
-    """A condition on one argument of a system call: its low 32 bits, masked with `mask`, must equal one of `values`.
+    """A condition on one argument of a system call: one half of it AND `mask` must be one of `values`.
 
-    The kernel reads only the low half of every argument that this module restricts.
+    For a number the low half suffices: it is all that the kernel reads of the numbers that are restricted here.
     """
 
     position: int
     values: tuple[int, ...]
     mask: int = 0xFFFFFFFF
+    is_high: bool = False
 
 
-ARGUMENTS: dict[str, Argument | tuple[Argument, ...] | None] = {
+class AnyOf(NamedTuple):
+    """Conditions of which at least one must hold."""
+
+    options: tuple[Argument, ...]
+
+
+Condition = Argument | AnyOf | tuple[Argument | AnyOf, ...] | None
+"""Conditions that must all hold for a call to be allowed; None for no condition."""
+
+ARGUMENTS: dict[str, Condition] = {
     "open": Argument(1, (0,), WRITING),
     "openat": Argument(2, (0,), WRITING),
-    "clone": Argument(0, (CLONE_THREAD,), CLONE_THREAD | CLONE_NEW),
+    "clone": Argument(0, (CLONE_THREAD,), CLONE_THREAD | CLONE_VFORK | CLONE_NEW),
     "fcntl": Argument(1, DESCRIPTORS),
     "ioctl": Argument(1, (*TERMINAL, *OPEN_FILE)),
     "prctl": Argument(0, (*PR_NAMES, *PR_READING, PR_SET_VMA)),
     "prlimit64": Argument(0, (0,)),
     "execveat": (Argument(0, (PROGRAM_FD,)), Argument(4, (AT_EMPTY_PATH,))),
 }
-GROUP_CONDITIONS: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] = {
+GROUP_CONDITIONS: dict[str, dict[str, Condition]] = {
     "stream_pairs": {"socketpair": (Argument(0, (AF_UNIX,)), Argument(1, (SOCK_STREAM,), SOCK_TYPES))},
+    "no_sigkill": {
+        "setrlimit": Argument(0, RLIMITS),
+        "prlimit64": (
+            Argument(0, (0,)),
+            AnyOf((Argument(1, RLIMITS), Argument(2, (0,)))),
+            AnyOf((Argument(1, RLIMITS), Argument(2, (0,), is_high=True))),
+        ),
+    },
     "programs": {"clone": Argument(0, (0,), CLONE_NEW)},
     "write": {
         "open": None,
@@ -78,10 +100,9 @@ GROUP_CONDITIONS: dict[str, dict[str, Argument | tuple[Argument, ...] | None]] =
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""By allowed group, the conditions that replace those of `ARGUMENTS`; None for no condition.
-
-asyncio needs `stream_pairs`. 36 to 38 are fcntl(2) commands that lock an open file description.
-"""
+"""Conditions that replace those of `ARGUMENTS`, by group. asyncio needs `stream_pairs`. With `no_sigkill` a process can
+read all its limits, but cannot set those by which the kernel would kill it with SIGKILL. 36 to 38 are fcntl(2) commands
+that lock an open file description."""
 
 
 class Instruction(NamedTuple):
@@ -93,13 +114,16 @@ class Instruction(NamedTuple):
     constant: int
 
 
-def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection[str] = ()) -> list[Instruction]:
-    """Return a filter that allows `calls` and the system calls that the interpreter needs.
+def compile_filter(
+    machine: str, groups: Collection[str] = (), calls: Collection[str] = (), without: Collection[str] = ()
+) -> list[Instruction]:
+    """Return a filter that allows the calls that the interpreter needs, and `calls`.
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
-        groups: names of allowed groups, to apply their `GROUP_CONDITIONS`. List their system calls in `calls`, too.
+        groups: names of groups, whose conditions in `GROUP_CONDITIONS` apply; the calls to allow must be in `calls`.
         calls: names of additional system calls to allow.
+        without: names of system calls to refuse.
 
     Raises:
         OSError: there is no table of system calls for this architecture.
@@ -116,7 +140,7 @@ def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection
         Instruction(JUMP_IF_ABOVE, 0, 1, NEWEST),
         Instruction(RETURN, 0, 0, UNKNOWN),
     ]
-    for name in sorted({*ABSENT, *NEEDED, *calls}):
+    for name in sorted({*ABSENT, *NEEDED, *calls}.difference(without)):
         number = getattr(NUMBERS[name], machine)
         if number is not None:
             condition = None if name in ABSENT else conditions.get(name)
@@ -124,22 +148,21 @@ def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection
     return [*filter_, Instruction(RETURN, 0, 0, REFUSE)]
 
 
-def _rule(number: int, condition: Argument | tuple[Argument, ...] | None, result: int) -> list[Instruction]:
-    conditions = (condition,) if isinstance(condition, Argument) else condition or ()
-    checks = (instruction for each in conditions for instruction in _refuse_unless(each))
-    body = [*checks, Instruction(RETURN, 0, 0, result)]
+def _rule(number: int, condition: Condition, result: int) -> list[Instruction]:
+    conditions = (condition,) if isinstance(condition, (Argument, AnyOf)) else condition or ()
+    body = [*(one for each in conditions for one in _refuse_unless(each)), Instruction(RETURN, 0, 0, result)]
     return [Instruction(JUMP_IF_EQUAL, 0, len(body), number), *body]
 
 
-def _refuse_unless(condition: Argument) -> list[Instruction]:
+def _refuse_unless(condition: Argument | AnyOf) -> list[Instruction]:
     """Return the instructions that refuse the call unless the condition holds."""
-    count = len(condition.values)
-    return [
-        Instruction(LOAD, 0, 0, ARGUMENTS_OFFSET + 8 * condition.position),
-        Instruction(AND, 0, 0, condition.mask),
-        *(Instruction(JUMP_IF_EQUAL, count - at, 0, value) for at, value in enumerate(condition.values)),
-        Instruction(RETURN, 0, 0, REFUSE),
-    ]
+    options = condition.options if isinstance(condition, AnyOf) else (condition,)
+    body = [Instruction(RETURN, 0, 0, REFUSE)]
+    for option in reversed(options):
+        jumps = [Instruction(JUMP_IF_EQUAL, len(body) + at, 0, value) for at, value in enumerate(option.values)]
+        word = ARGUMENTS_OFFSET + 8 * option.position + 4 * option.is_high
+        body = [Instruction(LOAD, 0, 0, word), Instruction(AND, 0, 0, option.mask), *reversed(jumps), *body]
+    return body
 
 
 def _unless_equal(value: int, result: int) -> list[Instruction]:

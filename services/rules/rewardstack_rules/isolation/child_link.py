@@ -34,7 +34,7 @@ class Task:
         seconds: how long the task may still run.
         reply: called with the result, as JSON.
         stop_if_slow: whether to stop the task once it counts as slow.
-        tenant: owner of the task; a child never runs tasks of two tenants.
+        tenant: owner of the task; only a shared child runs tasks of two tenants.
 
     `child_died` means that a child has died during this task. The task then gets a second child, but no third.
     """
@@ -73,12 +73,13 @@ class Child(FrameConnection):
         pool: the child's pool.
         owner: handles the frames of the child.
         limit: maximum size of a result, in bytes.
+        shared: whether tenants share the child.
 
-    `tenant` is the owner of the child's tasks, None before the first task. `taken_at` is the time at which the first
-    task started, `freed_at` the time at which the latest one ended.
+    `tenant` is the owner of the child's tasks, None before the first task and for a shared child. `taken_at` is the
+    time when the first task started, `freed_at` the time when the last one ended.
     """
 
-    def __init__(self, ident: int, pool: ChildPool, owner: ChildOwner, limit: int) -> None:
+    def __init__(self, ident: int, pool: ChildPool, owner: ChildOwner, limit: int, shared: bool = False) -> None:
         super().__init__(limit)
         self.id = ident
         self.pool = pool
@@ -88,6 +89,7 @@ class Child(FrameConnection):
         self.alarm: asyncio.TimerHandle | None = None
         self.was_ready = self.disconnected = self.exited = False
         self._owner = owner
+        self._shared = shared
         self._closed = False
         self._pid = 0
         self._started = self._cpu_before = 0.0
@@ -102,11 +104,11 @@ class Child(FrameConnection):
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
-        """Send a task to the child and start its timer. The first task sets the child's tenant."""
+        """Send a task to the child and start measuring its time; the first task sets an unshared child's tenant."""
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
-        if self.tenant is None:
+        if self.tenant is None and not self._shared:
             self.tenant, self.taken_at = task.tenant, self._started
         self.send(Frame(Kind.TASK, task.id, task.body, task.seconds))
 

@@ -119,7 +119,7 @@ class IsolationClient:
                 other tasks cannot cause its timeout.
             limit: seconds that the whole call may take; None for no limit.
             stop_if_slow: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
-            tenant: owner of the tasks; a child never runs tasks of two tenants.
+            tenant: owner of the tasks; only shared children run tasks of two tenants.
 
         Returns:
             One result per task, in order: the dict that the entry returned, or a dict with the key `error`. Its values

@@ -36,6 +36,7 @@ class IsolationConfig:
         allow: names of additional system calls, or of groups of them, that confined children may use.
         files: additional files and folders that confined children can read.
         variables: names of environment variables that children get in addition to `launch.INHERITED`.
+        shared: whether tenants share children; they still take turns.
 
     Raises:
         ValueError: a field is out of range; the message names the field.
@@ -55,6 +56,7 @@ class IsolationConfig:
     allow: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    shared: bool = False
 
     def __post_init__(self) -> None:
         for name in ("entry", "warmup"):

@@ -6,10 +6,10 @@ priority, and a new child replaces that child in the fast pool. At most `slow` t
 full, the task's child is killed, and the task waits in the slow queue to start over. A task's timer runs only while the
 task has a child, so that other tasks cannot cause its timeout.
 
-A child runs only tasks of one tenant, that of its first task. To serve another tenant, the child is replaced by a newly
-forked one. A waiting tenant without any child can replace a child that is idle, or that has served its tenant for
-`TURN_SECONDS`. A waiting tenant with a child can replace a child that has been idle for `LINGER_SECONDS` (about the
-cost of a fork).
+A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. Any other child belongs to
+the tenant of its first task. When another tenant needs its place, the child ends and a new one is forked. A waiting
+tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN_SECONDS`. A tenant that
+could use one more child gets the place of a child that has been idle for `LINGER_SECONDS` (about the cost of a fork).
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class Scheduler:
             self._spawn(ChildPool.SLOW)
 
     def _spawn(self, pool: ChildPool) -> None:
-        child = Child(next(self._ids), pool, self, self._config.max_frame_bytes)
+        child = Child(next(self._ids), pool, self, self._config.max_frame_bytes, self._config.shared)
         self._children[child.id] = child
         child.connect(self._loop, self._zygote)
 

@@ -77,7 +77,7 @@ class LocalRules:
             raise ConfigError(DISABLED, "CODE")
         isolation = self._isolations[pool]
         if pool is Pool.CODE:
-            return ProgramRule(rule, isolation, self._counters, by_fusion=self._by_fusion)
+            return ProgramRule(rule, isolation, self._counters, tenant, by_fusion=self._by_fusion)
         if rule.verifier is not None:
             return VerifierRule(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
         kind = IsolatedRule if rule.isolated else InlineRule

@@ -93,6 +93,7 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
         memory_bytes=CODE_ADDRESS_SPACE,
         max_frame_bytes=32 * MIB,
         variables=(*VARIABLES, *(NETWORK if settings.code.fusion_urls else ())),
+        shared=True,
     )
 
 

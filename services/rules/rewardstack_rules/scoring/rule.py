@@ -237,21 +237,28 @@ class IsolatedRule(LocalRule):
 class ProgramRule(IsolatedRule):
     """Scores by running the policy's programs.
 
-    Tenants share the isolated processes of this rule, because programs run in other processes.
+    Tenants take turns on the isolated processes of this rule, which they share: programs run in other processes.
 
     Args:
         rule: the rule.
         isolation: the isolated processes that run the tests.
         counters: counters for scoring.
+        tenant: owner of the samples.
         by_fusion: whether SandboxFusion runs the programs.
     """
 
     where = "in confined processes, one a test"
 
     def __init__(
-        self, rule: Rule, isolation: Isolation, counters: Counters = NO_COUNTERS, *, by_fusion: bool = False
+        self,
+        rule: Rule,
+        isolation: Isolation,
+        counters: Counters = NO_COUNTERS,
+        tenant: str = "",
+        *,
+        by_fusion: bool = False,
     ) -> None:
-        super().__init__(rule, isolation)
+        super().__init__(rule, isolation, tenant)
         self._counters = counters
         if by_fusion:
             self.where = "by SandboxFusion, one request a test"

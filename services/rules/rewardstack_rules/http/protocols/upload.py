@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from io import BufferedReader, RawIOBase
 from typing import IO, Any, cast
 
 from flask import g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from rewardstack.core.jsonl import number_lines, read_pieces
 from rewardstack.score import Request
 from rewardstack_rules.http.admission import body_error, check_value_count
 from rewardstack_rules.http.connection import BROKEN_BODY
@@ -22,10 +22,7 @@ FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 LINE_BYTES = 2**23
 LINE_VALUES = 100_000
-"""Maximum number of JSON values in a line, which holds one sample. Real samples have fewer."""
-BUFFER = 2**16
-"""Number of bytes that are read at a time. Without a buffer, the stream would read lines byte by byte."""
-BOM = b"\xef\xbb\xbf"
+"""Maximum number of JSON values in a line, which holds one sample: more than any real sample has."""
 
 
 def read_samples() -> Iterable[Request]:
@@ -60,11 +57,8 @@ def _check_samples(items: Iterable[Any]) -> Iterator[Request]:
         yield sample
 
 
-def _parse_lines(lines: Iterable[bytes]) -> Iterator[Any]:
-    for number, line in enumerate(lines, 1):
-        line = line.removeprefix(BOM) if number == 1 else line
-        if not line.strip():
-            continue
+def _parse_lines(pieces: Iterable[bytes]) -> Iterator[Any]:
+    for number, line in number_lines(pieces):
         field = f"line {number}"
         if len(line) > LINE_BYTES:
             raise ApiError(413, f"{field} is longer than {LINE_BYTES} bytes; a line holds one sample", field)
@@ -72,24 +66,19 @@ def _parse_lines(lines: Iterable[bytes]) -> Iterator[Any]:
         yield parse(line, field)
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Return the lines of a stream. A line that is too long is cut off one byte after the limit."""
-    return iter(lambda: stream.readline(LINE_BYTES + 1), b"")
-
-
 def _body_lines() -> Iterator[bytes]:
-    """Yield the lines of the body, and charge each line to the budget while it is in use."""
+    """Yield the body in pieces, as `read_pieces`; charge each piece to the budget while it is in use."""
     limit = g.charge.max_bytes
-    request.max_content_length = limit + 1  # Flask silently truncates a body without a length there
+    request.max_content_length = limit + 1  # Flask cuts off a body without a length there, silently
     read = 0
     try:
-        for line in _lines(BufferedReader(cast(RawIOBase, request.stream), BUFFER)):
-            read += len(line)
+        for piece in read_pieces(request.stream, LINE_BYTES):
+            read += len(piece)
             if read > limit:
                 raise RequestEntityTooLarge
-            g.charge.add(len(line))
-            yield line
-            g.charge.add(-len(line))
+            g.charge.add(len(piece))
+            yield piece
+            g.charge.add(-len(piece))
     except BROKEN_BODY as error:
         raise body_error(error) from error
 
@@ -112,7 +101,7 @@ class _ChargedStream:
 
 
 def _file_lines() -> Iterator[bytes]:
-    """Return the lines of the only file in a form, after storing it in a temporary file."""
+    """Return the only file in a form in pieces, as `read_pieces`; the form is first stored in a temporary file."""
     request.max_content_length = g.charge.max_bytes
     try:
         request.stream = cast(IO[bytes], _ChargedStream(request.stream))
@@ -121,4 +110,4 @@ def _file_lines() -> Iterator[bytes]:
         raise body_error(error) from error
     if len(files) != 1:
         raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
-    return _lines(files[0].stream)
+    return read_pieces(files[0].stream, LINE_BYTES)
