@@ -189,14 +189,47 @@ def test_lost_and_found(browser: Browser, stack: Stack) -> None:
     browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
     browser.run("return refresh()")
     said = browser.run("return at('standing').textContent")
-    assert said.startswith("No answer since ") and said.endswith(": it cannot be reached")
-    assert rows(browser, "services") == before
+    assert said.startswith("No answer from the reward server since ") and said.endswith("; the figures below are old")
+    assert rows(browser, "services") == before and browser.run("return at('main').className") == "old"
 
     online = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", online)
     browser.run("return refresh()")
     assert not browser.run("return at('standing').textContent").startswith("No answer")
+    assert browser.run("return at('main').className") == ""
     browser.errors()
+
+
+def test_addresses(browser: Browser, stack: Stack) -> None:
+    """A port stays in one piece, and of a socket only the host is shown, with its path as a tooltip."""
+    opened(browser, stack)
+    made = "const made = showAddress(arguments[0]); const port = made.querySelector('.word')"
+    show = f"{made}; return [made.textContent, made.title, port && port.textContent]"
+
+    assert browser.run(show, "http://j:2129/v1") == ["http://j:2129/v1", "", ":2129"]
+    assert browser.run(show, "http://[::1]:80") == ["http://[::1]:80", "", ":80"]
+    assert browser.run(show, "vm unix:/run/rules.sock") == ["vm", "unix:/run/rules.sock", None]
+    assert browser.run(show, "2 alive") == ["2 alive", "", None]
+
+
+def test_failed_samples(browser: Browser, stack: Stack) -> None:
+    """Beside the state of the services is the share of failed samples, and below the errors what to do."""
+    item = {"data_source": "rule_remote_raises", "solution_str": "1"}
+    stack.server.post("/v1/score", {"items": [item]}, headers=HEADERS)
+    opened(browser, stack)
+    refreshed(browser)
+
+    assert browser.run("return at('failed').textContent").endswith("% of samples failed, last hour")
+    assert not browser.run("return at('failed').hidden || at('causes-help').hidden")
+
+
+def test_equal_rewards_are_listed_once(browser: Browser, stack: Stack) -> None:
+    """Of a route whose rewards are all equal no lowest ones are listed."""
+    opened(browser, stack)
+    ranks = "return extremes({highest: arguments[0], lowest: arguments[1]}).map(([rank]) => rank)"
+
+    assert browser.run(ranks, [{"value": 1}] * 3, [{"value": 1}]) == ["all equal"] * 3
+    assert browser.run(ranks, [{"value": 1}], [{"value": 0}]) == ["highest", "lowest"]
 
 
 def test_what_cannot_be_shown(browser: Browser, stack: Stack) -> None:
@@ -270,7 +303,7 @@ def test_examples(browser: Browser, stack: Stack) -> None:
 
     browser.run("document.querySelector('#examples-fold > summary').click()")
 
-    eventually(lambda: any(SCRIPT in row[3] for row in rows(browser, "examples")))
+    eventually(lambda: any(SCRIPT in row[5] for row in rows(browser, "examples")))
     assert browser.violations() == [] and browser.driver.title == "rewardstack: status"
 
 

@@ -150,7 +150,20 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
             "no answer in time; last: http://j:1: connection refused (is the server running?)",
             "a server cannot be reached",
         ),
-        ("no answer in time; last: no request is in flight", "a server did not answer in time"),
+        ("no answer in time; last: no request is in flight", "no answer in time"),
+        (
+            "no answer to GET /health within 1 s; unavailable for 736.5 s, failing fast until a health probe succeeds",
+            "a server cannot be reached",
+        ),
+        (
+            "http://j:1 returned 500: down; unavailable for 9.0 s, failing fast until a health probe succeeds",
+            "a server answers with an error",
+        ),
+        ("dropped: nobody waits for it any more", "the client had gone"),
+        ("no answer within 5 s", "no answer in time"),
+        ("f returned a str; return a number, a dict", "the reward function gave no number in its range"),
+        ("http://j:1 returned 200, unreadable: not JSON: <html>", "a server's reply is invalid"),
+        ("1 of 4 members of its group arrived within 2 s", "the group is incomplete or invalid"),
         ("slow: the sample took longer than 5 s", "the reward function took too long"),
         (
             "http://j:1 returned 400: context too long; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens",

@@ -99,20 +99,24 @@ def _own_jobs() -> list[dict[str, Any]]:
 @blueprint.get("/")
 def page() -> Response:
     """Reply with the status page."""
-    text, policy = _page(explains=context().settings.page_explains)
+    here = context()
+    text, policy = _page(explains=here.settings.page_explains, log_share=here.evaluator.sample_log_share)
     return _with_security_headers(Response(text, content_type="text/html; charset=utf-8"), policy)
 
 
 @cache
-def _page(*, explains: bool) -> tuple[str, str]:
-    """Return the page with its style and script, and the content security policy that allows only those two.
+def _page(*, explains: bool, log_share: float) -> tuple[str, str]:
+    """Return the page with its style and script, and the content security policy that allows only these.
 
     Args:
         explains: whether the page has a form to explain scores.
+        log_share: share of the samples in the sample log, from 0 to 1.
     """
     style, form = _text("page.css"), _text("explain.html") if explains else ""
     script = "\n".join(map(_text, (*SCRIPTS, *(("explain.js",) if explains else ()), "refresh.js")))
-    text = Template(_text("page.html")).substitute(style=style, script=script, explain=form)
+    text = Template(_text("page.html")).substitute(
+        style=style, script=script, explain=form, log_share=f"{100 * log_share:.3g}%"
+    )
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -8,8 +8,8 @@ task has a child, so that other tasks cannot cause its timeout.
 
 A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. Any other child belongs to
 the tenant of its first task. When another tenant needs its place, the child ends and a new one is forked. A waiting
-tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN_SECONDS`. A tenant that
-could use one more child gets the place of a child that has been idle for `LINGER_SECONDS` (about the cost of a fork).
+tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN_SECONDS`. A tenant
+that could use one more child gets the place of a child that has been idle for `LINGER_SECONDS` (the cost of a fork).
 """
 
 from __future__ import annotations

@@ -134,6 +134,11 @@ class Evaluator:
         """Path of the file for scored samples; empty for none."""
         return self._client_settings.sample_log
 
+    @property
+    def sample_log_share(self) -> float:
+        """Share of the scored samples that are written to the sample log, from 0 to 1."""
+        return self._client_settings.sample_log_share
+
     def explain(
         self,
         request: Request,

@@ -93,6 +93,18 @@ function facts(place, entries) {
   at(place).replaceChildren(...entries.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
+// An address or a route, broken only if it is long, and not within a port; of a socket the host, with the path as a tooltip.
+function showAddress(address) {
+  const socket = /^(\S+) (unix:.*)$/s.exec(address);
+  if (socket) return make("span", { title: socket[2] }, socket[1]);
+  const [, before, port, path] = /^((?:\w+:\/\/)?[^/]*?)(:\d+)?(\/.*)?$/s.exec(address);
+  const kind = address.length > 40 ? "" : "address";
+  return make("span", { class: kind }, before, port ? make("span", { class: "word" }, port) : "", path || "");
+}
+
+// A word that stands in for the title of a column on a narrow screen.
+const narrow = (word) => make("span", { class: "narrow" }, word);
+
 function mark(up) {
   const [kind, word] = up === null ? ["unknown", "not asked"] : up ? ["up", "up"] : ["down", "down"];
   return make("span", { class: `mark ${kind}` }, word);

@@ -10,6 +10,10 @@ function show(status) {
   const down = status.services.filter((one) => one.up === false);
   say(down.length ? `Down: ${[...new Set(down.map((one) => one.service))].join(", ")}` : "All services answer", down.length ? "bad" : "good");
   const servers = status.scope.replicas.length;
+  const hour = status.samples.hour, all = sum(Object.values(hour));
+  at("failed").hidden = !hour.failed;
+  at("failed").textContent = `${share(hour.failed, all)} of samples failed, last hour`;
+  at("main").className = "";
   at("version").textContent = `version ${status.version}, ${status.scope.shared ? plural(servers, "server", "servers") : "this server alone"} ·`;
   at("note").hidden = !status.scope.note;
   at("note").textContent = status.scope.note && `${status.scope.note}.`;
@@ -42,8 +46,10 @@ async function listen() {
     return true;
   } catch (error) {
     lostSince = lostSince || new Date();
-    const why = error instanceof TypeError ? "it cannot be reached" : error.message;
-    say(`No answer since ${clockWithSeconds(lostSince)}: ${why}`, "bad");
+    const why = error instanceof TypeError ? "" : ` (${error.message})`;
+    say(`No answer from the reward server since ${clockWithSeconds(lostSince)}${why}${last ? "; the figures below are old" : ""}`, "bad");
+    at("main").className = last ? "old" : "";
+    at("failed").hidden = true;
     return false;
   }
 }

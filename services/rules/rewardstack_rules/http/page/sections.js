@@ -6,7 +6,7 @@ function showTiles(status, seconds) {
   const requests = sum(status.spending.routes.map((one) => one.hour.requests));
   const open = status.jobs.rewardstack_jobs_open || {};
   tiles("tiles", [
-    ["Samples", whole.format(all), all ? rate(all, seconds) : "none yet"],
+    ["Samples", whole.format(all), all ? `${rate(all, seconds)} on average` : "none yet"],
     ["Scored (ok)", share(hour.ok, all), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
     ["From the cache", share(cached, all), plural(cached, "sample", "samples")],
     ["Model tokens", brief.format(tokens), plural(requests, "request", "requests")],
@@ -18,7 +18,7 @@ function showServices(status) {
   table("services", "Services", [
     { title: "Service", kind: "name half", label: "", show: (one) => one.service },
     { title: "State", kind: "half", label: "", show: (one) => mark(one.up) },
-    { title: "Address", kind: "full", label: "", show: (one) => named(one.address, one.problem) },
+    { title: "Address", kind: "full", label: "", show: (one) => named(showAddress(one.address), one.problem) },
     { title: "Model", kind: "full", show: (one) => one.model, mark: (one) => (one.model ? "" : "gone") },
   ], status.services, "none");
 }
@@ -27,12 +27,14 @@ function named(name, problem) {
   return make("span", {}, name, problem ? make("span", { class: "problem" }, problem) : "");
 }
 
+const partsOf = (parts) => Object.entries(parts).map(([name, value]) => `${name} ${decimals.format(value)}`).join(", ");
+
 function showRoutes(status, seconds) {
   const count = (name, title) => number(title || name, (one) => one.hour[name], { mark: (one) => (name === "failed" && one.hour.failed ? "ill" : "") });
   table("routes", "Routes over the last hour", [
     { title: "Route", kind: "name full", label: "", show: (one) => one.route },
     number("Samples", (one) => sum(STATUSES.map((name) => one.hour[name]))),
-    { title: "Rate", kind: "n", show: (one) => rate(sum(STATUSES.map((name) => one.hour[name])), seconds) },
+    { title: "Average rate", kind: "n", show: (one) => rate(sum(STATUSES.map((name) => one.hour[name])), seconds) },
     { title: "p50", kind: "n", show: (one) => duration(one.latency_s.p50) },
     { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
     ...STATUSES.map((name) => count(name)),
@@ -46,12 +48,13 @@ function showErrors(status) {
   const down = status.services.filter((one) => one.up === false).map((one) => (
     { cause: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
   table("causes", "Errors over the last hour", [
-    { title: "Cause", kind: "name full", label: "", show: (one) => named(one.cause, one.problem) },
-    { title: "Route or address", kind: "half", show: (one) => one.route, label: "" },
-    { title: "Status", kind: "word", label: "", show: (one) => one.status },
-    { title: "Samples", kind: "n", label: "", show: (one) => ("hour" in one ? whole.format(one.hour) : "") },
-    { title: "Last", kind: "n gone", show: (one) => ("hour" in one ? clock(one.last_minute) : "now") },
+    { title: "Cause", kind: "name most", label: "", show: (one) => named(one.cause, one.problem) },
+    { title: "Last", kind: "n", label: "", show: (one) => ("hour" in one ? make("span", {}, narrow("last "), clock(one.last_minute)) : "now") },
+    { title: "Route or address", kind: "half", label: "", show: (one) => ("hour" in one ? one.route : showAddress(one.route)), mark: (one) => ("hour" in one ? "" : "most") },
+    { title: "Status", kind: "word", label: "", show: (one) => one.status, mark: (one) => ("hour" in one ? "gone" : "") },
+    { title: "Samples", kind: "n half", label: "", show: (one) => ("hour" in one ? make("span", {}, whole.format(one.hour), narrow(` ${one.hour === 1 ? "sample" : "samples"} ${one.status}`)) : ""), mark: (one) => ("hour" in one ? "" : "gone") },
   ], [...down, ...status.causes], sum(Object.values(status.samples.hour)) ? "None: every sample of the last hour was scored." : "None: no samples in the last hour.");
+  at("causes-help").hidden = !(down.length || status.causes.length);
 }
 
 // Why a route's rewards teach a policy nothing; empty if they do, or if there are too few to say.
@@ -72,9 +75,9 @@ function showRewards(status) {
     figure("Rewards", (rewards) => whole.format(rewards.count)),
     figure("Mean", (rewards) => known(rewards.mean)),
     figure("Std. dev.", (rewards) => known(rewards.std)),
-    figure("Zeros", (rewards) => share(rewards.zeros, rewards.count)),
-    figure("Maximum", (rewards) => (rewards.maxima === null ? "–" : share(rewards.maxima, rewards.count))),
-    { title: "Parts (mean)", kind: "full", show: of((rewards) => Object.entries(rewards.parts).map(([name, mean]) => `${name} ${decimals.format(mean)}`).join(", ")), mark: of((rewards) => (Object.keys(rewards.parts).length ? "" : "gone")) },
+    figure("Share at 0", (rewards) => share(rewards.zeros, rewards.count), { label: "At 0" }),
+    figure("Share at max.", (rewards) => (rewards.maxima === null ? "–" : share(rewards.maxima, rewards.count)), { label: "At max." }),
+    { title: "Parts (mean)", kind: "full", show: of((rewards) => partsOf(rewards.parts)), mark: of((rewards) => (Object.keys(rewards.parts).length ? "" : "gone")) },
   ], routes, sum(Object.values(status.samples.total)) ? "No rewards in the last hour." : "Nothing has been scored since the server started.");
 }
 
@@ -103,7 +106,7 @@ function showJobs(status) {
   const items = jobs.rewardstack_job_samples_total;
   if (items) {
     const all = sum(Object.values(items)), told = STATUSES.map((name) => `${whole.format(items[name])} ${name}`).join(", ");
-    at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue was created: ${whole.format(all)}${all ? ` (${told})` : ""}.`));
+    at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue was created: ${whole.format(all)}${all ? ` (${told}). They are in no other figure of this page` : ""}.`));
   }
   if (open && status.own_jobs.length && others > 0) at("jobs").append(make("p", { class: "soft" }, none.replace("are open", "are open as well").replace("is open", "is open as well")));
 }
@@ -118,7 +121,7 @@ function showSpending(status) {
     number("Tokens unknown", (one) => one.hour.uncounted, { label: "unknown" }),
     number("Requests since start", (one) => one.total.requests, { label: "all requests" }),
     number("Tokens since start", (one) => one.total.prompt_tokens + one.total.completion_tokens, { label: "all tokens" }),
-  ], status.spending.routes, "No requests to judges or embedding servers.");
+  ], status.spending.routes, "No request was sent to a judge or an embedding server. Samples that fail fast send none.");
   const told = caps.length ? `Limits of a run: ${caps.map(([name, most]) => `${whole.format(most)} (${name})`).join(", ")}.` : "No limit is set (REWARDSTACK_MAX_REQUESTS, REWARDSTACK_MAX_TOKENS).";
   at("spending").append(make("p", { class: "soft" }, told));
 }
@@ -165,14 +168,23 @@ function showPaths(status) {
 function showExamples(status) {
   at("examples-section").hidden = status.examples === null;
   if (!at("examples-fold").open || !status.examples) return;
-  const shown = status.examples.flatMap((one) => [...one.highest, ...one.lowest]);
+  const shown = status.examples.flatMap(extremes);
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const long = (name, more) => ({ title: name, kind: "full", show: ([, one]) => make("span", { class: "text" }, text(one[more] ?? "")), mark: ([, one]) => ((one[more] ?? "") === "" ? "gone" : "") });
   table("examples", "Samples with the highest and lowest rewards of the last hour", [
-    { title: "Route", kind: "name half", label: "", show: (one) => one.route },
-    { title: "Reward", kind: "n", show: (one) => decimals.format(one.value) },
-    { title: "Time", kind: "n", show: (one) => clock(one.at) },
-    { title: "Response", kind: "full", label: "", show: (one) => make("span", { class: "text" }, text(one.solution_str)) },
-    { title: "Reference", kind: "full", show: (one) => (one.ground_truth === null ? "" : make("span", { class: "text" }, text(one.ground_truth))) },
-    { title: "Reason", kind: "full", show: (one) => one.reason },
+    { title: "Route", kind: "name half", label: "", show: ([, one]) => showAddress(one.route) },
+    { title: "Rank", kind: "word", label: "", show: ([rank]) => rank },
+    { title: "Reward", kind: "n", show: ([, one]) => decimals.format(one.value) },
+    { title: "Time", kind: "n gone", show: ([, one]) => clock(one.at) },
+    long("Problem", "problem"),
+    { ...long("Response", "solution_str"), label: "" },
+    long("Reference", "ground_truth"),
+    { title: "Parts and reason", kind: "full", show: ([, one]) => [partsOf(one.parts || {}), one.reason].filter(Boolean).join("; ") },
   ], shown, "No sample of your key was logged in the last hour.");
+}
+
+// Rows of a route; the lowest rewards are left out if all rewards are equal.
+function extremes({ highest, lowest }) {
+  if ([...highest, ...lowest].every((one) => one.value === highest[0].value)) return highest.map((one) => ["all equal", one]);
+  return [...highest.map((one) => ["highest", one]), ...lowest.map((one) => ["lowest", one])];
 }
