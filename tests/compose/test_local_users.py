@@ -1,18 +1,30 @@
-"""Other users of the host, who reach every container at its address, get no answer without a password."""
+"""Other users of the host, who reach every container at its address, get no answer without a password or key."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
 import redis
 
-from tests.support.compose import ComposeStack, Container
+from tests.support.compose import ComposeStack, Container, running
 
 REDIS = ("cache", "queue")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+PATHS = {
+    "/health": "200",
+    "/ready": "200",
+    "/": "401",
+    "/v1/score": "401",
+    "/v1/reward_types": "401",
+    "/metrics": "401",
+}
+"""Status of the sandbox's answer to each path without a key."""
+PROGRAM = "```python\nprint(2 * int(input()))\n```"
 ASK = 'exec 3<>"/dev/tcp/$1/$2" && printf "%b" "$3" >&3 && head --lines=1 <&3'
 
 pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(300)]
@@ -66,3 +78,25 @@ def test_redis_cli(stack: ComposeStack, service: str) -> None:
     """In a container `redis-cli` needs no password, as the backup of the queue uses it."""
     assert stack.run("exec", "-T", service, "redis-cli", "ping").strip() == "PONG"
     assert "role:master" in stack.run("exec", "-T", service, "redis-cli", "info", "replication")
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_sandbox(needs_engine: None) -> None:
+    """The sandbox answers another user with 401, except for its health, and runs programs of the reward server."""
+    with running(("code",), STACK_CODE_SANDBOX_URL="http://sandbox:6000") as stack:
+        [container] = stack.containers("sandbox")
+        host = address(container)
+        statuses = {path: answer(host, 6000, f"GET {path} HTTP/1.0\\r\\n\\r\\n").split()[1] for path in PATHS}
+        assert statuses == PATHS
+        test = {"input": "3\n", "output": "6\n"}
+        item = {"data_source": "code", "solution_str": PROGRAM, "ground_truth": json.dumps([test])}
+        request = urllib.request.Request(
+            stack.url("REWARD_PORT") + "/v1/score",
+            json.dumps({"items": [item]}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=120) as reply:
+            [score] = json.load(reply)["scores"]
+        assert (score["status"], score["value"]) == ("ok", 1.0)
+        assert stack.secret("code_sandbox_api_key") not in str(container.inspect())

@@ -210,8 +210,10 @@ def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {file.name: file.read_text() for file in folder.iterdir() if file.read_text()}
     own = {name: found[f"{name}_server_password"] for name in ("cache", "queue")}
     assert {len(password) for password in own.values()} == {64} and own["cache"] != own["queue"]
+    assert len(found["code_sandbox_api_key"]) == 64
     assert found == {
         "cache_password": "word",
+        "code_sandbox_api_key": found["code_sandbox_api_key"],
         "llm_judge_server_api_key": "key",
         **{f"{name}_server_password": password for name, password in own.items()},
         **{f"reward_{name}_url": f"redis://server:{password}@{name}:6379/0" for name, password in own.items()},

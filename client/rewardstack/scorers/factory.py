@@ -144,8 +144,9 @@ class Backends:
 
     def _sandboxes(self, settings: Settings) -> RewardServers:
         """Return the reward servers of `code_sandbox_urls`, which only run programs."""
-        own = replace(settings, reward_server_urls=settings.code_sandbox_urls, reward_server_api_key="", endpoints="")
-        find = self._finder(own, "code", lambda now: (now.code_sandbox_urls, ""), None)
+        urls, key = settings.code_sandbox_urls, settings.code_sandbox_api_key
+        own = replace(settings, reward_server_urls=urls, reward_server_api_key=key, endpoints="")
+        find = self._finder(own, "code", lambda now: (now.code_sandbox_urls, now.code_sandbox_api_key), None)
         return RewardServers(own, find, self._types)
 
     def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:

@@ -69,11 +69,13 @@ def secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
         own = _generated(f"{service}_server_password", run)
         url = f"redis://{SERVER}:{own}@{service}:{SERVICES[service].port}/0"
         contents |= {f"{service}_server_password": own, f"reward_{service}_url": url}
+    if not settings["CODE_SANDBOX_URL"] and not settings["CODE_SANDBOX_API_KEY"]:
+        contents |= {"code_sandbox_api_key": _generated("code_sandbox_api_key", run)}
     keys = {named_judges.key_file(name): key for name, key in named_judges.keys(settings).items()}
     return {**contents, **keys, **tls.contents(settings)}
 
 
 def _generated(name: str, run: RunDir) -> str:
-    """Return a generated password, which stays the same until its file is removed."""
+    """Return a generated password or key, which stays the same until its file is removed."""
     file = run.secrets / name
     return (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
