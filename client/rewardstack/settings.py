@@ -62,6 +62,7 @@ class Settings:
         reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
         reward_type: default reward function.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
+        code_sandbox_api_key: API key that is sent to those servers only.
         judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
         judge_api_key: API key that is sent to those judges only.
         judge_headers: names and values of HTTP headers that are sent to those judges only.
@@ -101,6 +102,7 @@ class Settings:
     reward_server_refused_timeout: float | None
     reward_type: str
     code_sandbox_urls: tuple[str, ...]
+    code_sandbox_api_key: str
     judge_urls: tuple[str, ...]
     judge_api_key: str
     judge_headers: tuple[tuple[str, str], ...]
@@ -192,6 +194,7 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         reward_server_refused_timeout=values["REWARD_SERVER_REFUSED_TIMEOUT"],
         reward_type=values["REWARD_TYPE"],
         code_sandbox_urls=values["CODE_SANDBOX_URL"],
+        code_sandbox_api_key=values["CODE_SANDBOX_API_KEY"],
         judge_headers=values["LLM_JUDGE_HEADERS"],
         judge_query=values["LLM_JUDGE_QUERY"],
         judge_timeout=values["LLM_JUDGE_SERVER_TIMEOUT"],

@@ -49,6 +49,8 @@ RULES = Section("Reward server", [
     Setting("CODE_SANDBOX_URL", "", Urls(), ("up", *CLIENT),
             "equivalent servers that run programs for `code`, comma-separated; empty: the reward server runs them if "
             "`CODE=on`"),
+    Setting("CODE_SANDBOX_API_KEY", "", Text(), CLIENT,
+            "key for those servers only; `make up` generates one for its own sandbox", secret=True),
     Setting("REWARDSTACK_ROUTES", "", Files(is_list=True), ("up", *CLIENT),
             "files of [routes](routing.md) and judges by name, colon-separated"),
     Setting("REWARDSTACK_SAMPLE_LOG", "", Text(), CLIENT,

@@ -81,6 +81,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         "REWARD_MODEL_SERVER_TIMEOUT": "0.5",
         "REWARD_TYPE": "gsm8k",
         "CODE_SANDBOX_URL": "http://a:6001",
+        "CODE_SANDBOX_API_KEY": "key",
         "LLM_JUDGE_SERVER_URL": "http://a:8000",
         "LLM_JUDGE_SERVER_API_KEY": "key",
         "LLM_JUDGE_RAY_ACTOR": "judge",

@@ -137,6 +137,24 @@ def test_sandbox(rendered: Rendered) -> None:
         assert "r-sandbox" not in names
 
 
+def test_key_of_the_sandbox(rendered: Rendered) -> None:
+    """With a key the sandbox requires it, and reward server and workers send it; the sandbox sees no other key."""
+    values = {"reward_server_api_keys": "k" * 16, "code_sandbox_api_key": "s" * 16}
+    found = rendered({"settings": {"CODE": "on"}, "keys": {"values": values}})
+    (container,) = found.one("Deployment", "sandbox")["spec"]["template"]["spec"]["containers"]
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    assert variables["REWARD_SERVER_API_KEYS_FILE"] == "/run/secrets/rewardstack/code_sandbox_api_key"
+    [volume] = [
+        one
+        for one in found.one("Deployment", "sandbox")["spec"]["template"]["spec"]["volumes"]
+        if one["name"] == "keys"
+    ]
+    assert [one["key"] for one in volume["secret"]["items"]] == ["code_sandbox_api_key"]
+    for service in ("rules", "worker"):
+        (container,) = found.one("Deployment", service)["spec"]["template"]["spec"]["containers"]
+        assert "CODE_SANDBOX_API_KEY_FILE" in {one["name"] for one in container["env"]}, service
+
+
 def test_judges_beside_an_external_one(rendered: Rendered) -> None:
     """If the default judge is external, the chart's judges are still asked at its gateway."""
     judges = {"default": {"enabled": False}, "small": SMALL}

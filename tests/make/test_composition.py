@@ -57,11 +57,13 @@ def written(folder: Path, values: Mapping[str, str] = SHIPPED) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("values", "service", "secret"),
     [
-        ({}, "rules", ""),
+        ({}, "rules", "reward_queue_url"),
+        ({}, "queue", "queue_server_password"),
         ({"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}, "rules", "reward_server_api_keys"),
         ({"REWARD_CACHE_SECRET": "s"}, "worker", "reward_cache_secret"),
         ({"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}, "cache", "cache_password"),
-        ({"CACHE_PORT": "6379"}, "cache", ""),
+        ({"CACHE_PORT": "6379"}, "cache", "cache_server_password"),
+        ({}, "gateway", ""),
         ({"MONITORING": "on"}, "grafana", "grafana_admin_password"),
     ],
 )
@@ -206,13 +208,15 @@ def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (folder / "cache_server_password").read_text() == before
     assert folder.stat().st_mode & 0o777 == 0o700
     found = {file.name: file.read_text() for file in folder.iterdir() if file.read_text()}
-    own = found["cache_server_password"]
-    assert len(own) == 64
+    own = {name: found[f"{name}_server_password"] for name in ("cache", "queue")}
+    assert {len(password) for password in own.values()} == {64} and own["cache"] != own["queue"]
+    assert len(found["code_sandbox_api_key"]) == 64
     assert found == {
         "cache_password": "word",
-        "cache_server_password": own,
+        "code_sandbox_api_key": found["code_sandbox_api_key"],
         "llm_judge_server_api_key": "key",
-        "reward_cache_url": f"redis://server:{own}@cache:6379/0",
+        **{f"{name}_server_password": password for name, password in own.items()},
+        **{f"reward_{name}_url": f"redis://server:{password}@{name}:6379/0" for name, password in own.items()},
     }
     stopped = SimpleNamespace(containers=list)
     monkeypatch.setattr(commands, "_load", lambda run: (ComposeRecord("mine", []), stopped))

@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+import redis
 
 from rewardstack import Request, Score, score
 from tests.jobs.conftest import sample, site
@@ -30,7 +31,7 @@ def test_cache(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("REWARD_SERVER_URL", server.url)
         assert {("ok", False)} == {(one.status, one.cached) for one in scored("first", 500)}
         eventually(lambda: {("ok", True)} == {(one.status, one.cached) for one in scored("first", 500)})
-        link, labels = cache.container.get_client(), count()
+        link, labels = redis.Redis.from_url(cache.url), count()
 
         def fill() -> bool:
             # The client drops what a busy Redis does not take in time, so no fixed number of scores is sure to fill it.

@@ -5,19 +5,23 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 import uuid
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 from testcontainers.compose import DockerCompose
 
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT
-from services.stack.settings import SETTINGS
-from services.up.compose import engine
+from services.stack.rundir import ROOT, RunDir
+from services.stack.settings import SETTINGS, load
+from services.up.compose import engine, mounts
 from tests.support.servers import free_port
 
 FILE = ROOT / "compose.yaml"
@@ -107,8 +111,19 @@ class ComposeStack:
         own = {name: str(free_port()) for name in PORTS}
         own |= {"COMPOSE_PROJECT_NAME": f"rewardstack-{uuid.uuid4().hex[:8]}", "COMPOSE_PROFILES": ",".join(profiles)}
         own |= {f"STACK_{name.upper()}_URL": "" for name in MODELS if name not in profiles}
-        self.environment = {**kept, **own, **settings}
+        self.environment = {**kept, "RUN_DIR": settings.get("RUN_DIR") or self._run_dir(), **own, **settings}
         self._compose = DockerCompose(ROOT, build=True)
+
+    def _run_dir(self) -> str:
+        """Return a run directory with generated passwords, which goes with this object."""
+        folder = tempfile.mkdtemp(prefix="rewardstack-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        mounts.write_secrets(load(ROOT, {}), RunDir(folder))
+        return folder
+
+    def secret(self, name: str) -> str:
+        """Return the content of a secret file."""
+        return Path(self.environment["RUN_DIR"], "secrets", name).read_text(encoding="utf-8")
 
     def url(self, port: str) -> str:
         """Of a service at the gateway, by the setting of its port."""

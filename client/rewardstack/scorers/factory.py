@@ -156,10 +156,11 @@ class Backends:
 
     def _sandbox_servers(self, settings: Settings) -> RewardServers:
         """Return a client of the reward servers in `code_sandbox_urls`, which only run programs."""
-        sandbox_settings = replace(
-            settings, reward_server_urls=settings.code_sandbox_urls, reward_server_api_key="", endpoints=""
+        urls, key = settings.code_sandbox_urls, settings.code_sandbox_api_key
+        sandbox_settings = replace(settings, reward_server_urls=urls, reward_server_api_key=key, endpoints="")
+        find = self._pool_finder(
+            sandbox_settings, "code", lambda now: (now.code_sandbox_urls, now.code_sandbox_api_key), None
         )
-        find = self._pool_finder(sandbox_settings, "code", lambda now: (now.code_sandbox_urls, ""), None)
         return RewardServers(sandbox_settings, find, self._types)
 
     def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:

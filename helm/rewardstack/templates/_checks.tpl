@@ -59,7 +59,8 @@
 {{- $asked := list "reward_server_api_keys" }}
 {{- if or (include "rewardstack.default-judge" $) $.Values.rewardModel.model }}{{ $asked = append $asked "llm_judge_server_api_key" }}{{ end }}
 {{- if $.Values.embedding.enabled }}{{ $asked = append $asked "embedding_server_api_key" }}{{ end }}
-{{- range $name, $value := pick .values "reward_server_api_keys" "llm_judge_server_api_key" "embedding_server_api_key" }}
+{{- if include "rewardstack.has-sandbox" $ }}{{ $asked = append $asked "code_sandbox_api_key" }}{{ end }}
+{{- range $name, $value := pick .values "reward_server_api_keys" "llm_judge_server_api_key" "embedding_server_api_key" "code_sandbox_api_key" }}
 {{- range ternary (splitList "," $value) (list) (and (has $name $asked) (ne $value "")) }}
 {{- if lt (len (trim .)) 16 }}{{ fail (printf "keys.values.%s: a key has fewer than 16 characters; generate one: openssl rand -hex 32" $name) }}{{ end }}
 {{- end }}

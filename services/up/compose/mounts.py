@@ -10,12 +10,15 @@ from pathlib import Path
 
 from services.gateway import tls
 from services.stack.rundir import RunDir
+from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, USERS_FILES, Settings
 from services.up import model_servers, named_judges
 
 READERS = ("rules", "worker")
 """Services that read the user's files."""
 TARGET = "/etc/rewardstack"
+SERVER = "server"
+"""Redis user of the stack's own services."""
 
 
 def map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
@@ -62,12 +65,17 @@ def secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
     """Return the text of the file of each secret, by file name."""
     values = {**{name: settings[name] for name in SECRETS}, **model_servers.keys(settings)}
     contents = {name.lower(): value for name, value in values.items()} | {"hf_token": os.environ.get("HF_TOKEN", "")}
-    if settings["CACHE_PASSWORD"]:
-        # The stack's own services use a generated password, which does not change until the files are removed.
-        file = run.secrets / "cache_server_password"
-        own = (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
-        contents |= {file.name: own, "reward_cache_url": f"redis://server:{own}@cache:6379/0"}
-    else:
-        contents |= {"cache_server_password": "", "reward_cache_url": ""}
+    for service in ("cache", "queue"):
+        own = _generated(f"{service}_server_password", run)
+        url = f"redis://{SERVER}:{own}@{service}:{SERVICES[service].port}/0"
+        contents |= {f"{service}_server_password": own, f"reward_{service}_url": url}
+    if not settings["CODE_SANDBOX_URL"] and not settings["CODE_SANDBOX_API_KEY"]:
+        contents |= {"code_sandbox_api_key": _generated("code_sandbox_api_key", run)}
     keys = {named_judges.key_file(name): key for name, key in named_judges.keys(settings).items()}
     return {**contents, **keys, **tls.contents(settings)}
+
+
+def _generated(name: str, run: RunDir) -> str:
+    """Return a generated password or key, which stays the same until its file is removed."""
+    file = run.secrets / name
+    return (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
