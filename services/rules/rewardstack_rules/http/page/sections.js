@@ -49,7 +49,7 @@ function showErrors(status) {
     { cause: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
   table("causes", "Errors over the last hour", [
     { title: "Cause", kind: "name most", label: "", show: (one) => named(one.cause, one.problem) },
-    { title: "Last", kind: "n", label: "", show: (one) => ("hour" in one ? make("span", {}, narrow("last "), clock(one.last_minute)) : "now") },
+    { title: "Last", kind: "word", label: "", show: (one) => ("hour" in one ? make("span", {}, narrow("last "), clock(one.last_minute)) : "now") },
     { title: "Route or address", kind: "half", label: "", show: (one) => ("hour" in one ? one.route : showAddress(one.route)), mark: (one) => ("hour" in one ? "" : "most") },
     { title: "Status", kind: "word", label: "", show: (one) => one.status, mark: (one) => ("hour" in one ? "gone" : "") },
     { title: "Samples", kind: "n half", label: "", show: (one) => ("hour" in one ? make("span", {}, whole.format(one.hour), narrow(` ${one.hour === 1 ? "sample" : "samples"} ${one.status}`)) : ""), mark: (one) => ("hour" in one ? "" : "gone") },
