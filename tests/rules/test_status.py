@@ -159,7 +159,7 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
             "http://j:1 returned 500: down; unavailable for 9.0 s, failing fast until a health probe succeeds",
             "a server answers with an error",
         ),
-        ("dropped: nobody waits for it any more", "the client had gone"),
+        ("not scored before its deadline; the isolated processes are busy", "isolated processes are busy"),
         ("no answer within 5 s", "no answer in time"),
         ("f returned a str; return a number, a dict", "the reward function gave no number in its range"),
         ("http://j:1 returned 200, unreadable: not JSON: <html>", "a server's reply is invalid"),

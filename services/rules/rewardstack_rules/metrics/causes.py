@@ -13,7 +13,7 @@ from rewardstack.score import NO_REFERENCE
 OTHER = "other reasons (see the log)"
 CAUSES = (
     ("its deadline had passed", "the deadline had passed when it arrived"),
-    ("nobody waits for it", "the client had gone"),
+    ("isolated processes are busy", "isolated processes are busy"),
     ("all callers were cancelled", "the client had gone"),
     ("connection refused", "a server cannot be reached"),
     ("connection was not accepted", "a server cannot be reached"),

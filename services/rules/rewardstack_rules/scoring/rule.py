@@ -94,7 +94,7 @@ class Isolation:
                 while not work.done():
                     left = deadline.remaining()
                     if left <= 0:
-                        raise DeadlineError("dropped: nobody waits for it any more")
+                        raise DeadlineError("not scored before its deadline; the isolated processes are busy")
                     await asyncio.wait({work}, timeout=left)
         finally:
             work.cancel()
