@@ -48,6 +48,8 @@ LOG_AFTER = 3.0
 """Seconds after which a failure is logged if requests still wait; shorter failures are not logged."""
 MIN_STUCK = 2.0
 """Minimum seconds after which a request counts as stuck."""
+FIRST_STUCK = 10.0
+"""Maximum seconds after which a request counts as stuck while its path has no answer yet; it may just be slow."""
 RECHECK_INTERVAL = 0.5
 """Seconds until the next check of a stuck request that cannot be hedged yet."""
 STUCK_FACTOR = 2.0
@@ -205,7 +207,7 @@ class Attempt:
             return RECHECK_INTERVAL
         if self._send_hedge is None:
             return seconds_left
-        stuck_in = self._endpoint.seconds_until_stuck(self, self._timeout.deadline.timeout / 2)
+        stuck_in = self._endpoint.seconds_until_stuck(self, min(FIRST_STUCK, self._timeout.deadline.timeout / 2))
         if stuck_in > 0:
             return min(seconds_left, stuck_in)
         hedge = self._send_hedge()
