@@ -8,7 +8,7 @@ from io import BufferedReader, RawIOBase
 from typing import IO
 
 BOM = b"\xef\xbb\xbf"
-BUFFER = 2**16
+BUFFER = 2**13
 """Number of bytes that are read at a time."""
 BLANK = re.compile(rb"\s*\n")
 
