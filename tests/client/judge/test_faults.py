@@ -146,13 +146,14 @@ def test_fault_while_discovery_is_refreshed(
 ) -> None:
     """If the refresh fails, the last discovery stays: the judge's requests and its verdicts' keys are the same."""
     judge.set(version=version)
-    score([sample(temperature=0)])
+    before = sample(f"before {version} {broken}", temperature=0)  # no other test of this process has it in the cache
+    score([before])
     monkeypatch.setattr("rewardstack.transport.discovery.VALID_FOR", -1.0)
     judge.set(broken=broken)
-    score([sample("another", temperature=0)])
+    score([sample(f"after {version} {broken}", temperature=0)])
     first, second = ({**body, "messages": body["messages"][0], "headers": None} for body in asked(judge)[-2:])
     assert first == second
-    assert score([sample(temperature=0)])[0].cached
+    assert score([before])[0].cached
 
 
 def reply_with(logprobs: Any) -> str:
