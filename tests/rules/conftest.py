@@ -88,7 +88,7 @@ class RewardServer:
         if body is not None:
             options["data"] = json.dumps(body)
             options["headers"] = {"Content-Type": "application/json"} | options.get("headers", {})
-        return requests.post(self.url + path, timeout=60, **options)
+        return requests.post(self.url + path, timeout=240, **options)
 
     def score(self, *items: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
         """The scores of `/v1/score`."""
