@@ -145,6 +145,22 @@ def test_memory_is_hidden(needs_process: None) -> None:
 KEY = "key-of-the-sandbox"
 
 
+def test_keys_take_turns(start: Callable[..., RewardServer]) -> None:
+    """A key's program runs before the rest of another key's endless ones, which came first."""
+    keys = ("first-key-of-16-characters", "other-key-of-16-characters")
+    server = start(
+        "--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT, REWARD_SERVER_API_KEYS=",".join(keys)
+    )
+    first, other = ({"headers": {"Authorization": f"Bearer {key}"}} for key in keys)
+    endless = [sample(f"while True: pass  # turn {at}", TESTS, time_limit=1) for at in range(10)]
+    with ThreadPoolExecutor(1) as pool:
+        flood = pool.submit(server.score, *endless, **first)
+        eventually(lambda: processes("inside/launcher.py")[1:])
+        [score] = server.score(sample("print(input())  # turn", TESTS), **other)
+        assert score["value"] == 1.0 and not flood.done()
+        assert {one["reason"] for one in flood.result()} == {"test 1 of 6: time limit"}
+
+
 @pytest.mark.nightly
 def test_sandbox(start: Callable[..., RewardServer]) -> None:
     """A server has its programs run by the servers of CODE_SANDBOX_URL, with their key, and loses none if one dies."""
