@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from rewardstack.core.descriptors import raise_open_files
+from rewardstack.core.descriptors import raise_open_file_limit
 from services.stack.dotenv import LOCAL
 from services.stack.rundir import ROOT
 from tests.support.needs import MARKERS, NIGHTLY, is_fast, no_programs
@@ -48,7 +48,7 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 def pytest_configure() -> None:
     """Let tests, and what they start, open as many files as this machine allows, as commands do."""
-    raise_open_files()
+    raise_open_file_limit()
     if (ROOT / LOCAL).exists():
         raise pytest.UsageError(f"tests need the shipped settings: move {LOCAL} away")
 

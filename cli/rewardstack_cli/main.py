@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import __version__
-from rewardstack.core.descriptors import raise_open_files
+from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import SECRETS, read_secret_files
 from rewardstack.errors import ConfigError, RewardstackError
 from rewardstack.score import MISSING_LOG
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     handler.addFilter(lambda record: record.name != MISSING_LOG)  # the commands report rows without a score themselves
     logging.basicConfig(handlers=[handler], format="rewardstack: %(levelname)s: %(message)s")
     args = _parse(argv, (score, submit, explain, evaluate, check, routes, prepare))
-    raise_open_files()
+    raise_open_file_limit()
     try:
         read_secret_files((*SECRETS, check.SERVER_KEYS))
         return int(args.run(args))

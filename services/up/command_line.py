@@ -82,11 +82,11 @@ def _command_function(arguments: argparse.Namespace) -> Callable[[], None]:
     if arguments.command == "sif":
         return partial(images.print_paths if arguments.where else images.build, load(ROOT), arguments.names)
     try:
-        from rewardstack.core.descriptors import raise_open_files
+        from rewardstack.core.descriptors import raise_open_file_limit
         from services.up import model_servers, up
     except Exception as error:
         raise StackError(f"{ROOT / '.venv'} is broken ({error})", f"rm -r {ROOT / '.venv'}, then try again") from error
-    raise_open_files()
+    raise_open_file_limit()
     if arguments.command == "dist":
         from services.up import dist  # needs the development tools
 

@@ -17,7 +17,7 @@ RESERVE = 64
 log = logging.getLogger(__name__)
 
 
-def raise_open_files() -> None:
+def raise_open_file_limit() -> None:
     """Raise the limit on open files of this process and its children to the maximum, if the system allows it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):

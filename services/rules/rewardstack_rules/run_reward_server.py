@@ -1,7 +1,8 @@
 """Start a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-Without `--workers` the server is a single process, for tests. With `--workers` or `RELOAD=on` it runs under gunicorn.
-It logs "Running on" once it accepts requests. Arguments override the environment variables of `settings_table.py`.
+Without `--workers` the server is a single process, for tests, even if REWARD_WORKERS is set. With `--workers` or
+`RELOAD=on` it runs under gunicorn. It logs "Running on" once it accepts requests. Arguments override the environment
+variables of `settings_table.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from rewardstack.core.descriptors import raise_open_files
+from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
 from rewardstack_rules.logs import LOGGING
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     program = Path(sys.argv[0]).stem
     options = _parser(program).parse_args(arguments)
     _require_libraries(program)
-    raise_open_files()
+    raise_open_file_limit()
     _set_environment(options)
     logging.config.dictConfig(LOGGING)
     try:
@@ -63,7 +64,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--host", help="address to listen on (REWARD_HOST, else 0.0.0.0)")
     parser.add_argument("--port", help="port to listen on (REWARD_PORT, else 6000)")
     parser.add_argument("--dataset", help="file with rows of question and answer (DATASET_PATH, else none)")
-    parser.add_argument("--workers", type=int, help="run this many processes under gunicorn (one without it)")
+    parser.add_argument("--workers", type=int, help="number of processes under gunicorn (else one, without gunicorn)")
     return parser
 
 
@@ -100,7 +101,7 @@ def run_gunicorn() -> NoReturn:
     from gunicorn.util import getcwd  # type: ignore[import-untyped]
 
     command = [*module_command("gunicorn"), "-c", "python:rewardstack_rules.http.gunicorn_conf"]
-    path = import_path(getcwd())  # gunicorn inserts the working folder at the front unless the path has it
+    path = import_path(getcwd())  # with the working folder at the end, gunicorn does not insert it at the front
     os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
 
 

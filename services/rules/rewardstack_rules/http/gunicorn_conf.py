@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rewardstack.core.descriptors import raise_open_files
+from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, clear_counts, make_metrics_dir
@@ -46,7 +46,7 @@ worker_tmp_dir = IN_MEMORY
 
 def on_starting(server: Any) -> None:
     """Prepare the master before it listens: limits, metrics, settings and isolated processes."""
-    raise_open_files()  # a worker's connections alone may be 2,000
+    raise_open_file_limit()  # a worker's connections alone may be 2,000
     return_memory()
     clear_counts(Path(_metrics_dir))
     _check_reward_type(server)

@@ -23,7 +23,7 @@ from rq import Queue, SimpleWorker
 from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
-from rewardstack.core.descriptors import raise_open_files
+from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, worker_context
@@ -86,7 +86,7 @@ class ChunkWorker(SimpleWorker):
 def main() -> None:
     """Run a worker until a signal stops it; exit with a message if a setting is invalid."""
     environment = dict(os.environ)
-    raise_open_files()
+    raise_open_file_limit()
     return_memory()
     logging.config.dictConfig(LOGGING)
     try:
