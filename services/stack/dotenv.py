@@ -1,4 +1,4 @@
-"""Read `.env` and `.env.local` in the syntax of Docker Compose."""
+"""Read `.env` and `.env.local` in a subset of Docker Compose's syntax."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
 def read(path: Path) -> dict[str, str]:
     """Return the values in a file with lines `NAME=value`, by name.
 
-    A value may be quoted. In an unquoted value, ` #` starts a comment. Variables are not interpolated.
+    A value may be in single or double quotes. Outside quotes, a `#` starts a comment at the beginning of the value,
+    after white space, or after the closing quote. Variables are not interpolated.
 
     Raises:
         StackError: the file is missing, or a line is invalid or duplicated; the message names the line.
     """
     if not path.is_file():
-        raise StackError(f"{path.name} is missing", f"put it back: git checkout -- {path.name}, or from the archive")
+        raise StackError(
+            f"{path.name} is missing", f"restore it from the archive, or with `git checkout -- {path.name}`"
+        )
     values: dict[str, str] = {}
     for number, line in enumerate(_text(path).splitlines(), start=1):
         text = line.strip()
@@ -60,6 +63,8 @@ def _text(path: Path) -> str:
 def _value(raw: str, where: str) -> str:
     if raw[:1] in ("'", '"'):
         if not (match := QUOTED.fullmatch(raw)):
-            raise StackError(f"{where} has no closing quote", "end the value with the quote it starts with")
+            raise StackError(
+                f"{where} does not end with its opening quote", "close the quote; only a comment may follow"
+            )
         return match.group(2)
     return "" if raw.startswith("#") else re.split(r"\s#", raw, maxsplit=1)[0].strip()

@@ -42,7 +42,7 @@ def test_syntax(tmp_path: Path, text: str, expected: dict[str, str] | None) -> N
 
 def test_missing_file(tmp_path: Path) -> None:
     """A tree without `.env` says so, and how to get it back."""
-    with pytest.raises(StackError, match=r"\.env is missing — put it back: git checkout -- \.env"):
+    with pytest.raises(StackError, match=r"\.env is missing — restore it .* `git checkout -- \.env`"):
         dotenv.read(tmp_path / ".env")
 
 

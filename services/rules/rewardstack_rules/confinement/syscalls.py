@@ -1,4 +1,4 @@
-"""Tables of system calls: those that confined code may use, and those that a setting may add.
+"""Tables of system calls: those that confined code may use, those that a setting may add, and two special cases.
 
 A table has an entry `name:x86-64:arm64` for each call, with `-` where an architecture does not have the call. The
 numbers are from the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. Calls that are in no table can never be
@@ -86,8 +86,8 @@ EXECUTE_OPEN = _numbers("execveat:322:281")
 """The call that runs an open file; `seccomp.ARGUMENTS` restricts it to one descriptor. No setting can add it."""
 
 NEWEST = 470
-"""The highest call number that these tables cover (Linux 6.17); calls with higher numbers, and x32's, fail with
-ENOSYS."""
+"""The highest call number that was considered for these tables (`listns` of Linux 6.19). Calls with higher numbers, and
+those of x32, fail with ENOSYS."""
 
 NUMBERS = {
     **NEEDED,

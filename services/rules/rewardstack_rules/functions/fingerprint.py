@@ -1,7 +1,9 @@
 """Compute the fingerprint of a custom reward function: a hash of its source, local imports and library versions.
 
-The fingerprint is part of the cache key, so a changed function never gets cached scores of its old version. For
-rewardstack's own packages, `VERDICT_VERSION` is hashed instead of their sources.
+The fingerprint is part of the cache key, so a change to any of these stops the use of older cached scores. For
+rewardstack's own packages, `VERDICT_VERSION` is hashed instead of their sources. Not hashed: files and environment
+variables that a function reads, modules that it imports by a computed name, local modules that are compiled or in
+namespace packages, and the dependencies of libraries.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 VERDICT_VERSION = "4"
-"""Version of the results of built-in reward functions. Raise it only when a value or a reason changes, so that cached
-scores stay valid otherwise. `tests/rules/test_verdict_version.py` fails if you forget it."""
+"""Version of the results of built-in reward functions. Raise it only when the `value` or `reason` of a score changes,
+so that cached scores stay valid otherwise. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"
 """Version of the binding: the arguments of custom functions and how their results are read. Raise it when they
 change."""
@@ -26,7 +28,7 @@ OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rew
 
 
 def fingerprint(path: Path) -> str:
-    """Return a hash of everything that the functions in a file depend on.
+    """Return a hash of a file, its local imports, and the versions of its libraries, Python and rewardstack.
 
     Args:
         path: the Python file.
@@ -61,7 +63,7 @@ def _dependencies(path: Path) -> set[str]:
 
 
 def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Yield the dotted names of the modules that a source imports anywhere, and of the names it imports from them."""
+    """Yield the dotted names in all import statements of a source; `from a import b` yields `a` and `a.b`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -94,7 +96,7 @@ def _version(name: str) -> str:
 
 
 def _local_sources(module: str) -> Iterator[tuple[Path, str]]:
-    """Yield the path of a local module's source and the package of its relative imports, without importing it."""
+    """Yield a local module's source file and the package that resolves its relative imports; import no module."""
     top, *inner = module.split(".")
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return

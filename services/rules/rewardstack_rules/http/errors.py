@@ -1,4 +1,4 @@
-"""Error replies as JSON: `{"error": message with a remedy, "field": name of the field}`.
+"""Error replies as JSON: `error` is the message with a remedy, `field` names the field or setting, or is null.
 
 | exception | reply |
 | --- | --- |
@@ -26,13 +26,14 @@ from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSo
 from rewardstack_rules.scoring.cancellation import AbandonedError
 
 CLIENT_GONE = 499
-REASON_CHARACTERS = 200
+MAX_REASON_PHRASE = 200
+"""Maximum number of characters of the message in the status line."""
 NOT_PRINTABLE = re.compile(r"[^ -~]")
 """Matches characters that the status line cannot contain."""
 RETRY_AFTER = 1
-"""Value of the Retry-After header of a 503 reply, in seconds."""
+"""Seconds in the Retry-After header of `unavailable` replies."""
 BROWSER_PATHS = frozenset({"/"})
-"""Paths that people open in a browser. It can ask for a password, but cannot send a bearer token."""
+"""Paths that people open in a browser, which can ask for a password but cannot send a bearer token."""
 PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def _refusal(error: ApiError) -> Response:
 
 def _over_budget(error: BudgetError) -> Response:
     response = error_reply(503, str(error), error.field)
-    response.headers[BUDGET_HEADER] = error.field or "spent"
+    response.headers[BUDGET_HEADER] = error.field or "spent"  # clients check only whether the header is present
     return response
 
 
@@ -103,7 +104,7 @@ def unavailable(message: str, **content: object) -> Response:
 
 def _status_line(status: int, message: str) -> str:
     """Return the status line with the message as its reason phrase, because trainers log the phrase, not the body."""
-    return f"{status} {NOT_PRINTABLE.sub('?', message)[:REASON_CHARACTERS]}"
+    return f"{status} {NOT_PRINTABLE.sub('?', message)[:MAX_REASON_PHRASE]}"
 
 
 def _too_large() -> Response:

@@ -21,7 +21,8 @@ class Threads:
     """Runs calls in threads, in order of submission.
 
     Args:
-        limit: maximum number of calls that run at the same time, except those within `lend_thread`.
+        limit: maximum number of calls that run at the same time. Calls inside `lend_thread` do not count; when they
+            leave it, the limit may be exceeded for a while.
     """
 
     def __init__(self, limit: int) -> None:
@@ -61,7 +62,7 @@ class Threads:
         """Do nothing. The threads end with the process, and gunicorn's worker itself waits for requests in flight."""
 
     def _start(self) -> None:
-        """Wake an idle thread, or start a new one. The caller has already updated `_free`."""
+        """Wake an idle thread, or start a new one; `_free` must count it as in use already."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

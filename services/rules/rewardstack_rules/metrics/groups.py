@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FILE = "groups"
-"""Name of the table's file in the directory with the counts of all processes."""
+"""Name of the table's file in the metrics directory, which all processes share."""
 EXPIRY = 300.0
 """Seconds without a sample after which a group expires, so that later samples of its prompt are a new group."""
 SETS, WAYS = 2048, 8
@@ -27,7 +27,7 @@ class Groups:
     """A table of groups; thread-safe, and safe between processes that share a directory.
 
     Args:
-        directory: directory in which all processes of a server keep their counts; empty for a single process.
+        directory: metrics directory that all processes of a server share; empty for a single process.
     """
 
     def __init__(self, directory: str) -> None:
@@ -46,7 +46,7 @@ class Groups:
 
         Returns:
             The number of groups that have reached two samples with this call, and the number of groups whose rewards
-            were equal before this call and now differ.
+            now differ, and were equal before this call or are all from this call.
         """
         with self._locked():
             now = time.monotonic()

@@ -29,7 +29,7 @@ JOB_ID = re.compile(r"^[0-9a-f]{32}\Z")
 NUMBER = re.compile(r"^[0-9]{1,15}\Z", re.ASCII)
 RESULTS_TYPE = "application/x-ndjson"
 LIMIT_RETRY_AFTER = 5
-"""Value of the Retry-After header, in seconds, if a key has reached a limit. By then, one of its jobs may end."""
+"""Value of the Retry-After header, in seconds, if an API key has reached a limit. By then, one of its jobs may end."""
 
 
 @blueprint.post("/jobs")
@@ -67,7 +67,7 @@ def cancel(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/results")
 def results(job_id: str) -> Response:
-    """Return the results. For an incomplete job, `partial=1` is required, and the results end before the first gap."""
+    """Return the results. An incomplete job needs `partial=1`, and its results end before the first missing chunk."""
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")
     if partial not in ("0", "1"):
@@ -75,7 +75,8 @@ def results(job_id: str) -> Response:
     state = _state(job_id)
     is_complete = state.done == state.items
     if not is_complete and partial == "0":
-        message = f"the job is {state.status}, {state.done} of {state.items} samples are scored; wait, or add partial=1"
+        remedy = "wait, or add partial=1" if state.ended is None else "add partial=1"
+        message = f"the job is {state.status}, {state.done} of {state.items} samples are scored; {remedy}"
         raise ApiError(409, message, "partial")
     lines = _store().results(g.tenant, job_id, first or 0, count, partial=not is_complete)
     return Response(lines, mimetype=RESULTS_TYPE)
@@ -92,7 +93,7 @@ def _state(job_id: str) -> JobState:
     store = _store()
     state = store.state(g.tenant, job_id) if JOB_ID.match(job_id) else None
     if state is None:
-        raise ApiError(404, "there is no such job; it has expired, or was submitted under another key", "job_id")
+        raise ApiError(404, "there is no such job; it has expired, or was submitted with another API key", "job_id")
     return state
 
 
@@ -106,7 +107,7 @@ def _number(name: str, default: int | None) -> int | None:
 
 
 def describe(state: JobState) -> dict[str, Any]:
-    """Return the status of a job as JSON."""
+    """Return the status of a job as JSON; `statuses` has the number of scored samples by the status of their score."""
     return {
         "job_id": state.job_id,
         "status": state.status,
