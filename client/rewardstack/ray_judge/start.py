@@ -17,7 +17,7 @@ from rewardstack_settings.kinds import RAY_NAMESPACE
 NUM_ENGINES = "REWARD_NUM_ENGINES"
 """Environment variable with the default number of engines."""
 START_TIMEOUT = 900.0
-"""Default timeout for the start of a service, in seconds; engines mostly load their weights in this time."""
+"""Default timeout for the start of a service, in seconds; loading the weights takes most of the start."""
 PLACEMENT_TIMEOUT = 60.0
 """Timeout for the placement of the engines in the cluster, in seconds."""
 CLOSE_TIMEOUT = 10.0
@@ -71,7 +71,7 @@ def start_reward_service(
 
     Raises:
         ConfigError: an option is out of bounds, the name is in use, or the cluster does not have the resources.
-        ServiceError: an engine does not start.
+        ServiceError: an engine does not start, or the engines are not up after `seconds`.
     """
     import ray
 

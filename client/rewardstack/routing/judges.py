@@ -23,7 +23,7 @@ FIELDS = (
     *("compare", "pairs", "orders", "group_size", "group_wait", "max_group_size", "single_route"),
 )
 SCORE_FIELDS = ("model", "template", "score_range", "options", "compare", "pairs", "orders")
-"""The fields of a judge's definition on which scores depend."""
+"""The fields of a judge's table that define its scores, apart from its servers and the groups that it waits for."""
 MAX_REPLICAS = 1024
 MAX_PER_MINUTE = 10**12
 MODES = ("listwise", "pairwise")
@@ -39,7 +39,7 @@ class Comparison:
         mode: `listwise` for all members in one request, `pairwise` for two members per request.
         pairs: which pairs are compared: `all`, or each member with the next (`circular`).
         orders: number of orders in which members are shown; 2 to judge each list or pair in reverse order, too.
-        group_size: number of members to wait for; None to compare the members in each call.
+        group_size: number of members to wait for, across calls; None to compare the members of the same call.
         group_wait: seconds to wait for the members; None for half of the judge's timeout.
         max_group_size: maximum number of members.
         single_route: route that scores a sample whose group has one member; empty for none.
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The fields of the judge's table as JSON, without default values."""
+        """These fields of the judge's table as JSON; empty or None where they have the default value."""
         fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
         fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
         fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
@@ -69,10 +69,11 @@ class NamedJudge:
     Args:
         name: name of the judge and of its route.
         base_url: base URLs of equivalent servers; empty for the path `/judges/NAME` on `LLM_JUDGE_SERVER_URL`.
-        model: served model name; empty to use the model that the server reports, which needs `base_url`.
-        api_key_env: environment variable with the judge's API key; empty for none.
+        model: name of the model at the server; empty (only with `base_url`) for the model that the server reports.
+        api_key_env: environment variable with the API key for `base_url`; empty for no key. Judges without `base_url`
+            use LLM_JUDGE_SERVER_API_KEY.
         template: name or text of a prompt template; empty if samples may set it.
-        score_range: lowest and highest verdict of the template; None if the template defines them.
+        score_range: lowest and highest verdict; None for the range that the template states.
         options: judge options, with the same names as in `extra_info`.
         requests_per_minute: maximum requests per minute and process; 0 for no limit.
         tokens_per_minute: maximum tokens per minute and process; 0 for no limit.
@@ -107,7 +108,7 @@ class NamedJudge:
 
     @property
     def score_definition(self) -> dict[str, Any]:
-        """The fields of the judge's table on which scores depend, as JSON."""
+        """The fields of `SCORE_FIELDS` as JSON, without default values."""
         return {name: self.definition[name] for name in SCORE_FIELDS if name in self.definition}
 
     @property
@@ -149,7 +150,7 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
         name,
         base_url=parsed.base_url(),
         model=parsed.text("model"),
-        api_key_env=parsed.api_key_env("a judge without one is asked with LLM_JUDGE_SERVER_API_KEY"),
+        api_key_env=parsed.api_key_env("a judge without base_url uses LLM_JUDGE_SERVER_API_KEY"),
         template=_template(parsed, folder or Path()),
         score_range=_score_range(parsed),
         options=_options(parsed),
@@ -162,7 +163,7 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
     if judge.base_url and "replicas" in parsed.fields:
         raise parsed.error("replicas", "is for judges that `make up` starts; leave it out, or leave out base_url")
     if not judge.base_url and not judge.model:
-        raise parsed.error("", "needs base_url, or model for one that `make up` starts")
+        raise parsed.error("", "needs base_url; or set model, and `make up` starts the judge")
     return judge
 
 
@@ -220,7 +221,7 @@ def _score_range(table: NamedTable) -> tuple[float, ...] | None:
     if ends is None:
         return None
     if not isinstance(ends, list) or len(ends) != 2:
-        raise table.error("score_range", f"must be two numbers such as [1, 10], got {str(value)[:50]!r}")
+        raise table.error("score_range", f"must be a list of two numbers such as [1, 10], got {str(value)[:50]!r}")
     return tuple(ends)
 
 
