@@ -198,7 +198,7 @@ def test_an_option_wrong_in_every_row(jobs: Site, command: Make, tmp_path: Path)
     result = command(jobs)("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
 
     assert result.status == 2 and "extra_info.method: expected one of strict, flexible, got 'lax'" in result.err
-    assert "(the first of 12 rows; the same field is wrong in each)" in result.err
+    assert "(the error of the first of 12 rows; the same option is invalid in all)" in result.err
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class JobScoring:
         SettingsError: no reward server is set.
     """
 
-    rescores = False  # a job scores all of its rows
+    rescores = False  # a later run cannot retry single rows, because a job scores all of its rows
 
     def __init__(self, source: Source, data_source: str | None, job_file: JobFile, force: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
@@ -71,7 +71,8 @@ class JobScoring:
         return {"options": {"--data-source": self._data_source}, **server_provenance(server_identity, sources)}
 
     async def submit(self) -> str:
-        """Submit the file and return the job's ID; if a job with the same samples exists, return its ID instead."""
+        """Return the ID of the stored job with these samples and provenance; submit one if there is none or `force`
+        is set."""
         async with self._server:
             return await self._find_or_submit()
 
@@ -110,7 +111,8 @@ class JobScoring:
             sources.add(request.data_source)
             records.append(_encode_request(request))
         lines = b"".join(records)
-        provenance = json.dumps(server_provenance(await self._server.reward_types(), sources), sort_keys=True)
+        server_identity = await self._server.reward_types()
+        provenance = json.dumps(server_provenance(server_identity, sources), sort_keys=True)
         digest = blake2b(lines + provenance.encode(), digest_size=16).hexdigest()
         job_id = None if self._force else self._job_file.get(digest)
         if job_id is None or not await self._is_known(job_id):
@@ -136,7 +138,7 @@ def _check_complete(state: dict[str, Any], rows: int) -> None:
 
 
 def _job_error(state: dict[str, Any]) -> RequestError:
-    explanation = f"the first of {state['items']} rows; the same field is wrong in each"
+    explanation = f"the error of the first of {state['items']} rows; the same option is invalid in all"
     return RequestError(f"job {state['job_id']}: {state['error']} ({explanation})", OPTIONS)
 
 

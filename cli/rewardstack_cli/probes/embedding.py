@@ -26,7 +26,7 @@ from rewardstack_cli.probes.http import LOGS, ProbedService, RemedyNames, probe
 TEXTS = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
 """A text, a text with the same meaning, and a text with a different meaning."""
 
-NAMES = RemedyNames("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "keys (API_KEY of TEI)")
+NAMES = RemedyNames("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "API keys (TEI's setting API_KEY)")
 
 
 async def probe_embedding(url: str, settings: Settings) -> Finding:
@@ -42,7 +42,7 @@ async def probe_embedding(url: str, settings: Settings) -> Finding:
 async def _probe(server: ProbedService, finding: Finding) -> None:
     await server.ask("/health")
     path, info = await _identify(server)
-    finding.version = info.model
+    finding.version = info.model  # shown instead of a version
     started = time.monotonic()
     first, paraphrase, unrelated = await _request_vectors(server, path, info)
     elapsed = (time.monotonic() - started) * 1000
