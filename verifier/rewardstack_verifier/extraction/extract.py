@@ -1,8 +1,9 @@
 """Extract the final answer of a response in linear time.
 
-`strict` reads the last `\\boxed`, `<answer>` tag or `####` line. `standard` also reads an announced answer ("the answer
-is 5"), and a response that is only an answer. `flexible` also reads the last formula or number, as lm-eval's
-flexible-extract does. Text before `</think>` counts only if the text after it has no answer.
+`strict` reads the last `\\boxed` or `<answer>` tag, or, without these, the last `####` line that is not a heading.
+`standard` also reads an announced answer ("the answer is 5"), and a response that is only an answer. `flexible` also
+reads the last formula or number, as lm-eval's flexible-extract does. In each mode, the content of an `<answer>` tag is
+read as in `standard`. Text before `</think>` counts only if the text after it has no answer.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ STANDARD, STRICT, FLEXIBLE = "standard", "strict", "flexible"
 MODES = (STANDARD, STRICT, FLEXIBLE)
 """Extraction modes, the default first."""
 WINDOW = 16 * MAX_ANSWER
-"""Number of characters at the end of a response to search for an answer without a box, tag or `####`."""
+"""Number of characters at the end of a text to search for an answer without a box, tag or `####`."""
 _EMPHASIS = "*_ "
 _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
-"""The beginning of a `####` line with a value, which is not a heading."""
+"""Matches the beginning of a `####` line that has a value, so that the line is not a heading."""
 MAX_HEADINGS = 8
 """Maximum number of `####` lines to examine, from the end; headings are skipped."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
@@ -62,7 +63,10 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 
 
 def reference_answer(reference: str) -> str:
-    """Return the answer of a reference: plain text, or a solution with a box, a `####` line or an announced answer."""
+    """Return the answer of a reference: its last box, else what is announced after its last `####`, else all that text.
+
+    Without `####`, this applies to the whole reference.
+    """
     reference = _drop_surplus_braces(reference)
     content = extract_boxed(reference)
     if content is not None:
@@ -83,7 +87,7 @@ def _drop_surplus_braces(reference: str) -> str:
 
 
 def _find_answer(text: str, mode: str) -> str | None:
-    """Return the answer of a text without `</think>`; None if there is none."""
+    """Return the answer in a text, of which the caller has split off the reasoning; None if there is none."""
     answer = _marked_answer(text, mode)
     if answer is not None or mode == STRICT:
         return answer
@@ -167,7 +171,7 @@ def describe_type(name: str, value: object) -> str:
 
 
 def find_hash_line(text: str) -> str | None:
-    """Return the last `####` line that is not a heading; None if there is none."""
+    """Return the last `####` line that is not a heading, without `####` and emphasis; None if there is none."""
     end = len(text)
     for _ in range(MAX_HEADINGS):
         start = text.rfind("####", 0, end)

@@ -1,4 +1,4 @@
-"""Months, days of the week and halves of the day, by language: data."""
+"""Data: words for months, weekdays, halves of the day and times of day in several languages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AFTERNOON = (
     "pm|p.m.|p.m|p. m.|in the afternoon|in the evening|at night|nachmittags|uhr nachmittags|abends|uhr abends"
     "|de l'après-midi|du soir|de la tarde|de la noche|下午|晚上|午後|дня|вечера"
 )
-"""Names of the second half of the day, before or after the hour; `MORNING` has those of the first half."""
+"""Words for the second half of the day, written before or after the hour; `MORNING` has those for the first half."""
 
 NAMED_HOURS = {
     "noon": "p",

@@ -1,4 +1,4 @@
-"""Split the text of an answer into tokens, without differences in notation such as fonts."""
+"""Split the text of an answer into tokens; drop or unify notation without meaning, such as fonts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rewardstack_verifier.stack import with_fresh_stack
 
 T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
-"""Kinds of tokens. `begin` and `end` are for environments; a mark is one character, `\\{`, `\\}` or `\\\\`."""
+"""Kinds of tokens. `begin` and `end` are for environments; a mark is one character, `\\{`, `\\}`, `\\_` or `\\\\`."""
 
 _SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
 """A pattern for separators between thousands."""
@@ -43,14 +43,14 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
-_WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
-"""ASCII operators, and the commands that they mean."""
-_MARKS = _WRITTEN | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
+_ASCII_OPERATORS = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
+"""Operators in ASCII, and the LaTeX command with the same meaning."""
+_MARKS = _ASCII_OPERATORS | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MAX_RAISED = 16
 """Maximum number of tokens of an exponent or subscript to reorder."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
-"""A number with a comma in braces, `3{,}5`; the comma is decimal unless three digits follow it."""
+"""A number with a comma in braces, `3{,}5`; the comma is decimal after `0`, and unless three digits follow it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
@@ -76,7 +76,7 @@ _TAKES_ARGUMENT = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Tokens after which a group in braces is an argument, even if it is empty."""
 _ARGUMENT = re.compile(r"\s*\{")
 MAX_WRAPPED = 40
-"""Maximum number of environments and groups around the whole text to remove."""
+"""Maximum number of steps that remove what encloses the whole text: one environment, or all braces."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
 """A backslash at the end, which is the rest of a LaTeX space (`\\ `) in stripped text."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
@@ -100,7 +100,7 @@ class Token(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """A reader cannot parse the tokens; another reader may."""
+    """Raised by a reader (a function that parses tokens) that cannot parse the tokens; another reader may."""
 
 
 def parse_first(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
@@ -152,7 +152,8 @@ def _separate_equations(text: str) -> str:
 
 
 def _replace_letter_x(text: str) -> str:
-    """Replace the letter x between numbers by a multiplication sign, unless x is also a variable in the text."""
+    """Replace the letter x by a multiplication sign: before a power of ten, and, unless the text has a variable x,
+    between other numbers."""
     text = _TIMES.sub("*", text)
     if "x" not in text and "X" not in text:
         return text
@@ -161,7 +162,7 @@ def _replace_letter_x(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Return whether two texts, of any length and nesting, have the same tokens."""
+    """Return whether two texts have the same tokens, apart from the notation of indices; False if one is unreadable."""
     try:
         return with_fresh_stack(_same_tokens)(one, other)
     except (UnreadableError, RecursionError):
@@ -192,8 +193,8 @@ class _Lexer:
         self.text = text
         self.at = 0
 
-    def tokens(self, word: bool, until: str = "") -> list[Token]:
-        """Read tokens up to the brace that closes the current group if `until` is set, else to the end."""
+    def tokens(self, word: bool, is_group: bool = False) -> list[Token]:
+        """Read tokens to the end, or, if `is_group`, up to and including the brace that closes the current group."""
         tokens: list[Token] = []
         depth = 0
         spaced = False
@@ -202,7 +203,7 @@ class _Lexer:
             assert match is not None  # the last alternative takes any character
             self.at = match.end()
             kind, found = match.lastgroup or "", match[0]
-            if until and found in "{}":
+            if is_group and found in "{}":
                 depth += 1 if found == "{" else -1
                 if depth < 0:
                     return tokens
@@ -212,7 +213,7 @@ class _Lexer:
                 first, *rest = self._tokens_of(kind, match, word) or (None,)
                 tokens += [] if first is None else [first._replace(spaced=spaced or first.spaced), *rest]
                 spaced = spaced and first is None
-        if until:
+        if is_group:
             raise UnreadableError("a brace that is not closed")
         return tokens
 
@@ -232,7 +233,7 @@ class _Lexer:
         if kind == "command":
             return self._command(match["command"], word)
         name = "\\\\" if found.startswith("\\\\") else _MARKS.get(found, found)
-        return [Token(COMMAND if found in _WRITTEN else MARK, name)]
+        return [Token(COMMAND if found in _ASCII_OPERATORS else MARK, name)]
 
     def _command(self, name: str, word: bool) -> list[Token]:
         if name in DROPPED:
@@ -255,7 +256,7 @@ class _Lexer:
         opened = _ARGUMENT.match(self.text, self.at)
         if opened:
             self.at = opened.end()
-            return self.tokens(word, until="}")
+            return self.tokens(word, is_group=True)
         match = _TOKEN.match(self.text, self.at)
         if match is not None and match.lastgroup == "space":
             match = _TOKEN.match(self.text, match.end())
@@ -266,7 +267,7 @@ class _Lexer:
 
 
 def _count_outer_braces(tokens: list[Token]) -> int:
-    """Return the number of pairs of braces around all tokens, without empty pairs."""
+    """Return how many pairs of braces enclose all tokens; an empty pair does not count."""
     opened: list[int] = []
     closes: dict[int, int] = {}
     for at, token in enumerate(tokens):

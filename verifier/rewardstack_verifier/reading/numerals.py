@@ -162,7 +162,7 @@ def _parse_ordinal(words: list[str], language: _Language) -> Fraction | None:
 
 def _parse_whole(words: list[str], language: _Language) -> Fraction | None:
     """Return the value of a whole number: the sum of its groups, such as "two hundred five" and "thousand"."""
-    parse_total, group, limit = Fraction(0), Fraction(0), 10**18
+    total, group, limit = Fraction(0), Fraction(0), 10**18
     last = ""
     for at, word in enumerate(words):
         large = language.large.get(word)
@@ -171,7 +171,7 @@ def _parse_whole(words: list[str], language: _Language) -> Fraction | None:
         elif large == 100 and group < 20 and last not in language.joining:
             group = (group or Fraction(1)) * 100
         elif large and large != 100 and large < limit and last not in language.joining:
-            parse_total, group, limit = parse_total + (group or Fraction(1)) * large, Fraction(0), large
+            total, group, limit = total + (group or Fraction(1)) * large, Fraction(0), large
         elif word in language.teens and 0 < language.small.get(last, 0) < 10:
             group += 10
         elif word in language.small and _follows(word, last, words[at - 2] if at > 1 else "", group, language):
@@ -179,7 +179,7 @@ def _parse_whole(words: list[str], language: _Language) -> Fraction | None:
         elif word not in language.joining or not last or last in language.joining:
             return None
         last = word
-    return parse_total + group if last and last not in language.joining and parse_total + group else None
+    return total + group if last and last not in language.joining and total + group else None
 
 
 def _follows(word: str, last: str, before: str, group: Fraction, language: _Language) -> bool:
@@ -262,15 +262,15 @@ def _parse_chinese_integer(text: str) -> int:
     """Return the value of Chinese digits in place-value notation, or of digits with tens and larger numbers."""
     if text and all(character in CHINESE_DIGITS for character in text):
         return int(text.translate(_DIGITS))
-    parse_total = group = digit = 0
+    total = group = digit = 0
     for character in text:
         if character in CHINESE_DIGITS:
             digit = CHINESE_DIGITS[character]
         elif character in CHINESE_TENS:
             group, digit = group + (digit or 1) * CHINESE_TENS[character], 0
         else:
-            parse_total, group, digit = (parse_total + group + digit) * CHINESE_LARGE[character], 0, 0
-    return parse_total + group + digit
+            total, group, digit = (total + group + digit) * CHINESE_LARGE[character], 0, 0
+    return total + group + digit
 
 
 @lru_cache(maxsize=1)

@@ -28,18 +28,19 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
     If the parameter is the argument of a function, `f(x) = 2x for x in R`, return only the equation.
 
     Raises:
-        UnreadableError: the answer does not end with a parameter and its set, or the rest cannot be parsed.
+        UnreadableError: the answer does not end with a parameter and its set (optional for an argument of a function),
+            or the rest cannot be parsed.
     """
     for at in range(max(1, len(tokens) - MAX_TOKENS), len(tokens)):
         declaration = [token.text for token in tokens[at:] if token.text not in ("mathbb", "{", "}", "mathbf")]
         while declaration and declaration[-1] in _BEHIND:
             declaration.pop()
-        if tokens[at].text in _BEFORE and (declaration_read := _read_declaration(declaration)):
-            of, (parameter, domain) = parse_formula(tokens[:at]), declaration_read
-            if isinstance(of, Relation) and _is_argument(parameter, of.sides[0]):
-                return of
+        if tokens[at].text in _BEFORE and (declared := _read_declaration(declaration)):
+            node, (parameter, domain) = parse_formula(tokens[:at]), declared
+            if isinstance(node, Relation) and _is_argument(parameter, node.sides[0]):
+                return node
             if domain:
-                return Family(of, parameter, domain)
+                return Family(node, parameter, domain)
     raise UnreadableError("no parameter")
 
 

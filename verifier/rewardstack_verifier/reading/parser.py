@@ -70,17 +70,18 @@ T = TypeVar("T")
 MAX_DEPTH = 40
 """Maximum nesting of brackets, fractions and functions."""
 END_OF_TOKENS = Token(END, "")
-"""Marks the end of the tokens."""
+"""The token after the last one. It has the kind of `\\end{…}`, because both end a formula."""
 MAX_SETS = 50
 """Maximum number of unions, intersections and differences in a row."""
-_RAISING = frozenset("^_'")
+_SCRIPT_MARKS = frozenset("^_'")
 _STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Tokens that end a product of adjacent factors."""
 MAX_ROWS = 4
 """Maximum rows and columns of a determinant, which is expanded, and of the matrices in a product."""
-_OPERATING = word_set("^ _ ! ' degree % * /") | set(RELATIONS)
+_OPERATORS = word_set("^ _ ! ' degree % * /") | set(RELATIONS)
+"""Tokens that do not begin a factor, in addition to those of `_STOPPING`."""
 MAX_TERMS = 100
-"""Maximum number of terms (exclusive) of a sum or product over an index to expand."""
+"""Maximum number of terms of a sum or product over an index to expand."""
 _FIGURES = word_set("angle triangle")
 """Commands before the letters of a figure's name."""
 MAX_FACTORS = 2
@@ -126,6 +127,7 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self._bars = 0
+        """Number of bars `|` that are expected here, in an absolute value or set builder; if 0, a bar opens a value."""
         self._indices: frozenset[str] = frozenset()
         """Indices of the enclosing sums and products; an index named `i` is not the imaginary unit."""
 
@@ -164,13 +166,18 @@ class _Parser:
             self._next()
 
     def _joins(self, token: Token) -> bool:
-        """Return whether a token is "and" or a similar word; a single letter must be upright, without an index."""
+        """Return whether a token is "and" or a similar word; a single letter must be upright.
+
+        A token other than an exponent, index or prime must follow the letter.
+        """
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
         if token.kind != LETTERS or token.text not in JOINING:
             return False
         following = self._peek(1)
-        return len(token.text) > 1 or (token.word and following is not END_OF_TOKENS and following.text not in _RAISING)
+        return len(token.text) > 1 or (
+            token.word and following is not END_OF_TOKENS and following.text not in _SCRIPT_MARKS
+        )
 
     def _relation(self) -> Node:
         sides, operators = [self._sets()], list[str]()
@@ -238,7 +245,7 @@ class _Parser:
         )
 
     def _set_builder(self) -> SetBuilder | None:
-        """Parse `member | conditions` and the closing brace; if the tokens differ, consume nothing and return None."""
+        """Parse `member | conditions` and the closing brace; for anything else, consume nothing and return None."""
         start, self._bars = self._at, 1
         try:
             member = self._relation()
@@ -260,31 +267,29 @@ class _Parser:
             return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
         if not sign and self._peek().text not in SIGNS:
             return first
-        parse_total = add_term(sign or "+", None, require_expression(first))
+        total = add_term(sign or "+", None, require_expression(first))
         while (sign := self._take(*SIGNS)) and not self._ends():
-            parse_total = add_term(sign, parse_total, require_expression(self._product()))
+            total = add_term(sign, total, require_expression(self._product()))
         if sign:
             raise UnreadableError("a sign without an operand")
-        return parse_total
+        return total
 
-    def _sum_of_matrices(self, parse_total: Node) -> Node:
+    def _sum_of_matrices(self, total: Node) -> Node:
         """Add matrices of one shape entry by entry."""
         while sign := self._take("+", "-"):
             term = self._product()
-            if not (isinstance(parse_total, Matrix) and isinstance(term, Matrix)) or _shape(parse_total) != _shape(
-                term
-            ):
+            if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
                 raise UnreadableError("a matrix and a term of another shape")
-            parse_total = Matrix(
+            total = Matrix(
                 tuple(
                     tuple(
                         add_term(sign, require_expression(one), require_expression(other))
                         for one, other in zip(*rows, strict=True)
                     )
-                    for rows in zip(parse_total.rows, term.rows, strict=True)
+                    for rows in zip(total.rows, term.rows, strict=True)
                 )
             )
-        return parse_total
+        return total
 
     def _ends(self) -> bool:
         return self._peek() is END_OF_TOKENS
@@ -292,7 +297,7 @@ class _Parser:
     def _product(self) -> Node:
         first = self._unary()
         factors: list[Expression] = []
-        mixed = is_integer(first)
+        may_be_mixed = is_integer(first)  # the whole part of a mixed number
         while True:
             if isinstance(first, (Sequence, Combination)) and self._peek().text == "U":
                 return first
@@ -304,19 +309,19 @@ class _Parser:
                 continue
             elif self._begins_factor():
                 if self._peek().kind == NUMBER and not self._begins_power([first, *factors][-1]):
-                    first, mixed = self._mixed(first, factors), False
+                    first, may_be_mixed = self._mixed(first, factors), False
                     continue
                 fraction = self._peek().text == "frac"
                 factor = self._unary()
-                if mixed and fraction and not factors and is_proper(strip_sign(factor)):
-                    first, mixed = (
+                if may_be_mixed and fraction and not factors and is_proper(strip_sign(factor)):
+                    first, may_be_mixed = (
                         copy_sign(factor, Apply("sum", (require_expression(first), strip_sign(factor)))),
                         False,
                     )
                     continue
             else:
                 return first if not factors else make_product([require_expression(first), *factors])
-            mixed = False
+            may_be_mixed = False
             if isinstance(first, Matrix):
                 first = multiply_matrices(first, factor)
                 continue
@@ -326,11 +331,11 @@ class _Parser:
             factors.append(require_expression(factor))
 
     def _begins_power(self, before: Node) -> bool:
-        """Return whether the next number, after an operation, has an exponent or a factorial, as in `2^6 3^5`."""
+        """Return whether `before` is an operation and the next number has an exponent or factorial: `2^6 3^5`."""
         return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
 
     def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
-        """Multiply each entry of a matrix or point; a point needs a factor without letters, unlike `f(1, 2)`."""
+        """Multiply each entry of a matrix or point; a point's factor has no letters: `f(1, 2)` is no product."""
         if isinstance(of, Matrix):
             return Matrix(
                 tuple(tuple(make_product([factor, require_expression(one)]) for one in row) for row in of.rows)
@@ -356,7 +361,7 @@ class _Parser:
             or (token.text in _STOPPING and (token.kind != LETTERS or token.text == "mod"))
         ):
             return token.text == "|" and self._bars == 0 and token is not END_OF_TOKENS
-        if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
+        if token.kind in (MARK, COMMAND) and token.text in _OPERATORS:
             return False
         if token.text == "(" and self._peek(1).text in ("pmod", "bmod", "mod"):
             return False
@@ -429,7 +434,7 @@ class _Parser:
         return self._symbol(name)
 
     def _symbol(self, name: str) -> Node:
-        """Parse a command without arguments: a constant, a letter, a point, a set."""
+        """Parse a command for a symbol: a constant, a letter, an accented letter, a figure, a set, dots."""
         if name in CONSTANTS:
             return Constant(CONSTANTS[name])
         if name in GREEK:
@@ -483,7 +488,7 @@ class _Parser:
         self._expect("^")
         last = self._argument(is_whole=True)
         if not isinstance(index, Symbol) or index.name in symbols(first, last):
-            raise UnreadableError("an index that is not a letter")
+            raise UnreadableError("an index that is not a letter, or is in its own range")
         body = require_expression(self._inside(self._product))
         if is_integer(first) and is_integer(last) and 0 <= last.value - first.value < MAX_TERMS:
             terms = (substitute(body, index.name, integer(at)) for at in range(int(first.value), int(last.value) + 1))
@@ -517,7 +522,7 @@ class _Parser:
         return value if exponent is None else Apply("power", (value, exponent))
 
     def _at_degrees(self) -> bool:
-        """Return whether `^\\circ` follows, which belongs to a function's argument, unlike other exponents."""
+        """Return whether the next exponent is `^\\circ`, which applies to a function's argument, not to its value."""
         return "degree" in (self._peek(1).text, self._peek(1).text == "{" and self._peek(2).text)
 
     def _power(self) -> Node:
@@ -549,7 +554,7 @@ class _Parser:
         return self._rows(environment)
 
     def _system(self) -> Node:
-        """Parse rows of relations that are aligned at their signs, or of values with their conditions."""
+        """Parse a system: rows with relations, aligned at their signs, or rows with a value and its condition."""
         end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
         if end is None:
             raise UnreadableError("a system that is not closed")
@@ -588,7 +593,10 @@ class _Parser:
         return Matrix(tuple(tuple(row) for row in rows if row))
 
     def _argument(self, is_whole: bool = False) -> Expression:
-        """Parse the argument of a command (a group or token); unless `is_whole`, only its first digit or letter."""
+        """Parse the argument of a command: a group or a token.
+
+        Unless `is_whole`, only the first digit or letter of a token is the argument: `\\frac12` is 1/2.
+        """
         token = self._peek()
         if token.kind == NUMBER and not is_whole and token.text.isdecimal() and len(token.text) > 1:
             self._replace_next(token, token.text[1:])
@@ -664,7 +672,10 @@ class _Parser:
         return Symbol(name[0]) if name[0] in self._indices else make_letter(name[0])
 
     def _are_factors(self, token: Token) -> bool:
-        """Return whether three or more letters are factors, not a word: alphabet neighbors, or without vowels."""
+        """Return whether letters are factors, not a word: neighbors in the alphabet, or three of them without a vowel.
+
+        Three letters without a vowel are no factors if they are upper-case, a unit, or a noun after a number.
+        """
         name = token.text
         if _are_neighbors(name):
             return True
@@ -676,7 +687,7 @@ class _Parser:
         ):
             return False
         before = self._tokens[self._at - 2] if self._at > 1 else None
-        return before is None or before.kind != NUMBER or not token.spaced  # `12 pcs`
+        return before is None or before.kind != NUMBER or not token.spaced  # in `12 pcs`, a noun
 
     def _named(self, name: str) -> Expression:
         """Parse the subscript, superscript and primes of a letter, and the arguments if it names a function."""
@@ -690,8 +701,8 @@ class _Parser:
         primes = marked.count("'") if marked.rstrip("'") == name else 0
         if marked in CONSTANTS and marked not in self._indices:
             return Constant(CONSTANTS[name])
-        if marked == "C" and (replace_binomials := self._binomial_call()):
-            return replace_binomials
+        if marked == "C" and (binomial := self._binomial_call()):
+            return binomial
         if (primes or marked in "fghFGH" or self._names_function()) and self._peek().text == "(":
             argument = self._inside(self._atom)
             arguments = argument.items if isinstance(argument, Sequence) else (argument,)
@@ -699,7 +710,7 @@ class _Parser:
         return Symbol(marked)
 
     def _full_name(self, name: str) -> str:
-        """Return a name with its subscript, superscript and primes in this order: `x_{\\max}`, `\\omega'_L`, `v^*`."""
+        """Consume a name's subscript, superscript and primes in any order; append them in this order."""
         below = above = primes = ""
         while True:
             if not below and self._take("_"):
@@ -765,7 +776,7 @@ class _Parser:
         return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in following)
 
     def _binomial_call(self) -> Expression | None:
-        """Parse the arguments of a binomial coefficient `C(5, 2)`; if the tokens differ, return None."""
+        """Parse the arguments of a binomial coefficient `C(5, 2)`; for anything else, return None."""
         opened, n, comma, k, closed = (self._peek(at) for at in range(5))
         numbers = n.text.isdecimal() and k.text.isdecimal()
         if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):

@@ -51,16 +51,14 @@ def make_product(factors: list[Expression]) -> Expression:
     return factors[0] if len(factors) == 1 else Apply("product", tuple(factors))
 
 
-def add_term(sign: str, parse_total: Expression | None, term: Expression) -> Expression:
+def add_term(sign: str, total: Expression | None, term: Expression) -> Expression:
     """Return a total plus a term with a sign of `SIGNS`; without a total, the signed term."""
     if sign not in ("+", "-"):
-        return Apply(SIGNS[sign], (_check_depth(parse_total or integer(0)), term))
+        return Apply(SIGNS[sign], (_check_depth(total or integer(0)), term))
     term = negative(term) if sign == "-" else term
-    if parse_total is None:
+    if total is None:
         return term
-    addends = (
-        parse_total.arguments if isinstance(parse_total, Apply) and parse_total.operation == "sum" else (parse_total,)
-    )
+    addends = total.arguments if isinstance(total, Apply) and total.operation == "sum" else (total,)
     return Apply("sum", (*addends, term))
 
 
