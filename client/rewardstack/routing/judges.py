@@ -216,12 +216,13 @@ def _template(table: NamedTable, folder: Path) -> str:
 
 
 def _score_range(table: NamedTable) -> tuple[float, ...] | None:
+    """Return the two values, whose type the judge scorer checks; None if there is no such field."""
     value = table.fields.get("score_range")
     ends = plain(value)
     if ends is None:
         return None
     if not isinstance(ends, list) or len(ends) != 2:
-        raise table.error("score_range", f"must be a list of two numbers such as [1, 10], got {str(value)[:50]!r}")
+        raise table.error("score_range", f"must be two numbers such as [1, 10], got {str(value)[:50]!r}")
     return tuple(ends)
 
 
