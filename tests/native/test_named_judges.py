@@ -185,7 +185,7 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
         (table("Small", "org/a", 1), "judges.Small: a judge that make up starts is named"),
         (table('"a.b"', "org/a", 1), "judges.a.b: a judge that"),
         (table("a" * 64, "org/a", 1), "a judge that make up starts is named"),
-        ("[judges.small]\nreplicas = 1", "judges.small: needs base_url, or model"),
+        ("[judges.small]\nreplicas = 1", "judges.small: needs base_url; or set model"),
         ("[judges.small", "routes.toml"),
         (EXTERNAL.replace("template_path", "# "), "judges.hosted.api_key_env: HOSTED_KEY is not set"),
         (
