@@ -39,7 +39,8 @@ class Bait:
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind(("127.0.0.1", 0))
         self._unix = socket.socket(socket.AF_UNIX)
-        self._unix.bind("\0probe")
+        self._name = f"\0probe{os.getpid()}"  # tests of other processes have listeners, too
+        self._unix.bind(self._name)
         self._unix.listen()
         for listener in (self._tcp, self._udp, self._unix):
             listener.setblocking(False)
@@ -56,6 +57,7 @@ class Bait:
             ("PORT", self._tcp.getsockname()[1]),
             ("SECRETFILE", self.secret),
             ("SERVERPID", server),
+            (r"\0probe", self._name.replace("\0", r"\0")),
         ):
             source = source.replace(name, str(value))
         return source
