@@ -379,6 +379,9 @@ class EndpointPool:
             # requests would wait a whole timeout for a service that never answers.
             if timeout.since < self.last_progress:
                 timeout = deadline.start_attempt()
+            if self._outage.is_hopeless(message.method, timeout):
+                self._release_slot(endpoint)
+                raise self._timeout_error(None if failures is None else failures.error)
             try:
                 return await self._attempt(endpoint, message, timeout, failures)
             except (OverloadError, UnreachableError, RejectedError, ReplyError) as error:

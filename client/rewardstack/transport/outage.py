@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.deadline import AttemptTimeout, SharedDeadline
 from rewardstack.errors import UnreachableError
 from rewardstack.transport.limiter import EJECTION_FIRST, EJECTION_MAX, backoff
 
@@ -40,7 +40,8 @@ MAX_GAP = 0.5
 """Maximum seconds between a timeout and the sending of the next request that belongs to the same stall."""
 MIN_SHARE = 0.9
 """A call fails fast if a stall has lasted for this share of the call's timeout. The share is below 1, because a call
-spends part of its timeout on other requests."""
+spends part of its timeout on other requests. A call that was queued for this share is no longer sent to a stalled
+service."""
 
 
 class Stall:
@@ -143,20 +144,30 @@ class Outage:
         ]
         return max(ends) - time.monotonic()
 
+    def stalls(self, method: str, allowed: float) -> Sequence[Stall]:
+        """Return the stalls of all available endpoints; none unless each has lasted about as long as a call waits.
+
+        Args:
+            method: HTTP method of the call.
+            allowed: seconds that the call waits without progress.
+        """
+        endpoints = self._endpoints()
+        if not any(endpoint.stalls[method].is_active for endpoint in endpoints):
+            return ()
+        up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
+        available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
+        stalls = [endpoint.stalls[method] for endpoint in available]
+        return stalls if all(stall.seconds >= MIN_SHARE * allowed for stall in stalls) else ()
+
     def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> None:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
 
         Raises:
             UnreachableError: the endpoints have been stalled for at least the time that the call would wait.
         """
-        endpoints = self._endpoints()
-        if not any(endpoint.stalls[method].is_active for endpoint in endpoints):
-            return
         allowed = deadline.allowed
-        up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
-        available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
-        stalls = [endpoint.stalls[method] for endpoint in available]
-        if not stalls or any(stall.seconds < MIN_SHARE * allowed for stall in stalls):
+        stalls = self.stalls(method, allowed)
+        if not stalls:
             return
         self.probe()
         if any(stall.start_trial(allowed) for stall in stalls):
@@ -164,6 +175,11 @@ class Outage:
         seconds = max(stall.seconds for stall in stalls)
         causes = "; ".join(stall.cause for stall in stalls)
         raise UnreachableError(f"{causes}; no {method} answered for {seconds:.1f} s, failing fast until one is")
+
+    def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
+        """Return whether a queued call comes too late: the service is stalled, and little of its time is left."""
+        allowed = timeout.deadline.allowed
+        return timeout.left() < (1 - MIN_SHARE) * allowed and bool(self.stalls(method, allowed))
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; wait for the first probe only if the last failure is outdated."""
