@@ -22,8 +22,8 @@ from rewardstack.core.event_loop import run
 from rewardstack.errors import ReplyError, RequestError
 from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.http import display_url, find_proxy
+from rewardstack.transport.message import Message
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from rewardstack.errors import (
 )
 from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.settings import DEFAULTS
-from rewardstack.transport import endpoint
+from rewardstack.transport import endpoint, reply_faults
 
 from .scripted_server import Answer, scripted_server
 
@@ -30,7 +30,7 @@ TWO = Answer({"rewards": [1.5, 0], "statuses": ["ok", "ok"]})
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the caller's settings, and no pause after an ill reply is long."""
-    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
 

@@ -14,7 +14,7 @@ from rewardstack import Request, score
 from rewardstack.errors import OverloadError, ServiceError, SettingsError, UnreachableError
 from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.transport.http import display_url, find_proxy, open_session, send
-from rewardstack.transport.reply import get_body
+from rewardstack.transport.message import get_body
 from tests.support.servers import free_port
 from tests.support.table import Table
 

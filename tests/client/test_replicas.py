@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack import Request, Score, score
-from rewardstack.transport import endpoint, endpoint_pool, limiter
+from rewardstack.transport import endpoint, endpoint_pool, limiter, reply_faults
 from tests.support.servers import ROOT, FaultServer
 from tests.support.table import Table
 from tests.support.waiting import eventually
@@ -53,7 +53,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds takes tenths of them."""
     for module, name, seconds in (
         (endpoint, "MIN_STUCK", 0.3),
-        (endpoint, "RETRY_PAUSE", 0.1),
+        (reply_faults, "RETRY_PAUSE", 0.1),
         (endpoint_pool, "LOADING_PAUSE", 0.1),
         (limiter, "EJECTION_FIRST", 0.2),
         (limiter, "EJECTION_MAX", 0.5),
@@ -203,7 +203,7 @@ def test_a_single_one_is_ill_for_a_moment(
 @pytest.mark.parametrize("ill", ["500", "html", "401", "404"])
 def test_a_single_one_is_ill_for_good(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None, ill: str) -> None:
     """What stays ill is tried a few times in all, not by every sample; the reason names the server and its words."""
-    monkeypatch.setattr(endpoint, "FAULTY_FOR", 0.8)
+    monkeypatch.setattr(reply_faults, "FAULTY_FOR", 0.8)
     server = serve()
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", server.url)
     server.set(ill=ill)

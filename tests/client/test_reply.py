@@ -11,7 +11,7 @@ import pytest
 
 from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError
-from rewardstack.transport.reply import Reply, get_body, parse_reply
+from rewardstack.transport.message import Reply, get_body, parse_reply
 from tests.support.table import Table
 
 URL = "http://judge:8000/v1/chat/completions"

@@ -9,9 +9,9 @@ from typing import Any
 
 from rewardstack.core.deadline import AttemptTimeout, Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
+from rewardstack.transport.message import Message
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Get = Callable[[str, float], Coroutine[Any, Any, bytes]]

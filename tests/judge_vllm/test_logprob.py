@@ -11,8 +11,8 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.scorers.judge.templates import LABELS as LABELS_OF
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.message import Message
 from tests.judge_vllm.conftest import PROBLEM, REFERENCE, RIGHT, WRONG, judge, post
 from tests.support.vllm import VllmServer
 

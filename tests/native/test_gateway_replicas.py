@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack.settings import DEFAULTS
-from rewardstack.transport import endpoint
+from rewardstack.transport import endpoint, reply_faults
 from tests.client.test_replicas import (
     ILL,
     SERVICES,
@@ -56,7 +56,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 def test_one_judge_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, ill: str) -> None:
     """A judge's ill replica costs no sample, whether nginx sees its fault or the client."""
     monkeypatch.setattr(endpoint, "MIN_STUCK", 0.3)
-    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.1)
+    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.1)
     serve("judge", ill)
     scores = in_one_call(samples("llm_judge_remote", 64))
     assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")

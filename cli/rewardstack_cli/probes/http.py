@@ -15,7 +15,7 @@ import aiohttp
 from rewardstack.core.addresses import shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
 from rewardstack.transport.http import authorization, find_proxy, open_session, send
-from rewardstack.transport.reply import Reply, get_body
+from rewardstack.transport.message import Reply, get_body
 from rewardstack_cli.console import wait_with_notice
 from rewardstack_cli.probes.finding import Finding, ProbeError
 

@@ -24,7 +24,7 @@ from rewardstack.scorers.judge.request import CHAT, make_frame, uses_json
 from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
-from rewardstack.transport.reply import get_body
+from rewardstack.transport.message import get_body
 from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import ProbedService, RemedyNames, probe
 

@@ -14,19 +14,18 @@ BLANK = re.compile(rb"\s*\n")
 
 
 def read_pieces(stream: IO[bytes] | RawIOBase, line_bytes: int) -> Iterator[bytes]:
-    """Yield the content of a stream; each piece is one line, or a run of blank lines.
+    """Yield the content of a stream; each piece is one line, or a run of blank lines after a blank one.
 
     Args:
         stream: a stream whose `read` returns bytes; it stays open.
         line_bytes: maximum length of a line in bytes; a longer one is cut off one byte after it.
     """
     buffered = BufferedReader(_Raw(stream), BUFFER)
-    while True:
-        blank = BLANK.match(buffered.peek())
-        piece = buffered.read(blank.end()) if blank else buffered.readline(line_bytes + 1)
-        if not piece:
-            return
+    while piece := buffered.readline(line_bytes + 1):
         yield piece
+        while piece.isspace() and (blank := BLANK.match(buffered.peek())):
+            piece = buffered.read(blank.end())
+            yield piece
 
 
 def number_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -1,4 +1,4 @@
-"""Detects misspelled names, such as `temprature` for `temperature`."""
+"""Detects misspelled names, such as `temprature` for `temperature`, and warns about unknown arguments."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ MIN_LENGTH, MAX_LENGTH = 3, 40
 """Minimum and maximum length, in characters, of names that are compared."""
 MAX_NAMES = 50
 """Maximum number of a sample's fields that are compared."""
+VERL_ARGUMENTS = frozenset({"reward_router_address", "reward_model_tokenizer"})
+"""Arguments that verl adds to every call; no route needs them."""
 
 log = logging.getLogger(__name__)
 
@@ -81,3 +83,20 @@ def _begins_like(name: str, known: str) -> bool:
     begin, rest = name[: len(known)], name[len(known) :]
     is_longer_word = begin == known and (rest[:1].isalnum() or rest[:1] == "_")
     return bool(find_closest(begin, [known], SUGGESTION_SIMILARITY)) and not is_longer_word
+
+
+def warn_of_unknown(prefix: str, names: Iterable[str]) -> None:
+    """Warn once about each unknown argument, except those that verl adds.
+
+    Args:
+        prefix: start of the warning, such as `compute_score: the argument`.
+        names: names of the unknown arguments.
+    """
+    for name in names:
+        if name not in VERL_ARGUMENTS:
+            _warn_of_unknown_once(prefix, name)
+
+
+@lru_cache(maxsize=64)
+def _warn_of_unknown_once(prefix: str, name: str) -> None:
+    log.warning("%s %r is not known and has no effect", prefix, name)

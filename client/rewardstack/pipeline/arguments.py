@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardstack.core.arguments import warn_of_unknown
 from rewardstack.core.deadline import TIMEOUT, read_timeout
 from rewardstack.core.json_types import is_array
 from rewardstack.core.messages import is_conversation
+from rewardstack.core.misspellings import warn_of_unknown
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, OnError, Request, Score
 

@@ -12,7 +12,7 @@ from rewardstack.errors import DeadlineError, OverloadError, ReplyError, Service
 from rewardstack.ray_judge.balancing import FrozenRewardInferenceClient, Response, error_response
 from rewardstack.ray_judge.engines import RemoteEngine, create_frozen_vllm_engines
 from rewardstack.ray_judge.options import EngineOptions
-from rewardstack.transport.reply import Reply, get_body
+from rewardstack.transport.message import Reply, get_body
 
 NAME = "reward_inference_service"
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"

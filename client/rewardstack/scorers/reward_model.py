@@ -41,7 +41,7 @@ from rewardstack.scorers.judge.scorer import TOO_LONG
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings, read_api_key
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 
 VARIABLE = "REWARD_MODEL_SERVER_URL"
 CONVERSATION = ("messages", "prompt")

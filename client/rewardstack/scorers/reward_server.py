@@ -39,8 +39,8 @@ from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import Discovery
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.message import Message
 
 if TYPE_CHECKING:
     from rewardstack.core.steps import Trace

@@ -20,8 +20,8 @@ from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.reward_model import key_of_model, urls_of_model
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, open_session, send
+from rewardstack.transport.message import get_body
 from rewardstack.transport.ray_actor import is_actor
-from rewardstack.transport.reply import get_body
 
 TIMEOUT = 2.0
 """Timeout of a check, in seconds."""

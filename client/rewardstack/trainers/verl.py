@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.core.arguments import warn_of_unknown
 from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.json_types import plain
+from rewardstack.core.misspellings import warn_of_unknown
 from rewardstack.errors import FailureRateError, RequestError, ScoringError
 from rewardstack.score import OnError, Request, Score
 from rewardstack.trainers.columns import as_names, get_column, merge_options

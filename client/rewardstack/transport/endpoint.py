@@ -12,12 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import random
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -35,10 +33,11 @@ from rewardstack.errors import (
     UnreachableError,
 )
 from rewardstack.transport.http import CONNECT_TIMEOUT, display_url, send
-from rewardstack.transport.limiter import Limiter, backoff
+from rewardstack.transport.limiter import Limiter
+from rewardstack.transport.message import HEALTH, LIMITING, REPLICA_STATUSES, Message, is_down, parse_reply
 from rewardstack.transport.outage import Stall
 from rewardstack.transport.ray_actor import is_actor
-from rewardstack.transport.reply import LIMITING, REPLICA_STATUSES, Read, is_down, parse_reply
+from rewardstack.transport.reply_faults import Replicas, ReplyFaults
 
 PROBE_AFTER = 2.0
 """Seconds without an answer after which a liveness probe is sent."""
@@ -56,71 +55,14 @@ STUCK_FACTOR = 2.0
 """A request is stuck once it has waited this many times as long as the slowest recent request."""
 LATENCY_DECAY = 0.99
 """Factor by which each answer reduces the slowest recent latency."""
-RETRY_PAUSE = 0.6
-"""Maximum seconds before the first retry after an invalid reply; doubled each time. The minimum is half of that."""
-FAULTY_AFTER = 3
-"""Invalid replies in a row after which the endpoint counts as faulty and gets only one retry at a time."""
-FAULTY_FOR = 5.0
-"""Seconds after which a faulty endpoint's invalid replies are no longer retried."""
-FAULTS_EXPIRE_AFTER = 30.0
-"""Seconds without an invalid reply after which earlier invalid replies no longer count."""
-
-REPLICA = "X-Replica"
-"""Header with a replica number: our gateway sends requests with the same number to the same server."""
-REPLICA_NUMBERS = tuple(map(str, range(1, 9)))
-"""All replica numbers; a server can have several."""
 
 UNAUTHORIZED = 401
 """HTTP status for an unknown API key."""
 
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-Admit = Callable[[], Awaitable[None]]
-"""Called before each attempt to send a message; an exception ends the call."""
 SendHedge = Callable[[], "asyncio.Task[Any] | None"]
 """Sends a request again; returns None if no endpoint has a free slot."""
 
 log = logging.getLogger(__name__)
-
-
-class Message(NamedTuple):
-    """A request, independent of the endpoint that receives it.
-
-    Args:
-        method: `GET` or `POST`.
-        path: URL path, which begins with a slash.
-        body: JSON, or None.
-        headers: HTTP headers in addition to the service's headers.
-        admit: called before each attempt; raises an exception if the attempt is not allowed. None to allow all.
-        read: parses a reply's body, and raises ReplyError if it is invalid; None to return the body.
-        is_optional: whether servers may lack the path; a reply 404 is then not retried.
-        no_retry: whether an invalid reply ends the call if no other endpoint is left.
-        probe: a body that is cheap for the service; sent first to an endpoint that recently did not accept requests.
-            None for no such body.
-        is_hedged: whether a stuck request is hedged even if there is only one endpoint.
-    """
-
-    method: str
-    path: str
-    body: bytes | None = None
-    headers: Mapping[str, str] = NO_HEADERS
-    admit: Admit | None = None
-    read: Read | None = None
-    is_optional: bool = False
-    no_retry: bool = False
-    probe: bytes | None = None
-    is_hedged: bool = False
-
-    @property
-    def probe_message(self) -> Message | None:
-        """The message with `probe` as its body, to test whether a server answers; None if there is no `probe`."""
-        return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
-
-    def to_replica(self, number: str) -> Message:
-        """Return the message addressed to a replica behind our gateway; an empty `number` means any replica."""
-        return self._replace(headers={**self.headers, REPLICA: number}) if number else self
-
-
-HEALTH = Message("GET", "/health")
 
 
 class LatencyTracker:
@@ -326,125 +268,6 @@ class EndpointFailure:
         if self.error is not None and self._is_awaited():
             self._is_logged = True
             log.warning("%s; unavailable for %.0f s, retrying", self, time.monotonic() - self._since)
-
-
-class ReplyFaults:
-    """The invalid replies (`ReplyError`) of an endpoint since its last valid reply.
-
-    After `FAULTY_AFTER` invalid replies, the endpoint is faulty. Then only one request at a time is retried, as a
-    trial, with growing pauses.
-
-    Attributes:
-        recovered_at: when a faulty endpoint last sent a valid reply, on `time.monotonic()`.
-        replies: number of invalid replies since the last valid reply.
-    """
-
-    def __init__(self) -> None:
-        self.recovered_at = -math.inf
-        self._next_trial_at = 0.0
-        self.replies = 0
-        self._change: asyncio.Future[None] | None = None
-        self._trials = 0
-        self._since = self._last_at = -math.inf
-
-    @property
-    def is_faulty(self) -> bool:
-        """Whether there were so many invalid replies in a row that the requests are not the cause."""
-        return self.replies >= FAULTY_AFTER
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the endpoint has been faulty for so long that no request is retried."""
-        return self.is_faulty and time.monotonic() > self._since + FAULTY_FOR
-
-    @property
-    def is_trial_due(self) -> bool:
-        """Whether the next trial request is due."""
-        return time.monotonic() >= self._next_trial_at
-
-    def record(self) -> None:
-        """Record an invalid reply."""
-        now = time.monotonic()
-        if not self.replies or now > self._last_at + FAULTS_EXPIRE_AFTER:
-            self._since, self.replies, self._trials = now, 0, 0
-            self._next_trial_at = now + retry_pause(1)
-        self._last_at = now
-        self.replies += 1
-        self._notify()
-
-    def start_trial(self) -> None:
-        """Record that a trial request is sent."""
-        self._trials += 1
-        self._next_trial_at = time.monotonic() + retry_pause(self._trials + 1)
-
-    def reset(self) -> None:
-        """Record a valid reply."""
-        if self.is_faulty:
-            self.recovered_at = time.monotonic()
-        self.replies = 0
-        self._notify()
-
-    def _notify(self) -> None:
-        if self._change is not None and not self._change.done():
-            self._change.set_result(None)
-
-    async def wait(self, seconds: float) -> None:
-        """Wait at most `seconds` until a reply arrives, a trial is due, or the faults become final."""
-        if self._change is None or self._change.done():
-            self._change = asyncio.get_running_loop().create_future()
-        now = time.monotonic()
-        due = self._next_trial_at - now if self._next_trial_at > now else RETRY_PAUSE
-        await asyncio.wait((self._change,), timeout=max(0.0, min(seconds, due, self._since + FAULTY_FOR - now)) + 0.001)
-
-
-class Replicas:
-    """The replicas behind a gateway, by number: the replicas that failed requests, and one that accepts them.
-
-    Attributes:
-        preferred: number of a replica that accepted a request; empty if none is known.
-    """
-
-    def __init__(self) -> None:
-        self.preferred = ""
-        self._faulty_at: dict[str, float] = {}
-
-    @property
-    def are_faulty(self) -> bool:
-        """Whether all replicas failed a request within the last `FAULTS_EXPIRE_AFTER` seconds."""
-        recent = time.monotonic() - FAULTS_EXPIRE_AFTER
-        return not self.preferred and sum(failed_at > recent for failed_at in self._faulty_at.values()) == len(
-            REPLICA_NUMBERS
-        )
-
-    def select(self, number: str) -> str:
-        """Return the number of the replica for a retry.
-
-        Args:
-            number: the replica that failed the request; empty if it is unknown.
-        """
-        if number:
-            self._faulty_at[number] = time.monotonic()
-            self.demote(number)
-        return self.preferred or min(
-            random.sample(REPLICA_NUMBERS, len(REPLICA_NUMBERS)), key=lambda number: self._faulty_at.get(number, 0.0)
-        )
-
-    def demote(self, number: str) -> None:
-        """Stop preferring a replica that failed or did not answer in time."""
-        if number == self.preferred:
-            self.preferred = ""
-
-    def record_success(self, number: str) -> None:
-        """Record a valid reply of replica `number`; empty if the request was sent to any replica."""
-        self._faulty_at.pop(number, None)
-        self.preferred = number or self.preferred
-        if not number and self.are_faulty:
-            self._faulty_at.clear()
-
-
-def retry_pause(times: int) -> float:
-    """Return the seconds to wait before a retry after `times` invalid replies."""
-    return backoff(RETRY_PAUSE, math.inf, times - 1)
 
 
 class Endpoint:

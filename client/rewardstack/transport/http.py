@@ -19,6 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from rewardstack.core.event_loop import run_in_daemon_thread
 from rewardstack.core.imports import import_lock
 from rewardstack.errors import (
     OverloadError,
@@ -28,8 +29,7 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.daemon_thread import run_in_daemon_thread
-from rewardstack.transport.reply import MAX_MESSAGE, Reply, get_body
+from rewardstack.transport.message import MAX_MESSAGE, Reply, get_body
 from rewardstack_settings.kinds import RAY_SCHEME
 
 CONNECT_TIMEOUT = 5.0

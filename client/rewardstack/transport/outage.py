@@ -22,7 +22,8 @@ from rewardstack.errors import UnreachableError
 from rewardstack.transport.limiter import EJECTION_FIRST, EJECTION_MAX, backoff
 
 if TYPE_CHECKING:
-    from rewardstack.transport.endpoint import Endpoint, Message
+    from rewardstack.transport.endpoint import Endpoint
+    from rewardstack.transport.message import Message
 
 PROBE_TIMEOUT = 1.0
 """Seconds that an unavailable endpoint has to answer a probe."""

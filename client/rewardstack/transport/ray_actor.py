@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from rewardstack.core.deadline import HEADER
+from rewardstack.core.event_loop import run_in_daemon_thread
 from rewardstack.errors import ReplyError, SettingsError, UnreachableError
-from rewardstack.transport.daemon_thread import run_in_daemon_thread
-from rewardstack.transport.reply import MAX_MESSAGE, Reply
+from rewardstack.transport.message import MAX_MESSAGE, Reply
 from rewardstack_settings.kinds import RAY_NAMESPACE, RAY_SCHEME
 
 VARIABLE = "LLM_JUDGE_RAY_ACTOR"

@@ -9,8 +9,8 @@ from typing import Any
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.steps import Exchange, exchanges
 from rewardstack.errors import ServiceError
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.message import Message
 
 MAX_BYTES = 2**23
 """Maximum total size of the recorded bodies, in bytes; many votes of a judge repeat the same long text."""

@@ -16,7 +16,7 @@ import pytest
 from rewardstack import Score, compute_score, errors, score
 from rewardstack.errors import ScoringError, SettingsError
 from rewardstack.scorers.judge import calls
-from rewardstack.transport import endpoint
+from rewardstack.transport import endpoint, reply_faults
 from rewardstack.transport.endpoint_pool import RETRY_RESERVE, RETRY_SHARE
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, forget, sample
 from tests.support.servers import FaultServer, free_port
@@ -61,7 +61,7 @@ def test_replies(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table
 ) -> None:
     """A reply without exactly one verdict is a failure; the log says why, in a line a warning."""
-    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
     for name, (state, why) in REPLIES.items():
         with table.case(name):
             forget(judge, monkeypatch)
@@ -130,7 +130,7 @@ def test_content_in_parts(judge: FaultServer) -> None:
 
 def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no reply is ever whole there is no verdict; a candidate that writes so changes nothing."""
-    monkeypatch.setattr(endpoint, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
     (one,) = score([sample('"finish_reason":"abort"')])
     assert "ok" == one.status
     judge.set(content="REWARD: 0.9", finish="abort")

@@ -20,7 +20,7 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import make_frame
 from rewardstack.transport.discovery import MAX_SERVERS
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 

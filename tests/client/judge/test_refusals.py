@@ -25,7 +25,7 @@ from rewardstack.scorers.judge.dialect import (
 from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.judge.refusals import WORDINGS, omit_fields, refused_fields
 from rewardstack.scorers.judge.request import make_frame
-from rewardstack.transport.reply import Reply, get_body
+from rewardstack.transport.message import Reply, get_body
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table

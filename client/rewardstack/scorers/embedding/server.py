@@ -29,8 +29,8 @@ from rewardstack.scorers.embedding.protocol import (
 )
 from rewardstack.scorers.embedding.similarity import Vector
 from rewardstack.transport.discovery import Discovery
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.message import Message
 
 TEXT_REFUSED = (400, 413, 422)
 """HTTP statuses for a request with a text that is too long, or with too many texts."""

@@ -12,7 +12,7 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import SettingsError
 from rewardstack.scorers.destination import Destination, FindPool
 from rewardstack.settings import Settings
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 
 MODELS = "/models"
 VERSIONED_URL = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")

@@ -37,7 +37,7 @@ from rewardstack.scorers.judge.request import CHAT, make_frame, uses_json, with_
 from rewardstack.scorers.judge.rubric import Answers, Rubric, parse_answers, parse_grades, rubric_verdict
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
 from rewardstack.transport.discovery import MAX_SERVERS, RENEWAL
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 
 TRIAL_MESSAGE = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
 """User message of a trial request, which tests whether a server supports the fields of a request."""

@@ -18,7 +18,7 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import content_text
 from rewardstack.scorers.judge.request import make_frame, max_reply_tokens
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 
 SLICE = 64
 """Number of samples whose prompts are counted concurrently."""

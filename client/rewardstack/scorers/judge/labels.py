@@ -15,7 +15,7 @@ from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.models import Model
 from rewardstack.transport.discovery import MAX_SERVERS
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 
 TOKENIZE = "/tokenize"
 

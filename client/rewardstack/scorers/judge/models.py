@@ -19,7 +19,7 @@ from rewardstack.scorers.judge.api import MODELS, Api, api_path, deployment_name
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, detect_dialect, parse_vllm_version
 from rewardstack.scorers.judge.refusals import omit_fields, refused_fields
 from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wait
-from rewardstack.transport.endpoint import Message
+from rewardstack.transport.message import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
 """Model to request if none is set and the server does not report exactly one."""

@@ -24,9 +24,9 @@ from rewardstack.core import event_loop
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ReplyError
 from rewardstack.settings_table import TABLE
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
+from rewardstack.transport.message import Message
 from rewardstack_rules.code.inside.processes import FIXED
 from rewardstack_rules.code.launcher import START, STARVED, Launcher, Process, SandboxError
 

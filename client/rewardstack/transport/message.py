@@ -1,4 +1,6 @@
-"""Classifies replies: success, an error to retry (at another endpoint or later), or a final error.
+"""A request to a service, independent of the endpoint that receives it, and the classification of its reply.
+
+A reply is a success, an error to retry (at another endpoint or later), or a final error:
 
 | reply | error | handling by `EndpointPool` |
 | --- | --- | --- |
@@ -17,7 +19,8 @@ import html
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rewardstack.core.wire import BUDGET_HEADER
@@ -38,6 +41,53 @@ NO_QUOTA = "insufficient_quota"
 
 Read = Callable[[bytes], Any]
 """Parses a reply's body; raises ReplyError if it is invalid."""
+REPLICA = "X-Replica"
+"""Header with a replica number: our gateway sends requests with the same number to the same server."""
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+Admit = Callable[[], Awaitable[None]]
+"""Called before each attempt to send a message; an exception ends the call."""
+
+
+class Message(NamedTuple):
+    """A request, independent of the endpoint that receives it.
+
+    Args:
+        method: `GET` or `POST`.
+        path: URL path, which begins with a slash.
+        body: JSON, or None.
+        headers: HTTP headers in addition to the service's headers.
+        admit: called before each attempt; raises an exception if the attempt is not allowed. None to allow all.
+        read: parses a reply's body, and raises ReplyError if it is invalid; None to return the body.
+        is_optional: whether servers may lack the path; a reply 404 is then not retried.
+        no_retry: whether an invalid reply ends the call if no other endpoint is left.
+        probe: a body that is cheap for the service; sent first to an endpoint that recently did not accept requests.
+            None for no such body.
+        is_hedged: whether a stuck request is hedged even if there is only one endpoint.
+    """
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = NO_HEADERS
+    admit: Admit | None = None
+    read: Read | None = None
+    is_optional: bool = False
+    no_retry: bool = False
+    probe: bytes | None = None
+    is_hedged: bool = False
+
+    @property
+    def probe_message(self) -> Message | None:
+        """The message with `probe` as its body, to test whether a server answers; None if there is no `probe`."""
+        return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
+
+    def to_replica(self, number: str) -> Message:
+        """Return the message addressed to a replica behind our gateway; an empty `number` means any replica."""
+        return self._replace(headers={**self.headers, REPLICA: number}) if number else self
+
+
+HEALTH = Message("GET", "/health")
 
 
 class Reply(NamedTuple):
