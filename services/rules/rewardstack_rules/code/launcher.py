@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import ConfigError
-from rewardstack_rules.code.inside.processes import FIXED, TICK, allowed_tasks, is_runnable
+from rewardstack_rules.code.inside.processes import FIXED, TICK, StallDetector, allowed_tasks
 from rewardstack_rules.isolation.process import cpu_seconds
 
 SCRIPT = Path(__file__).with_name("inside") / "launcher.py"
@@ -58,8 +58,8 @@ class Process:
         status: exit status; negative for a signal, None while it runs.
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
-        killed: why it was killed: `asleep` or `starved` (see `_Watch`), or `ended` if it exceeded its CPU limit or the
-            main process ended; empty if it was not killed.
+        killed: why it was killed: `asleep` or `starved` (see `StallDetector`), or `ended` if it exceeded its CPU limit
+            or the main process ended; empty if it was not killed.
     """
 
     program: str
@@ -178,8 +178,7 @@ class Launcher:
 class _Watch:
     """Runs and watches the processes of one test.
 
-    Processes are killed as `asleep` if none of them uses the CPU for more than `wall` seconds in total, and as
-    `starved` if they do not end within about `STARVED` times their CPU limit because the machine is busy.
+    Processes are killed as `starved` if they do not end within about `STARVED` times their CPU limit.
 
     Args:
         control: the socket to the launcher.
@@ -211,23 +210,19 @@ class _Watch:
                 end.close()
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
-        started = since = time.monotonic()
-        asleep, used = 0.0, 0.0
+        stall = StallDetector(self._wall, self._timeout)
         while self._left:
             if poll.poll(TICK * 1000):
                 self._take(json.loads(self._control.recv(MESSAGE_BYTES) or "[]"))
                 continue
             now = time.monotonic()
-            seconds = {ident: cpu_seconds(pid) for ident, pid in self._pids.items()}
-            before, used = used, sum(seconds.values())
-            if used - before < TICK / 2 and not any(map(is_runnable, self._pids.values())) and self._pids:
-                asleep += now - since
-            since = now
+            used = {pid: cpu_seconds(pid) for pid in self._pids.values()}
+            stalled = stall.check(now, used)
             self._ask_pids()
-            if any(one > self._processes[ident].cpu for ident, one in seconds.items()):
+            if any(used[pid] > self._processes[ident].cpu for ident, pid in self._pids.items()):
                 self._kill("ended")
-            if asleep > self._wall or now - started > self._timeout:
-                self._kill("asleep" if asleep > self._wall else "starved")
+            if stalled:
+                self._kill(stalled)
 
     def _take(self, words: list[Any]) -> None:
         if not words:
