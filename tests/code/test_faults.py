@@ -226,8 +226,8 @@ def test_boundary(needs_process: None) -> None:
     """The operator's word that the container is the boundary starts launchers without Landlock."""
     source = (
         "from tests.code.test_faults import hide_landlock; hide_landlock()\n"
-        "from rewardstack_rules.code.launcher import Launcher; import sys\n"
-        "one = Launcher(sys.executable, sys.argv[1]); one.start(); one.stop(); print('started')"
+        "from rewardstack_rules.code.launcher import LocalLauncher; import sys\n"
+        "one = LocalLauncher(sys.executable, sys.argv[1]); one.start(); one.stop(); print('started')"
     )
     said = [
         subprocess.run(

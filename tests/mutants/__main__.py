@@ -2,8 +2,8 @@
 
 `mutants.json` holds 19 mutants, of 20 chosen with the seed 33 among all comparisons, boolean and arithmetic operators,
 conditional expressions and return values of client/ and services/ at c91510b, one in each file, with the tests that
-cover the file; the file of one is gone. A change of the tests kills as many as before. Run it in a clone: files change
-while it runs.
+cover the file; the file of one is gone. A line that has changed since then has a mutation of the same kind. A change of
+the tests kills as many as before. Run it in a clone: files change while it runs.
 """
 
 from __future__ import annotations

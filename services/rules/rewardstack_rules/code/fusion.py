@@ -28,7 +28,7 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
 from rewardstack.transport.message import Message
 from rewardstack_rules.code.inside.processes import FIXED
-from rewardstack_rules.code.launcher import START, STARVED, Launcher, Process, SandboxError
+from rewardstack_rules.code.launcher import START, STARVED, Process, SandboxError, content, write
 
 PATH = "/run_code"
 RETRIES = "REWARDSTACK_MAX_RETRIES"
@@ -59,7 +59,7 @@ MESSAGE_CHARACTERS = 200
 NOT_FUSION = "not a reply of SandboxFusion to /run_code"
 
 
-class FusionLauncher(Launcher):
+class FusionLauncher:
     """Runs processes on SandboxFusion. A process reads its sealed memory files, and writes the others.
 
     Args:
@@ -97,7 +97,7 @@ class FusionLauncher(Launcher):
             "wall": wall,
             "timeout": timeout,
         }
-        files = {str(at): _content(process.fds[at]) for at in inputs}
+        files = {str(at): content(process.fds[at], None) for at in inputs}
         files |= {TASK: json.dumps(task).encode(), ARCHIVE: _archive()}
         seconds = timeout + DRIVER_SECONDS
         body = {
@@ -110,7 +110,7 @@ class FusionLauncher(Launcher):
         ran, found = event_loop.run(self._ask(json.dumps(body).encode(), seconds + PATIENCE))
         _read_report(process, ran, seconds)
         for at in outputs:
-            _write(process.fds[at], found.get(str(at), b""))
+            write(process.fds[at], found.get(str(at), b""))
 
     async def _ask(self, body: bytes, seconds: float) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
         if self._service is None:
@@ -169,13 +169,3 @@ def _read_report(process: Process, ran: Mapping[str, Any], seconds: float) -> No
 
 def _last_line(text: Any) -> str:
     return (str(text or "").strip().splitlines() or [""])[-1][-MESSAGE_CHARACTERS:]
-
-
-def _content(fd: int) -> bytes:
-    return os.pread(fd, os.fstat(fd).st_size, 0)
-
-
-def _write(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rewardstack.errors import ConfigError
-from rewardstack_rules.code.inside.processes import FIXED, TICK, allowed_tasks, is_runnable
+from rewardstack_rules.code.inside.processes import FIXED, TICK, StallDetector, allowed_tasks
 from rewardstack_rules.isolation.process import cpu_seconds
 
 SCRIPT = Path(__file__).with_name("inside") / "launcher.py"
@@ -58,8 +58,8 @@ class Process:
         status: exit status; negative for a signal, None while it runs.
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
-        killed: why it was killed: `asleep` or `starved` (see `_Watch`), or `ended` if it exceeded its CPU limit or the
-            main process ended; empty if it was not killed.
+        killed: why it was killed: `asleep` or `starved` (see `StallDetector`), or `ended` if it exceeded its CPU limit
+            or the main process ended; empty if it was not killed.
     """
 
     program: str
@@ -75,8 +75,36 @@ class Process:
     killed: str = ""
 
 
-class Launcher:
-    """A launcher process; `start` starts it again after it has died.
+class Launcher(Protocol):
+    """Runs processes. `LocalLauncher` runs them on this machine, `fusion.FusionLauncher` on SandboxFusion."""
+
+    def start(self) -> None:
+        """Make the launcher ready to run processes; do nothing if it is.
+
+        Raises:
+            ConfigError: programs cannot be run here.
+            LauncherDiedError: the launcher ended or timed out without a message.
+        """
+
+    def stop(self) -> None:
+        """Kill every process that the launcher runs, and release its resources."""
+
+    def run(self, processes: Sequence[Process], wall: float) -> None:
+        """Run processes together until all have ended, and set the result of each.
+
+        Args:
+            processes: the processes to run. The last one is the main process: when it ends, the others are killed.
+            wall: total seconds during which all processes may be asleep at the same time.
+
+        Raises:
+            LauncherDiedError: the launcher died.
+            SandboxError: a process could not be started or confined, or was not run to its end.
+            ServiceError: a remote service gave no valid reply, after all retries.
+        """
+
+
+class LocalLauncher:
+    """A launcher process on this machine; `start` starts it again after it has died.
 
     Args:
         python: the interpreter of candidates.
@@ -149,11 +177,7 @@ class Launcher:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
-        """Run processes together until all have ended, and set the result of each.
-
-        Args:
-            processes: the processes to run. The last one is the main process: when it ends, the others are killed.
-            wall: total seconds during which all processes may be asleep at the same time.
+        """Run processes, and set their results; arguments are those of `Launcher.run`.
 
         Raises:
             LauncherDiedError: the launcher died.
@@ -178,8 +202,7 @@ class Launcher:
 class _Watch:
     """Runs and watches the processes of one test.
 
-    Processes are killed as `asleep` if none of them uses the CPU for more than `wall` seconds in total, and as
-    `starved` if they do not end within about `STARVED` times their CPU limit because the machine is busy.
+    Processes are killed as `starved` if they do not end within about `STARVED` times their CPU limit.
 
     Args:
         control: the socket to the launcher.
@@ -211,23 +234,19 @@ class _Watch:
                 end.close()
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
-        started = since = time.monotonic()
-        asleep, used = 0.0, 0.0
+        stall = StallDetector(self._wall, self._timeout)
         while self._left:
             if poll.poll(TICK * 1000):
                 self._take(json.loads(self._control.recv(MESSAGE_BYTES) or "[]"))
                 continue
             now = time.monotonic()
-            seconds = {ident: cpu_seconds(pid) for ident, pid in self._pids.items()}
-            before, used = used, sum(seconds.values())
-            if used - before < TICK / 2 and not any(map(is_runnable, self._pids.values())) and self._pids:
-                asleep += now - since
-            since = now
+            used = {pid: cpu_seconds(pid) for pid in self._pids.values()}
+            stalled = stall.check(now, used)
             self._ask_pids()
-            if any(one > self._processes[ident].cpu for ident, one in seconds.items()):
+            if any(used[pid] > self._processes[ident].cpu for ident, pid in self._pids.items()):
                 self._kill("ended")
-            if asleep > self._wall or now - started > self._timeout:
-                self._kill("asleep" if asleep > self._wall else "starved")
+            if stalled:
+                self._kill(stalled)
 
     def _take(self, words: list[Any]) -> None:
         if not words:
@@ -259,9 +278,7 @@ class _Watch:
 def memory_file(data: bytes) -> int:
     """Return the descriptor of a memory file with this content; it is sealed, so no process can change it."""
     fd = os.memfd_create("rewardstack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _executable())
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    write(fd, data)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
@@ -281,9 +298,17 @@ def empty_file() -> int:
     return os.memfd_create("rewardstack", os.MFD_CLOEXEC)
 
 
-def content(fd: int, most: int = OUTPUT_BYTES) -> bytes:
-    """Return what a process wrote, up to `most` bytes."""
-    return os.pread(fd, most, 0) if os.fstat(fd).st_size else b""
+def write(fd: int, data: bytes) -> None:
+    """Write all bytes to a memory file."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def content(fd: int, most: int | None = OUTPUT_BYTES) -> bytes:
+    """Return the content of a memory file, up to `most` bytes; all of it if `most` is None."""
+    size = os.fstat(fd).st_size
+    return os.pread(fd, size if most is None else min(size, most), 0)
 
 
 @contextlib.contextmanager

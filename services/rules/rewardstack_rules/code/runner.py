@@ -29,6 +29,7 @@ from rewardstack_rules.code.languages import COMPILERS, DEFAULT, find_compiler
 from rewardstack_rules.code.launcher import (
     Launcher,
     LauncherDiedError,
+    LocalLauncher,
     Process,
     SandboxError,
     closing,
@@ -116,7 +117,7 @@ def _runner() -> Runner:
     python, boundary, compiler = (os.environ.get(name, "") for name in ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_CXX"))
     urls = _setting("SANDBOX_FUSION_URL")
     if not urls:
-        return Runner(partial(Launcher, python or sys.executable, boundary), find_compiler(compiler))
+        return Runner(partial(LocalLauncher, python or sys.executable, boundary), find_compiler(compiler))
     from rewardstack_rules.code.fusion import FusionLauncher
 
     fusion = FusionLauncher(urls)
@@ -133,7 +134,7 @@ def check() -> None:
         import rewardstack_rules.code.fusion  # noqa: F401
 
         return
-    launcher = Launcher(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
+    launcher = LocalLauncher(os.environ.get("CODE_PYTHON") or sys.executable, os.environ.get("CODE_BOUNDARY", ""))
     launcher.start()
     launcher.stop()
 

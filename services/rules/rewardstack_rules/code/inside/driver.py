@@ -16,7 +16,7 @@ import time
 from typing import Any, NoReturn
 
 from rewardstack_rules.code.inside import programs
-from rewardstack_rules.code.inside.processes import TICK, address_space, allowed_tasks, is_runnable, set_limits
+from rewardstack_rules.code.inside.processes import TICK, StallDetector, address_space, allowed_tasks, set_limits
 from rewardstack_rules.isolation.process import cpu_seconds, die_with_parent, silence
 
 PAUSE = 0.002
@@ -91,24 +91,18 @@ def _kill(group: int) -> None:
 
 
 def _watch(pid: int, cpu: float, wall: float, timeout: float) -> dict[str, Any]:
-    """Wait for a child, and return the result for its `launcher.Process`; kill it by the rules of `launcher._Watch`."""
-    started = since = time.monotonic()
-    asleep = used = pause = 0.0
-    killed = ""
+    """Wait for a child, and return the result for its `launcher.Process`; kill it if it exceeds a limit or stalls."""
+    stall = StallDetector(wall, timeout)
+    pause, killed = 0.0, ""
     while (ended := os.wait4(pid, os.WNOHANG))[0] == 0:
         pause = min(TICK, pause + PAUSE)
         time.sleep(pause)
         now = time.monotonic()
-        if killed or now - since < TICK:
+        if killed or now - stall.checked < TICK:
             continue
-        before, used = used, cpu_seconds(pid)
-        if used - before < TICK / 2 and not is_runnable(pid):
-            asleep += now - since
-        since = now
-        if used > cpu:
-            killed = "ended"
-        elif asleep > wall or now - started > timeout:
-            killed = "asleep" if asleep > wall else "starved"
+        used = cpu_seconds(pid)
+        stalled = stall.check(now, {pid: used})
+        killed = "ended" if used > cpu else stalled
         if killed:
             _kill(pid)
             os.kill(pid, signal.SIGKILL)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +72,36 @@ def is_runnable(pid: int) -> bool:
                 if Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] in "RD":
                     return True
     return False
+
+
+class StallDetector:
+    """Decides when to kill the running processes of a test because they are asleep or starved of CPU time.
+
+    Args:
+        wall: total seconds during which all processes may be asleep at the same time.
+        timeout: seconds after which processes that have not ended are starved, because the machine is busy.
+
+    Attributes:
+        checked: time of the last check, by the monotonic clock.
+    """
+
+    def __init__(self, wall: float, timeout: float) -> None:
+        self._wall = wall
+        self._timeout = timeout
+        self._started = self.checked = time.monotonic()
+        self._asleep = self._used = 0.0
+
+    def check(self, now: float, used: Mapping[int, float]) -> str:
+        """Return why to kill the processes: `asleep` or `starved`; empty if they may go on. Call this once per `TICK`.
+
+        Args:
+            now: the time by the monotonic clock, taken before `used` is measured.
+            used: CPU seconds that each running process has used so far, by process id.
+        """
+        before, self._used = self._used, sum(used.values())
+        if used and self._used - before < TICK / 2 and not any(map(is_runnable, used)):
+            self._asleep += now - self.checked
+        self.checked = now
+        if self._asleep > self._wall:
+            return "asleep"
+        return "starved" if now - self._started > self._timeout else ""
