@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import rewardstack_rules
 from rewardstack_rules.scoring import reload
 from tests.rules.conftest import RewardServer
 from tests.support.waiting import eventually
@@ -47,6 +48,16 @@ def test_reward_functions(start: Start, tmp_path: Path) -> None:
     mine.write_text(SOURCE.format("VALUE / 2"))
     eventually(lambda: value(server) == 0.25, server.log.read_text)
     assert server.log.read_text().count("stay active") == 1
+
+
+def test_file_above_the_server(start: Start, tmp_path: Path) -> None:
+    """A file in a folder that also contains the server's own modules is reloaded, and they are not."""
+    (tmp_path / "rewardstack_rules").symlink_to(Path(rewardstack_rules.__file__).parent)
+    (mine := tmp_path / "mine.py").write_text("VALUE = 0.25\n" + SOURCE.format("VALUE").partition("\n")[2])
+    server = start("--workers", "1", REWARD_FUNCTIONS=mine, RELOAD="on", PYTHONPATH=tmp_path)
+    assert value(server) == 0.25
+    mine.write_text(mine.read_text().replace("0.25", "0.5"))
+    eventually(lambda: value(server) == 0.5, server.log.read_text)
 
 
 def test_routes(start: Start, tmp_path: Path) -> None:

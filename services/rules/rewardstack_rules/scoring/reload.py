@@ -28,6 +28,8 @@ from rewardstack_rules.settings import Settings
 POLL_SECONDS = 0.2
 LOAD_SECONDS = 60
 """Timeout for loading the files and everything that they import, in seconds."""
+OWN = frozenset({"rewardstack", "rewardstack_rules", "rewardstack_settings", "rewardstack_verifier"})
+"""Our packages, which are never reloaded: a reward function may be in a folder that contains a checkout of them."""
 
 log = logging.getLogger("rewardstack_rules.reload")
 
@@ -113,6 +115,7 @@ def _load(settings: Settings, known: Collection[Path]) -> tuple[list[str], str]:
     for name, module in [*sys.modules.items()]:
         if Path(getattr(module, "__file__", None) or "/") in known:
             del sys.modules[name]
+    loaded = {*sys.modules}
     error = ""
     files = {*settings.function_files}
     try:
@@ -123,6 +126,7 @@ def _load(settings: Settings, known: Collection[Path]) -> tuple[list[str], str]:
     except ConfigError as why:
         error = str(why)
     folders = {file.parent for file in settings.function_files}
-    modules = (Path(getattr(module, "__file__", None) or "/") for module in [*sys.modules.values()])
+    new = [module for name, module in [*sys.modules.items()] if name not in loaded and name.split(".")[0] not in OWN]
+    modules = (Path(getattr(module, "__file__", None) or "/") for module in new)
     files |= {file for file in modules if folders & {*file.parents} and "site-packages" not in file.parts}
     return [*map(str, files)], error
