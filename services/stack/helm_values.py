@@ -39,7 +39,9 @@ def to_values(settings: Mapping[str, str]) -> str:
     tree: dict[str, Any] = {}
     comments = []
     for name, value in settings.items():
-        if name not in SETTINGS or SETTINGS[name].secret:
+        if name not in SETTINGS:
+            comments.append(f"# {name}: pass it by `common.extraEnvFrom`, if reward functions or judges read it")
+        elif SETTINGS[name].secret:
             comments.append(f"# {name}: put it into keys.existingSecret")
         elif name in USERS_FILES:
             comments.append(f"# {name}={value}: mount the file with `files`")

@@ -93,6 +93,7 @@ def test_values_for_helm() -> None:
         "REWARD_PORT": "7000",
         "REWARD_FUNCTIONS": "mine.py",
         "REWARD_SERVER_API_KEYS": KEY,
+        "MY_JUDGE_KEY": KEY,
     }
     text = helm_values.to_values(own)
     assert yaml.safe_load(text) == {
@@ -107,6 +108,7 @@ def test_values_for_helm() -> None:
         "REWARD_PORT=7000",
         "REWARD_FUNCTIONS=mine.py",
         "REWARD_SERVER_API_KEYS",
+        "MY_JUDGE_KEY",
     ]
     assert KEY not in text and helm_values.to_values({}) == ""
 

@@ -121,7 +121,7 @@ function showSpending(status) {
     number("Tokens unknown", (one) => one.hour.uncounted, { label: "unknown" }),
     number("Requests since start", (one) => one.total.requests, { label: "all requests" }),
     number("Tokens since start", (one) => one.total.prompt_tokens + one.total.completion_tokens, { label: "all tokens" }),
-  ], status.spending.routes, "No request was sent to a judge or an embedding server. Samples that fail fast send none.");
+  ], status.spending.routes, "The reward servers have sent no request to a judge or an embedding server; requests of jobs are not counted here. Samples that fail fast send none.");
   const told = caps.length ? `Limits of a run: ${caps.map(([name, most]) => `${whole.format(most)} (${name})`).join(", ")}.` : "No limit is set (REWARDSTACK_MAX_REQUESTS, REWARDSTACK_MAX_TOKENS).";
   at("spending").append(make("p", { class: "soft" }, told));
 }
