@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from rewardstack.errors import RequestError
 from rewardstack_cli.data import parquet
 from rewardstack_cli.data.source import Source
 from tests.support.table import Table
@@ -141,6 +143,21 @@ def test_memory(table: Table, tmp_path: Path) -> None:
     with table.case("not needed"), at_most(10 * MEGABYTE):
         rows = Source(tmp_path / "in.parquet", ["data_source", "absent"]).rows()
         assert [row.fields for row in rows] == [{"data_source": "gsm8k"}] * 64
+
+
+def test_all_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Reading stops once the rows have taken 1,000 times the size of the file, also if a dictionary is their type."""
+    monkeypatch.setattr(parquet, "MIN_LIMIT", MEGABYTE)
+    path = tmp_path / "in.parquet"
+    for store_schema in (False, True):
+        content = table_of(64, solution_str=repeated("a" * MEGABYTE, 64))
+        pq.write_table(content, path, compression="zstd", store_schema=store_schema)
+        read = parquet.read_rows(path)
+        with pytest.raises(RequestError, match="1,000 times the size of the file; .*JSONL"):
+            assert sum(1 for _ in read) < 0
+        assert path.stat().st_size < MEGABYTE // 16
+    monkeypatch.undo()
+    assert sum(1 for _ in parquet.read_rows(path)) == 64
 
 
 def test_from_any_row(tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ BATCH_BYTES = 16 << 20
 """Maximum bytes of the rows in memory, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
 """Maximum bytes of one row; a small file can contain huge rows, because dictionaries store equal values once."""
+MAX_RATIO = 1000
+"""Maximum size of all rows, as a multiple of the file's size; about as much as gzip can compress."""
+MIN_LIMIT = 1 << 30
+"""Bytes that the rows of any file may take, however small the file is."""
 MAX_DEPTH = 100
 """Maximum nesting depth of a column; some releases of pyarrow have no limit."""
 VALUE_BYTES = 64
@@ -52,10 +56,18 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
         columns: columns to read, if the file has them; None for all.
 
     Raises:
-        RequestError: the file is not readable, a column is duplicated, or a row is larger than `MAX_ROW_BYTES`.
+        RequestError: the file is not readable, a column is duplicated, a row is larger than `MAX_ROW_BYTES`, or all
+            rows together are larger than `MAX_RATIO` times the file.
     """
     with _translate_errors(path):
+        limit = max(MIN_LIMIT, MAX_RATIO * path.stat().st_size)
         for batch in _read_batches(path, columns, start):
+            limit -= sum(map(_estimate_size, batch.columns))
+            if limit < 0:
+                raise RequestError(
+                    f"{path}: its rows take more than {MAX_RATIO:,} times the size of the file; "
+                    "if this is right, convert the file to JSONL"
+                )
             yield from _values(path, batch)
 
 
