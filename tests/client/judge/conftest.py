@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rewardstack import Request
+from rewardstack.transport import endpoint
 from tests.support.servers import FaultServer
 
 FAKE_JUDGE = Path(__file__).with_name("fake_judge.py")
@@ -26,7 +27,11 @@ def one_judge() -> Iterator[FaultServer]:
 
 @pytest.fixture
 def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
-    """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side."""
+    """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side.
+
+    No request counts as stuck within a minute: on a busy machine, hedges would change the number of requests.
+    """
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
     monkeypatch.setattr("rewardstack.client._clients", {})  # an earlier test's may know that the judge stalls
     forget(one_judge, monkeypatch)
     return one_judge

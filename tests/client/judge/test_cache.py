@@ -151,6 +151,8 @@ def test_run(redis: Redis, judge: FaultServer, run_script: Script, monkeypatch: 
     """A deterministic verdict is remembered across processes, a stochastic one within a run, or else a process."""
     script = """
         from rewardstack import Request, score
+        from rewardstack.transport import endpoint
+        endpoint.MIN_STUCK = 60.0
         extras = [{"temperature": 0}, {"temperature": 0.5, "seed": 1}, {"temperature": 0.5}]
         samples = [Request("llm_judge_remote", "a", "b", extra) for extra in extras]
         print([one.cached for one in score(samples)], [one.cached for one in score(samples)])

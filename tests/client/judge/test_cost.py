@@ -144,6 +144,8 @@ def test_on_error_of_a_route(judge: FaultServer, monkeypatch: pytest.MonkeyPatch
 RUN = """
 import logging
 from rewardstack import Request, errors, score
+from rewardstack.transport import endpoint
+endpoint.MIN_STUCK = 60.0  # no hedges, which spend tokens
 logging.disable()
 request = [Request("llm_judge_remote_test", text, "42", {{"problem": "p", "temperature": 0}}) for text in {texts}]
 try:
@@ -167,9 +169,7 @@ def test_processes_of_a_run_share_the_budget(
     assert " of 100 tokens of judges and embedding servers; raise it, or set another REWARDSTACK_RUN_ID" in third
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-2")
     assert "['ok']" == run_script(RUN.format(texts=["e"]))
-    assert 4 == len(
-        {body["messages"][-1]["content"] for body in asked(judge)}
-    )  # a slow one may be asked twice, but d never
+    assert 4 == len(asked(judge))
 
 
 def test_redis_goes_and_comes(
