@@ -81,7 +81,8 @@ class LabeledScores:
 
     def __init__(self, threshold: float, bins: int) -> None:
         self._threshold = threshold
-        self._edges = [index / bins for index in range(bins + 1)]  # 3 / 10 == 0.3, but 3 * 0.1 > 0.3
+        # A score of 0.3 belongs to the bin that starts at 3 / 10 == 0.3. It would be below an edge of 3 * 0.1 > 0.3.
+        self._edges = [index / bins for index in range(bins + 1)]
         self._confusion = {(scored_right, right): 0 for scored_right in (True, False) for right in (True, False)}
         self._bin_counts = [[0, 0] for _ in range(bins)]
         """Numbers of wrong and of right responses of each bin."""
@@ -223,7 +224,7 @@ def calibration_error(bins: list[Bin]) -> float | None:
 def mcnemar(first_alone: int, second_alone: int) -> float | None:
     """Return the exact two-sided p-value of McNemar's test (1947) for two ways to score the same rows.
 
-    The null hypothesis is that both agree with the labels equally often.
+    The null hypothesis is that both ways agree with the labels equally often.
 
     Args:
         first_alone: number of rows where only the first score agrees with the label.

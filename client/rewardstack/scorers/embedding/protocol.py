@@ -59,7 +59,7 @@ UNKNOWN = ServerInfo("", "", BATCH, 0)
 
 
 def parse_info(reply: bytes) -> ServerInfo | None:
-    """Parse a reply of TEI's `/info`; return None if it names no model."""
+    """Parse a reply of TEI's `/info`; return None if the reply names no model."""
     fields = _parse_object(reply)
     model = fields.get("model_id")
     if not isinstance(model, str) or not model:
@@ -72,7 +72,7 @@ def parse_info(reply: bytes) -> ServerInfo | None:
 
 
 def parse_models(reply: bytes) -> ServerInfo | None:
-    """Parse the first model in a reply of OpenAI's `/v1/models`; return None if it names no model."""
+    """Parse the first model in a reply of OpenAI's `/v1/models`; return None if the reply names no model."""
     models = _parse_object(reply).get("data")
     first = models[0] if isinstance(models, list) and models and isinstance(models[0], dict) else {}
     model = first.get("id")

@@ -149,6 +149,8 @@ ROUTE = closed_record(
         "rewards": closed_record({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
     }
 )
+"""The samples of one route. `minutes` has, for each of the last 60 minutes, the 95th percentile of the latency in
+seconds, the mean reward, and the numbers of samples by status."""
 SERVICE = closed_record(
     {"service": TEXT, "address": TEXT, "up": nullable({"type": "boolean"}), "model": TEXT, "problem": TEXT}
 )
