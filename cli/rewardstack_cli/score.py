@@ -1,4 +1,4 @@
-"""`rewardstack score`: score a file of samples; an interrupted run continues where it ended."""
+"""`rewardstack score`: score a file of samples; to continue an interrupted run, repeat the command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewardstack_cli.run import Run
 from rewardstack_cli.table import TABLE_ROWS, show_table
 
 CHUNK_SIZE = 1024
-"""Default number of rows in flight."""
+"""Default number of rows in flight, i.e. sent, but not yet in OUT."""
 
 
 def add_parser(commands: Any) -> None:
@@ -30,22 +30,28 @@ def add_parser(commands: Any) -> None:
         "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
     )
     result.add_argument("--table", action="store_true", help=f"print a table instead (at most {TABLE_ROWS} rows)")
-    result.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
+    result.add_argument("--dry-run", action="store_true", help="print the estimated cost; nothing is scored or written")
     parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
-    parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if a row has no score, for every route")
+    parser.add_argument(
+        "--on-error", choices=ON_ERROR, help="what to do if a row has no score (default: the on_error of its route)"
+    )
     parser.add_argument("--chunk-size", metavar="ROWS", type=positive_number(int), default=CHUNK_SIZE,
-                        help="rows in flight, which a killed run must score again (%(default)s)")  # fmt: skip
+                        help="rows in flight, which are scored again after a kill (default: %(default)s)")  # fmt: skip
     parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     rerun = parser.add_mutually_exclusive_group()
     rerun.add_argument("--force", action="store_true", help="overwrite OUT instead of continuing it")
     rerun.add_argument("--retry-failed", action="store_true",
-                       help="continue OUT, and score its rows again that failed or are unscored")  # fmt: skip
+                       help="continue OUT, and score again its rows that are failed or unscored")  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def positive_number(kind: type) -> Any:
-    """Return a parser for arguments that are positive numbers of a type."""
+    """Return a parser for arguments that are positive numbers.
+
+    Args:
+        kind: `int` or `float`.
+    """
 
     def parse(text: str) -> Any:
         value = kind(text)
@@ -61,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
     """Score IN, or print the estimated cost.
 
     Returns:
-        The exit status: 0 if every row has a score (or, with `--dry-run`, is valid); 3 if some have none; 130 or 143
-        after an interruption.
+        The exit status: 0 if every row has a score (with `--table`: is `ok`; with `--dry-run`: can be scored), else 3;
+        130 or 143 after an interruption.
 
     Raises:
-        RewardstackError: the run failed; finished scores are in OUT.
+        RewardstackError: the run failed; finished scores are in OUT, or in `OUT.partial` if OUT is parquet.
     """
     if args.retry_failed and args.output is None:
         raise RequestError("--retry-failed needs -o OUT, the file with the rows to score again", "--retry-failed")

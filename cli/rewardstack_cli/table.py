@@ -41,10 +41,10 @@ def show_table(source: Source, options: Options) -> int:
     for row, route, score in zip(rows, routes, scores, strict=True):
         table.add_row(*_row_cells(row, route, score, with_cache))
     table.show()
-    without_score = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
-    for row, score in without_score:
+    not_ok = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
+    for row, score in not_ok:
         put(plain_text(f"{_row_name(row)}: {score.status}: {score.reason}"))
-    return NOT_ALL_SCORED if without_score else 0
+    return NOT_ALL_SCORED if not_ok else 0
 
 
 def _row_name(row: Row) -> str:

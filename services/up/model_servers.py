@@ -28,9 +28,9 @@ class ModelServer:
     Args:
         name: name of the service.
         switch: name of the setting that enables or disables the server.
-        url: name of the setting with the URL of an external server to use instead.
-        port: name of the setting with the server's port at the gateway.
-        folder: name of the setting with the folder in which replicas on other nodes register; empty if they cannot.
+        url_setting: name of the setting with the URL of an external server to use instead.
+        port_setting: name of the setting with the server's port at the gateway.
+        folder_setting: name of the setting with the folder in which replicas on other nodes register; empty for none.
         memory: bytes of memory that one replica with a small model needs on a CPU.
         model: model of a named judge; empty if the settings name the model.
         replicas: number of replicas; ignored for the default judge, which uses JUDGE_REPLICAS.
@@ -39,9 +39,9 @@ class ModelServer:
 
     name: str
     switch: str
-    url: str
-    port: str
-    folder: str
+    url_setting: str
+    port_setting: str
+    folder_setting: str
     memory: int
     model: str = ""
     replicas: int = 1
@@ -54,7 +54,7 @@ EMBEDDING = ModelServer(
 )
 SERVERS = (JUDGE, EMBEDDING)
 REWARD_MODEL = ModelServer(
-    "reward-model", "REWARD_MODEL_ID", "REWARD_MODEL_SERVER_URL", "JUDGE_PORT", folder="", memory=4 * GIB
+    "reward-model", "REWARD_MODEL_ID", "REWARD_MODEL_SERVER_URL", "JUDGE_PORT", folder_setting="", memory=4 * GIB
 )
 """The reward model of REWARD_MODEL_ID, which clients reach at the judge's port."""
 REWARD_MODEL_PATH = "/reward_models/reward_model"
@@ -123,9 +123,9 @@ def _skip_reason(
     if is_required(server, settings):
         return ""
     if server in discovered_servers(settings):
-        return f"{server.folder} names where its replicas are"
+        return f"{server.folder_setting} names where its replicas are"
     if is_external(server, settings):
-        return f"{server.url} names an external one"
+        return f"{server.url_setting} names an external one"
     if short:
         return f"it {short}; {server.switch}=on starts it anyway"
     return unsupported(server, settings)
@@ -153,7 +153,7 @@ def replica_count(server: ModelServer, settings: Settings) -> int:
 
 def discovered_servers(settings: Settings) -> list[ModelServer]:
     """Return the servers for which replicas on other nodes are discovered."""
-    return [server for server in SERVERS if settings[server.folder]]
+    return [server for server in SERVERS if settings[server.folder_setting]]
 
 
 def gateway_servers(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
@@ -163,7 +163,7 @@ def gateway_servers(settings: Settings, chosen: Sequence[ModelServer]) -> list[M
 
 def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
     """Return the address and port of each client-facing port of a stack of local processes, by setting."""
-    names = [server.port for server in gateway_servers(settings, chosen)]
+    names = [server.port_setting for server in gateway_servers(settings, chosen)]
     if settings["RULES"] == "off":
         return ports.addresses(settings, names)
     return ports.native_ports(settings, [*ports.REWARDS, *names])
@@ -188,8 +188,8 @@ def paths(chosen: Iterable[ModelServer]) -> dict[str, str]:
 def is_external(server: ModelServer, settings: Settings) -> bool:
     """Return whether a server's URL is set to something else than the URL of this stack, which users export."""
     own_hosts = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
-    urls = [urlsplit(url.strip()) for url in settings[server.url].split(",") if url.strip()]
-    return any(url.hostname not in own_hosts or url.port != settings.number(server.port) for url in urls)
+    urls = [urlsplit(url.strip()) for url in settings[server.url_setting].split(",") if url.strip()]
+    return any(url.hostname not in own_hosts or url.port != settings.number(server.port_setting) for url in urls)
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
@@ -197,11 +197,11 @@ def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
         if server in gateway_servers(settings, chosen):
-            found[server.url] = settings.url(server.port)
+            found[server.url_setting] = settings.url(server.port_setting)
         elif is_external(server, settings):
-            found[server.url] = settings[server.url]
+            found[server.url_setting] = settings[server.url_setting]
     if REWARD_MODEL in chosen:
-        found[REWARD_MODEL.url] = settings.url(REWARD_MODEL.port) + REWARD_MODEL_PATH
+        found[REWARD_MODEL.url_setting] = settings.url(REWARD_MODEL.port_setting) + REWARD_MODEL_PATH
     return found
 
 

@@ -106,8 +106,8 @@ def require_consistent(settings: Settings) -> None:
         external = model_servers.is_external(server, settings)
         if settings[server.switch] == "on" and external:
             raise StackError(
-                f"{server.switch}=on starts a server here, and {server.url} names an external one",
-                f"unset {server.url}, or {server.switch}=off",
+                f"{server.switch}=on starts a server here, and {server.url_setting} names an external one",
+                f"unset {server.url_setting}, or {server.switch}=off",
             )
         key = settings[KEYS[server]]
         if key and len(key) < MIN_KEY_LENGTH and settings[server.switch] != "off" and not external:
@@ -125,7 +125,7 @@ def _require_own_reward_model(settings: Settings) -> None:
         return
     if model_servers.is_external(REWARD_MODEL, settings):
         raise StackError(
-            f"{REWARD_MODEL.switch} starts a server here, and {REWARD_MODEL.url} names an external one",
+            f"{REWARD_MODEL.switch} starts a server here, and {REWARD_MODEL.url_setting} names an external one",
             "unset one of the two",
         )
     key, port_key = settings[model_servers.REWARD_MODEL_KEY], settings[model_servers.PORT_KEY]

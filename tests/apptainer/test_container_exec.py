@@ -35,7 +35,7 @@ def described(settings: Settings, run: RunDir) -> dict[str, Program]:
     """The programs of a whole stack, by name."""
     runtime = Runtime(PROGRAMS, ImageLauncher(), ContainerExec(settings, run, APPTAINER), "apptainer")
     made = stack.describe(settings, run, runtime, [JUDGE, EMBEDDING], None)
-    assert made.backend == made.running(1).backend == "apptainer"
+    assert made.backend == made.to_state(1).backend == "apptainer"
     return {program.name: program for program in made.programs}
 
 

@@ -18,7 +18,7 @@ import pytest
 from rewardstack.score import Score
 from rewardstack_cli import evaluate
 from rewardstack_cli.data.source import Source
-from rewardstack_cli.evaluation import figures, labels
+from rewardstack_cli.evaluation import classification_metrics, labels
 from rewardstack_cli.evaluation.page import render_page
 from rewardstack_cli.evaluation.report import Report, ReportOptions, Result
 from rewardstack_cli.evaluation.scoring import load_injections
@@ -184,7 +184,7 @@ def test_dry_run(labelled: Path, judge: FaultServer, capsys: pytest.CaptureFixtu
 
 def test_memory_is_that_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the rows, of which each has another score, take no more memory."""
-    monkeypatch.setattr(figures, "MAX_VALUES", 100)
+    monkeypatch.setattr(classification_metrics, "MAX_VALUES", 100)
     peaks = []
     for count in (300, 300, 3_000):  # the first run also loads what each run needs
         rows = ({**SCORED[0], "value": at / count, "label": at % 2, "filler": "x" * 4000} for at in range(count))

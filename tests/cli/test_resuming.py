@@ -78,12 +78,12 @@ def another_text(lines: list[bytes]) -> bytes:
 def test_an_out_of_other_data_is_not_touched(
     scoring: Cli, tmp_path: Path, scored: list[bytes], make: Any, line: int
 ) -> None:
-    """A file that is no score file of this IN is left as it is; the message says where it differs and what to do."""
+    """A file that was not written from this IN is left as it is; the message says where it differs and what to do."""
     content = make(scored)
     (tmp_path / "out.jsonl").write_bytes(content)
     result = again(scoring)
     assert result.status == 2
-    assert f"out.jsonl is not a score file of this IN: it differs at in.jsonl, line {line}" in result.err
+    assert f"out.jsonl was not written from this IN: it differs at in.jsonl, line {line}" in result.err
     assert "name another OUT, or start over with --force" in result.err
     assert (tmp_path / "out.jsonl").read_bytes() == content
 

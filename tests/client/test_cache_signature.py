@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewardstack.cache.signature import Signer, has_valid_signature
+from rewardstack.cache.signature import Signer, is_accepted
 from rewardstack.cache.value import decode, encode
 from rewardstack.score import Score
 from rewardstack.scorers.embedding.vectors import decode_vector
@@ -41,5 +41,5 @@ def test_a_key_does_not_run_into_its_value() -> None:
 def test_who_has_none() -> None:
     """A signed value is none to a reader without a secret, nor a bare one to a reader with a secret."""
     assert (decode(KEY, SIGNED), decode_vector(KEY, SIGNED)) == (None, None)
-    found = [has_valid_signature(secret, KEY, data) for secret in ("", "secret", "other") for data in (BARE, SIGNED)]
+    found = [is_accepted(secret, KEY, data) for secret in ("", "secret", "other") for data in (BARE, SIGNED)]
     assert found == [True, False, False, True, False, False]

@@ -67,7 +67,7 @@ class Scene:
 
     def __init__(self, run: RunDir, folder: Path, port: int, ends: ExitStack, service: ModelServer) -> None:
         self.log, self._folder, self._port, self._ends = run.log("watch"), folder, port, ends
-        self.path, self._variable = PATHS[service.name], service.url
+        self.path, self._variable = PATHS[service.name], service.url_setting
         self.check: Callable[[], object] = lambda: None
 
     def add(self, name: str) -> Replica:
@@ -115,7 +115,9 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     folder, run, port = tmp_path / "replicas", RunDir(str(tmp_path / "run")), free_port()
     folder.mkdir()
     run.make()
-    settings = load(**{"RULES": "off", service.switch: "off", service.port: port, service.folder: folder})
+    settings = load(
+        **{"RULES": "off", service.switch: "off", service.port_setting: port, service.folder_setting: folder}
+    )
     made = stack.describe(settings, run, Runtime(packages.find()), [], None)
     if not by_the_clock:
         made = replace(made, watch=Program("watch", ["/bin/sleep", "1000"], 40))
@@ -124,7 +126,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     supervisor = Supervisor(run)
     with ExitStack() as ends:
         ends.callback(supervisor.stop)
-        supervisor.start(dict(os.environ), made.running)
+        supervisor.start(dict(os.environ), made.to_state)
         one = Scene(run, folder, port, ends, service)
         if not by_the_clock:
             one.check = Discovery(run).check

@@ -68,4 +68,4 @@ def test_address(written: str, started: bool, expected: str) -> None:
     """Clients get the stack's own judge if it has one, else an external one; its own address is not external."""
     chosen = [JUDGE] if started else []
     urls = model_servers.urls(load(LLM_JUDGE_SERVER_URL=written), chosen)
-    assert urls.get(JUDGE.url, "") == expected
+    assert urls.get(JUDGE.url_setting, "") == expected

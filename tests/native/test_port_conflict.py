@@ -53,7 +53,7 @@ def gateway(
     described.secrets.write()
     template.write(described.files(run), run.path)
     supervisor = Supervisor(run)
-    supervisor.start(dict(os.environ), described.running)
+    supervisor.start(dict(os.environ), described.to_state)
     running = run.load()
     assert running
     yield run, running

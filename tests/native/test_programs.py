@@ -206,7 +206,7 @@ def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch
 def test_interrupted_while_it_restarts(run: RunDir) -> None:
     """A service that an interrupted `make up` was to restart has not been healthy since; the others have."""
     made = described(run)
-    run.save(replace(made.running(1), healthy=["rules", "worker"]))
+    run.save(replace(made.to_state(1), healthy=["rules", "worker"]))
 
     def interrupted(name: str, healthy: list[str]) -> None:
         raise KeyboardInterrupt
@@ -214,4 +214,4 @@ def test_interrupted_while_it_restarts(run: RunDir) -> None:
     supervisor = SimpleNamespace(states=lambda: ["rules"], reread=lambda: ([], ["rules"], []), remove=interrupted)
     with pytest.raises(KeyboardInterrupt):
         apply(supervisor, run, made, {})  # type: ignore[arg-type]
-    assert run.load() == replace(made.running(1), healthy=["worker"])
+    assert run.load() == replace(made.to_state(1), healthy=["worker"])

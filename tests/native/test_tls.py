@@ -71,7 +71,7 @@ def test_renewal(supervisor: tuple[RunDir, Supervisor], tmp_path: Path) -> None:
     """The gateway shows its certificate, refuses plain HTTP with a sentence, and shows the certificate that follows."""
     (run, supervised), port = supervisor, free_port()
     first = certificate(tmp_path)
-    supervised.start(dict(os.environ), write(run, port, first).running)
+    supervised.start(dict(os.environ), write(run, port, first).to_state)
     running = run.load()
     assert running
     eventually(lambda: not health.problem("gateway", run, running))
@@ -99,7 +99,7 @@ def handshake(port: int, ciphers: str) -> str:
 def test_ciphers(supervisor: tuple[RunDir, Supervisor], tmp_path: Path, table: Table) -> None:
     """In TLS 1.2 the gateway takes ciphers with forward secrecy and authenticated encryption, and no others."""
     (run, supervised), port = supervisor, free_port()
-    supervised.start(dict(os.environ), write(run, port, certificate(tmp_path)).running)
+    supervised.start(dict(os.environ), write(run, port, certificate(tmp_path)).to_state)
     running = run.load()
     assert running
     eventually(lambda: not health.problem("gateway", run, running))

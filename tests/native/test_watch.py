@@ -40,7 +40,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         made = replace(made, programs=[one for one in made.programs if one.name == "cache"])
         made.secrets.write()
         template.write(made.files(run), run.path)
-        supervisor.start(dict(os.environ), made.running)
+        supervisor.start(dict(os.environ), made.to_state)
         running = run.load()
         assert running
         eventually(lambda: not problem("cache", run, running))
@@ -113,7 +113,7 @@ def test_given_up(tmp_path: Path) -> None:
         return {state.name: state.state for state in supervisor.states()}
 
     try:
-        supervisor.start(dict(os.environ), made.running)
+        supervisor.start(dict(os.environ), made.to_state)
         eventually(lambda: (states(), run.log("dying").read_text().count("begun") > 2)[1])
         eventually(lambda: states()["halted"] != "FATAL")
         supervisor.halt("halted")

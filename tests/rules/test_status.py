@@ -53,7 +53,7 @@ def test_form(server: RewardServer) -> None:
     """The reply is what the OpenAPI document says."""
     server.score(RIGHT)
     document = server.get("/openapi.json").json()
-    schema = {"$ref": "#/components/schemas/Status", "components": document["components"]}
+    schema = {"$ref": "#/components/schemas/StatusReport", "components": document["components"]}
 
     assert not list(Draft202012Validator(schema).iter_errors(told(server)))
 

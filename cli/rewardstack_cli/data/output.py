@@ -1,7 +1,8 @@
-"""Write scored rows to a score file, one row per line; an interrupted run continues at its end.
+"""Write rows with their scores to a score file, one row per line; an interrupted run continues at its end.
 
-A line has the fields of the row of IN (the input file), then the fields of the score. So the beginning of a line shows
-to which row it belongs. If OUT, the output file, is parquet, the line has the digest of the row instead of its fields.
+IN is the input file, OUT the output file. If OUT is JSONL, it is the score file. If OUT is parquet, the score file is
+`OUT.partial`, a JSONL file from which OUT is written at the end. A line begins with the fields of a row of IN (in
+`OUT.partial`: with a digest of the row), which show to which row it belongs. The fields of the score follow.
 """
 
 from __future__ import annotations
@@ -26,41 +27,42 @@ from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, score_fie
 from rewardstack_cli.progress import MISSING_STATUSES, Tally
 
 SYNC_INTERVAL = 1.0
-"""Seconds between two syncs to disk; a crash of the machine loses at most the rows of this time."""
+"""Minimum seconds between two syncs to disk. A crash of the machine loses only rows that were appended within this time
+after the last sync."""
 
 log = logging.getLogger(__name__)
 
-Identity = Callable[[dict[str, Any]], dict[str, Any]]
-"""Returns the fields at the beginning of the line of a row of IN."""
+LinePrefix = Callable[[dict[str, Any]], dict[str, Any]]
+"""Function that returns the fields that identify a row of IN; the row's line begins with them."""
 
 
 def row_digest(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a field `row` with the digest of a row, which replaces the fields of the row in a score file."""
+    """Return a field `row` with the digest of a row, which replaces the fields of the row in `OUT.partial`."""
     return {"row": blake2b(to_json(input_fields(fields)), digest_size=16).hexdigest()}
 
 
 class ScoreFile:
-    """Scored rows, in order.
+    """A score file: one line for each scored row, in the order of IN.
 
     Attributes:
         path: path of the file.
-        kept_rows: number of rows at the start of IN whose lines are in the file.
+        kept_rows: number of rows whose lines are from an earlier run, as counted by `match_next`.
         tally: counts of the rows in the file.
 
     Args:
-        path: path of the JSONL file; created if it does not exist.
-        identity: returns the fields with which the line of a row of IN begins.
+        path: path of the file; created if it does not exist.
+        line_prefix: returns the fields with which a row's line begins.
         start_over: whether to discard the rows in the file.
 
     Raises:
         RequestError: another run is writing the file, or the file cannot be opened.
     """
 
-    def __init__(self, path: Path, identity: Identity = input_fields, start_over: bool = False) -> None:
+    def __init__(self, path: Path, line_prefix: LinePrefix = input_fields, start_over: bool = False) -> None:
         self.path = path
         self.kept_rows = 0
         self.tally = Tally()
-        self._identity = identity
+        self._line_prefix = line_prefix
         self._size = 0
         self._synced_at = time.monotonic()
         self._replaced_files: list[BufferedRandom] = []
@@ -80,15 +82,17 @@ class ScoreFile:
     def match_next(self, row: Row) -> None:
         """Read the next line, if there is one, and check that it belongs to `row`, the next row of IN.
 
+        An incomplete last line may be the beginning of the row's line; it is not counted.
+
         Raises:
             RequestError: the line belongs to another row.
         """
         line = self._file.readline()
         if not line:
             return
-        start = to_json(self._identity(row.fields))[:-1] + b", "
+        start = to_json(self._line_prefix(row.fields))[:-1] + b", "
         if not line.endswith(b"\n"):
-            partial = line.rstrip(b"\0")
+            partial = line.rstrip(b"\0")  # after a crash, the file may end with zero bytes
             if not (partial.startswith(start) or start.startswith(partial)):
                 raise self._mismatch_error(row)
             return
@@ -101,7 +105,7 @@ class ScoreFile:
 
     def _mismatch_error(self, row: Row) -> RequestError:
         return RequestError(
-            f"{self.path} is not a score file of this IN: it differs at {row.location}; "
+            f"{self.path} was not written from this IN: it differs at {row.location}; "
             "name another OUT, or start over with --force, which overwrites it",
             "-o",
         )
@@ -118,11 +122,14 @@ class ScoreFile:
         self._file.truncate()
 
     def append(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Append the rows that have a score, and flush them."""
+        """Append rows with their scores, and flush them; ignore rows after the last score.
+
+        Scores with the status `failed` or `unscored` are appended, too.
+        """
         lines = []
         for row, score in zip(rows, scores, strict=False):
             added = score_fields(score)
-            lines.append(to_json({**self._identity(row.fields), **added}) + b"\n")
+            lines.append(to_json({**self._line_prefix(row.fields), **added}) + b"\n")
             self.tally.add(**added)
         self._file.write(b"".join(lines))
         self._file.flush()
@@ -142,7 +149,7 @@ class ScoreFile:
         """Yield a `Rewriter` for rows without a score; replace the file on exit, also after an exception."""
         path = self.path.with_name(self.path.name + ".retry")
         with self.path.open("rb") as old:
-            rewriter = Rewriter(old, _open(path), self._identity, self.tally)
+            rewriter = Rewriter(old, _open(path), self._line_prefix, self.tally)
             try:
                 yield rewriter
             finally:
@@ -165,16 +172,16 @@ class Rewriter:
     Args:
         old: the existing score file.
         new: the file to write.
-        identity: returns the fields with which the line of a row of IN begins.
-        tally: counts of all lines; updated.
+        line_prefix: returns the fields with which a row's line begins.
+        tally: counts of all lines; `put` updates it.
     """
 
-    def __init__(self, old: BinaryIO, new: BufferedRandom, identity: Identity, tally: Tally) -> None:
-        self._old, self._new, self._identity, self._tally = old, new, identity, tally
+    def __init__(self, old: BinaryIO, new: BufferedRandom, line_prefix: LinePrefix, tally: Tally) -> None:
+        self._old, self._new, self._line_prefix, self._tally = old, new, line_prefix, tally
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Copy lines up to the next row without a score, and write that row with its new score, for each of `rows`."""
+        """Write the new lines of the next rows without a score, and copy the old lines before each of them."""
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
                 if status := _missing_status(line):
@@ -182,7 +189,7 @@ class Rewriter:
                     break
                 self._new.write(line)
             added = score_fields(score)
-            self._new.write(to_json({**self._identity(row.fields), **added}) + b"\n")
+            self._new.write(to_json({**self._line_prefix(row.fields), **added}) + b"\n")
             self._tally.add(**added)
 
     def finish(self) -> BufferedRandom:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from rewardstack.core.messages import response_text
 from rewardstack.score import STATUSES, Score
 from rewardstack_cli.data.rows import Row, to_request
-from rewardstack_cli.evaluation import figures
-from rewardstack_cli.evaluation.figures import Scores
+from rewardstack_cli.evaluation.classification_metrics import LabeledScores, mcnemar
 from rewardstack_cli.evaluation.labels import LabeledRow
 
 MAX_TEXT = 300
@@ -108,11 +107,11 @@ class Report:
 
 
 class _GroupReport:
-    """Statuses and figures of some rows."""
+    """Statuses and metrics of some rows."""
 
     def __init__(self, report_options: ReportOptions) -> None:
         self._statuses: Counter[str] = Counter()
-        self.scores = Scores(report_options.threshold, report_options.bins)
+        self.scores = LabeledScores(report_options.threshold, report_options.bins)
 
     def add(self, row: LabeledRow, score: Score) -> None:
         self._statuses[score.status] += 1
@@ -219,7 +218,7 @@ class _Comparison:
             "both_agree": self._counts[True, True],
             "first_alone": discordant_counts[0],
             "second_alone": discordant_counts[1],
-            "p": figures.mcnemar(*discordant_counts),
+            "p": mcnemar(*discordant_counts),
             "discordant": self._discordant,
         }
 

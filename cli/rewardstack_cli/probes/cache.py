@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import PREFIX
-from rewardstack.cache.signature import has_valid_signature
+from rewardstack.cache.signature import is_accepted
 from rewardstack.core.addresses import shown_url
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, ProbeError
@@ -95,7 +95,7 @@ async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None
     keys = found_keys[:MAX_CHECKED]
     values: list[Any] = await redis.mget(keys) if keys else []
     stored = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
-    invalid = sum(not has_valid_signature(secret, key, one) for key, one in stored)
+    invalid = sum(not is_accepted(secret, key, one) for key, one in stored)
     if not invalid:
         return
     problem_text = (

@@ -8,8 +8,9 @@ from rewardstack.errors import RejectedError, ServiceError
 from rewardstack.scorers.embedding.options import RequestParams
 from rewardstack.scorers.embedding.protocol import (
     EMBED,
+    EMBEDDINGS,
     INFO,
-    OPENAI,
+    MODELS,
     UNKNOWN,
     ApiPath,
     ServerInfo,
@@ -55,7 +56,7 @@ async def _probe(server: ProbedService, finding: Finding) -> None:
 
 async def _identify(server: ProbedService) -> tuple[ApiPath, ServerInfo]:
     """Return the path for vectors, and what the server reports about its model."""
-    for path, source, parse in ((EMBED, INFO, parse_info), (OPENAI, "/v1/models", parse_models)):
+    for path, source, parse in ((EMBED, INFO, parse_info), (EMBEDDINGS, MODELS, parse_models)):
         info = parse(await _ask_if_served(server, source) or b"")
         if info is not None:
             return path, info
@@ -66,7 +67,7 @@ async def _request_vectors(server: ProbedService, path: ApiPath, info: ServerInf
     body = write_request(path, TEXTS, RequestParams(), info.model)
     reply = await _ask_if_served(server, path, body) if path == EMBED else await server.ask(path, body)
     if reply is None:
-        return await _request_vectors(server, OPENAI, info)
+        return await _request_vectors(server, EMBEDDINGS, info)
     try:
         results = parse_vectors(path, reply, len(TEXTS))
     except ServiceError as error:

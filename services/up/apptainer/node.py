@@ -62,7 +62,7 @@ def add_keys(settings: Settings, run: RunDir) -> Settings:
         settings: settings of the stack; keys that the user has set do not change.
         run: run directory with the secret from which keys are derived.
     """
-    secrets, local = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
+    secrets, local = Secrets(run), [server.url_setting for server in SERVERS if not is_external(server, settings)]
     names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *local)]
     generated = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
     return Settings({**settings, **generated})

@@ -61,9 +61,9 @@ def drop_own_urls(
     """
     name, *urls = environ.get(MARK, "").split() or [""]
     dropped = {
-        server.url: settings[server.url]
-        for server in SERVERS
-        if settings[server.url] in urls and environ.get(server.url) == settings[server.url] and _is_over(name, run)
+        setting: settings[setting]
+        for setting in (server.url_setting for server in SERVERS)
+        if settings[setting] in urls and environ.get(setting) == settings[setting] and _is_over(name, run)
     }
     return Settings({**settings, **dict.fromkeys(dropped, "")}), dropped
 

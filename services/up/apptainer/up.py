@@ -97,7 +97,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Runnin
         if not Supervisor(run).states():
             endpoints.withdraw(run)  # nothing renews the heartbeat any more
         raise
-    return stack.started(settings, partial(_publish, settings, run, stack, file))
+    return stack.to_running_stack(settings, partial(_publish, settings, run, stack, file))
 
 
 def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
@@ -112,7 +112,7 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     """Return the URLs and keys of the running servers, by the client's variables."""
-    ports = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
+    ports = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url_setting: server.port_setting for server in SERVERS}}
     found: dict[str, str] = {}
     for url, port in ports.items():
         if port not in stack.ports:

@@ -132,7 +132,7 @@ def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
         **settings,
         "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if code else [])]),
         "STACK_CODE_SANDBOX_URL": SANDBOX_URL if code else "",
-        **{server.url: _external_url(server, settings, chosen) for server in (*SERVERS, REWARD_MODEL)},
+        **{server.url_setting: _external_url(server, settings, chosen) for server in (*SERVERS, REWARD_MODEL)},
         "STACK_REWARD_MODEL_URL": REWARD_MODEL_URL if REWARD_MODEL in chosen else "",
         **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
         **{f"{name.upper()}_MEMORY": str(limit.bytes(settings)) for name, limit in memory.items() if limit},
@@ -279,13 +279,13 @@ def _external_url(server: ModelServer, settings: Settings, chosen: Sequence[Mode
     """
     if server in chosen or not model_servers.is_external(server, settings):
         return ""
-    for url in settings[server.url].split(","):
+    for url in settings[server.url_setting].split(","):
         if _is_loopback(urlsplit(url.strip()).hostname or ""):
             raise StackError(
-                f"{server.url}: {url.strip()} is this machine's loopback, which containers do not reach",
+                f"{server.url_setting}: {url.strip()} is this machine's loopback, which containers do not reach",
                 "name an address of this machine that they reach, or STACK=native",
             )
-    return settings[server.url]
+    return settings[server.url_setting]
 
 
 def _is_loopback(host: str) -> bool:

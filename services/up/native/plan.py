@@ -77,7 +77,7 @@ def changes(
             lines.append(f"starting {program.name}")
         elif config.has_changed(program, run):
             lines.append(f"restarting {program.name} (changed: {', '.join(config.changes(program, run))})")
-    if stack.running(last.session).gateway != last.gateway:
+    if stack.to_state(last.session).gateway != last.gateway:
         lines.append("the gateway loads its new configuration")
     need = sum(_memory(stack.names, chosen)) - sum(_memory(last.services, chosen))
     if need > machine.free_memory():

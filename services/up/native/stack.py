@@ -1,4 +1,7 @@
-"""Describe the programs and files of the stack that `make up` runs, from the settings and the table of services."""
+"""Describe the programs and files of a stack of local processes or Apptainer images.
+
+The settings and the table of services determine them. `services.up.compose` describes a stack in Docker Compose.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,13 @@ class Runtime:
     """How programs are run: directly on this machine, or in images.
 
     Args:
-        programs: paths of nginx and redis-server.
+        executables: paths of nginx and redis-server, by name.
         launcher: builds the commands of the model servers.
         wrap: converts a program to one that runs in an image; returns it unchanged if there are no images.
         backend: deployment, as a value of STACK.
     """
 
-    programs: Mapping[str, str]
+    executables: Mapping[str, str]
     launcher: Launcher = INSTALLED
     wrap: Callable[[Program], Program] = lambda program: program
     backend: str = "native"
@@ -54,7 +57,7 @@ class Stack:
         configuration: text of configuration files, by file name.
         gateway: text of the gateway's files, by file name.
         secrets: keys and passwords.
-        urls: URLs of the services, by the client's variables.
+        urls: URLs of the services, by the client's environment variables.
         ports: address and port by name; the gateway's ports are first.
         host: host name or address at which this machine reaches the gateway.
         cache: Redis server of the result cache; None if there is no cache.
@@ -77,8 +80,8 @@ class Stack:
         """Names of the services."""
         return [program.name for program in self.programs]
 
-    def started(self, settings: Settings, summarize: Callable[[], None]) -> RunningStack:
-        """Return the stack for the final check and the summary of `make up`.
+    def to_running_stack(self, settings: Settings, summarize: Callable[[], None]) -> RunningStack:
+        """Return what the final check and the summary of `make up` need.
 
         Args:
             settings: settings of the stack.
@@ -96,22 +99,23 @@ class Stack:
         """Return the text of all files except secrets, by file name."""
         return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
-    def running(self, session: int) -> Running:
-        """Return the state of the stack, to be saved while it runs.
+    def to_state(self, session: int) -> Running:
+        """Return the state that `make up` saves once this stack runs.
 
         Args:
             session: session id of supervisord.
         """
-        loaded = programs.digest(part for file in self.gateway.items() for part in file)
-        numbers = {name: port for name, (_, port) in self.ports.items()}
+        gateway_digest = programs.digest(part for file in self.gateway.items() for part in file)
+        port_numbers = {name: port for name, (_, port) in self.ports.items()}
         has_tls = "tls.conf" in self.gateway
-        return Running(session, boot_id(), loaded, self.host, numbers, self.names, has_tls, backend=self.backend)
+        names, backend = self.names, self.backend
+        return Running(session, boot_id(), gateway_digest, self.host, port_numbers, names, has_tls, backend=backend)
 
 
 def describe(
     settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer], running: Running | None
 ) -> Stack:
-    """Return the description of the stack without changing anything.
+    """Return the description of the stack that `make up` would run; change nothing.
 
     Args:
         settings: settings of the stack.
@@ -124,33 +128,33 @@ def describe(
         StackError: there are too few GPUs, or a model server's program is not available.
     """
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
-    redises = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
-    inputs = _inputs(settings, run, secrets, urls, redises)
+    redis_servers = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
+    inputs = _inputs(settings, run, secrets, urls, redis_servers)
     backend_port = _backend_port(running)
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
     backends += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
-    stores = [programs.redis(server, settings, runtime.programs, run) for server in redises]
+    redis_programs = [programs.redis(server, settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
-    gateway = programs.gateway(runtime.programs["nginx"], settings, run)
+    nginx = programs.gateway(runtime.executables["nginx"], settings, run)
     files = _gateway_files(settings, _tls(settings, secrets), model_servers.paths(chosen))
     servers = gateway_upstreams(backends, settings)
     discovery = json.dumps(_discovery(settings, servers, files), indent=1)
     return Stack(
-        [runtime.wrap(program) for program in (*stores, *backends, *workers, gateway)],
+        [runtime.wrap(program) for program in (*redis_programs, *backends, *workers, nginx)],
         programs.watch(settings, run, discovery),
-        {**{f"{server.service}.conf": server.configuration for server in redises}, DISCOVERY: discovery},
+        {**{f"{server.service}.conf": server.configuration for server in redis_servers}, DISCOVERY: discovery},
         files(servers),
         secrets,
         urls,
         _ports(settings, chosen, backend_port),
         settings.local_address,
-        next(iter(redises), None),
+        next(iter(redis_servers), None),
         runtime.backend,
     )
 
 
 def _backend_port(running: Running | None) -> int:
-    """Return the port of the embedding server behind the gateway. A running one keeps its port."""
+    """Return the internal port of the embedding server: the port of a running server, else a free port."""
     return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
 
 
@@ -161,14 +165,15 @@ def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int)
 
 
 def _inputs(
-    settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
+    settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redis_servers: Sequence[Redis]
 ) -> Inputs:
-    hidden = {f"REWARD_{server.service.upper()}_URL": server.url for server in redises}
+    hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redis_servers}
     hidden |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {
         **settings,
-        **{server.url: urls.get(server.url, "") for server in SERVERS},
-        REWARD_MODEL.url: urls.get(REWARD_MODEL.url, settings[REWARD_MODEL.url]),
+        **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
+        # `urls` has the reward model of this stack, but no external one.
+        REWARD_MODEL.url_setting: urls.get(REWARD_MODEL.url_setting, settings[REWARD_MODEL.url_setting]),
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted_ca_file(settings),
     }
@@ -184,11 +189,11 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
 
 
 def _gateway_files(
-    settings: Settings, tls: Tls | None, paths: Mapping[str, str]
+    settings: Settings, tls_config: Tls | None, paths: Mapping[str, str]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
     """Return a function that maps the servers of each service to the text of the gateway's files, by name."""
     listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
-    return lambda servers: gateway.files(servers, settings, listen, tls, paths)
+    return lambda servers: gateway.files(servers, settings, listen, tls_config, paths)
 
 
 def gateway_upstreams(backends: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
@@ -219,7 +224,7 @@ def _discovery(
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
         text = files({**servers, server.name: [f"${{{variable}}}"]})[file]
         own = [address for address in servers[server.name] if address != gateway.NO_SERVER]
-        folder = str(ROOT / Path(settings[server.folder]))
+        folder = str(ROOT / Path(settings[server.folder_setting]))
         arguments = {"file": file, "text": text, "variable": variable, "own": own, "placeholder": gateway.NO_SERVER}
-        found.append({**arguments, "folder": folder, "url": server.url})
+        found.append({**arguments, "folder": folder, "url": server.url_setting})
     return found

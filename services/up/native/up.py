@@ -59,7 +59,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Runnin
     runtime, chosen = Runtime(packages.require()), model_servers.install(chosen, settings)
     stack = start(settings, run, runtime, chosen)
     cache = stack.cache.published if stack.cache else ""
-    return stack.started(settings, partial(summary.print_summary, settings, stack.urls, str(run.logs), cache))
+    return stack.to_running_stack(settings, partial(summary.print_summary, settings, stack.urls, str(run.logs), cache))
 
 
 def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
@@ -137,10 +137,10 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
     stack.secrets.write()
     template.write(stack.files(run), run.path)
     if running:
-        _update(supervisor, run, stack.running(running.session), running, why)
+        _update(supervisor, run, stack.to_state(running.session), running, why)
         return
     with step(f"starting {', '.join(stack.names)}", f"{', '.join(stack.names)} started"):
-        supervisor.start(environment, stack.running)
+        supervisor.start(environment, stack.to_state)
 
 
 def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Running, why: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from rewardstack.scorers.embedding.options import RequestParams
 from rewardstack.scorers.embedding.protocol import (
     BATCH,
     EMBED,
-    OPENAI,
+    EMBEDDINGS,
     parse_info,
     parse_models,
     parse_vectors,
@@ -68,7 +68,7 @@ def test_one_bad_vector(bad: bytes) -> None:
 def test_openai_in_order() -> None:
     """`/v1/embeddings` may list its vectors in any order; their index counts."""
     data = [{"index": 1, "embedding": [0.0, 1.0]}, {"index": 0, "embedding": [1.0, 0.0]}]
-    found = parse_vectors(OPENAI, json.dumps({"data": data}).encode(), 2)
+    found = parse_vectors(EMBEDDINGS, json.dumps({"data": data}).encode(), 2)
     assert [[1.0, 0.0], [0.0, 1.0]] == [list(one) for one in found if isinstance(one, np.ndarray)]
 
 
@@ -77,7 +77,7 @@ def test_openai_out_of_order(index: list[Any]) -> None:
     """Indices that are not those of the texts are an error."""
     data = [{"index": at, "embedding": [1.0, 0.0]} for at in index]
     with pytest.raises(ReplyError):
-        parse_vectors(OPENAI, json.dumps({"data": data}).encode(), 2)
+        parse_vectors(EMBEDDINGS, json.dumps({"data": data}).encode(), 2)
 
 
 def test_what_tei_says() -> None:
@@ -129,12 +129,12 @@ def test_requests() -> None:
         write_request(EMBED, ["a"], asked, "m")
     )
     assert {"input": ["a"], "model": "m", "encoding_format": "float"} == json.loads(
-        write_request(OPENAI, ["a"], RequestParams(), "m")
+        write_request(EMBEDDINGS, ["a"], RequestParams(), "m")
     )
-    assert "own" == json.loads(write_request(OPENAI, ["a"], RequestParams(model="own"), "m"))["model"]
+    assert "own" == json.loads(write_request(EMBEDDINGS, ["a"], RequestParams(model="own"), "m"))["model"]
 
 
 def test_no_prompt_name_without_tei() -> None:
     """A prompt's name that the server would pass over is refused with the remedy."""
     with pytest.raises(RejectedError, match="prompt_prefix"):
-        write_request(OPENAI, ["a"], RequestParams(prompt_name="query"), "m")
+        write_request(EMBEDDINGS, ["a"], RequestParams(prompt_name="query"), "m")

@@ -19,21 +19,24 @@ from rewardstack.scorers.embedding.similarity import Vector, normalize
 
 EMBED = "/embed"
 INFO = "/info"
-OPENAI = "/v1/embeddings"
+MODELS = "/v1/models"
+EMBEDDINGS = "/v1/embeddings"
 BATCH = 32
 """Maximum number of texts per request to a server that does not report a limit; TEI's default."""
 MAX_BATCH = 1024
 """Upper bound on the number of texts per request, whatever the server reports."""
 
 MAX_TEXT = 2**18
-"""Maximum number of characters to send of a text that the server may truncate.
+"""Number of characters to which a text is cut if the server may truncate it.
 
-This is eight characters for each of 32,768 tokens, the longest context of common models; at most 1.6 MB of JSON.
+No common model reads more: this is eight characters for each token of a context of 32,768 tokens. As JSON, the text has
+at most 1.6 MB, so it fits into `MAX_BODY`.
 """
 MAX_BODY = 2_000_000
 """Maximum size of a request with several texts, in bytes; TEI by default closes the connection above 2 MB."""
 
 ApiPath = str
+"""`EMBED` or `EMBEDDINGS`."""
 
 
 class ServerInfo(NamedTuple):
@@ -56,7 +59,7 @@ UNKNOWN = ServerInfo("", "", BATCH, 0)
 
 
 def parse_info(reply: bytes) -> ServerInfo | None:
-    """Parse a reply of TEI's `/info`; return None if it is not one."""
+    """Parse a reply of TEI's `/info`; return None if the reply names no model."""
     fields = _parse_object(reply)
     model = fields.get("model_id")
     if not isinstance(model, str) or not model:
@@ -69,7 +72,7 @@ def parse_info(reply: bytes) -> ServerInfo | None:
 
 
 def parse_models(reply: bytes) -> ServerInfo | None:
-    """Parse the first model in a reply of OpenAI's `/v1/models`; return None if it is not one."""
+    """Parse the first model in a reply of OpenAI's `/v1/models`; return None if the reply names no model."""
     models = _parse_object(reply).get("data")
     first = models[0] if isinstance(models, list) and models and isinstance(models[0], dict) else {}
     model = first.get("id")
@@ -81,6 +84,12 @@ def parse_models(reply: bytes) -> ServerInfo | None:
 def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, model: str) -> bytes:
     """Return the body of a request for the vectors of `texts`; unpaired surrogates become question marks.
 
+    Args:
+        path: path of the request.
+        texts: the texts.
+        params: parameters of the request.
+        model: the model that the server reports; sent to `/v1/embeddings` if `params` names none.
+
     Raises:
         RejectedError: `prompt_name` is set, which `/v1/embeddings` does not support.
     """
@@ -91,6 +100,7 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
             body["prompt_name"] = params.prompt_name
         return _encode(body)
     if params.prompt_name:
+        # 404 was the server's reply to /embed.
         raise RejectedError("a server without /embed does not support prompt_name; set prompt_prefix instead", 404)
     return _encode({"input": inputs, "model": params.model or model, "encoding_format": "float"})
 
@@ -101,7 +111,7 @@ def _encode(body: Mapping[str, Any]) -> bytes:
 
 
 def parse_vectors(path: ApiPath, reply: bytes, count: int) -> list[Vector | ReplyError]:
-    """Return the vectors in a reply, normalized and rounded; a vector that is not finite becomes an error.
+    """Return the vectors in a reply, normalized and converted to float16; a vector that is not finite becomes an error.
 
     Args:
         path: the path of the request.

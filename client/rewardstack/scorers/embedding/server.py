@@ -17,9 +17,10 @@ from rewardstack.scorers.destination import KEY_REFUSED
 from rewardstack.scorers.embedding.options import RequestParams
 from rewardstack.scorers.embedding.protocol import (
     EMBED,
+    EMBEDDINGS,
     INFO,
     MAX_BODY,
-    OPENAI,
+    MODELS,
     UNKNOWN,
     ServerInfo,
     parse_info,
@@ -156,11 +157,11 @@ class Server:
         except RejectedError as error:
             if error.status != 404 or is_known:
                 raise
-        self._path = OPENAI
+        self._path = EMBEDDINGS
         return await self._post(texts, params, deadline, once=once)
 
     async def _fetch_info(self, deadline: SharedDeadline) -> ServerInfo:
-        for path, read in ((INFO, parse_info), ("/v1/models", parse_models)):
+        for path, read in ((INFO, parse_info), (MODELS, parse_models)):
             try:
                 message = Message("GET", path, read=partial(_parse, read), is_optional=True)
                 info: ServerInfo | None = await self._pool.ask(message, deadline)

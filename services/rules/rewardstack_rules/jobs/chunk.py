@@ -93,7 +93,7 @@ def run(job_id: str, number: int) -> None:
         _work(context, chunk)
     elif not context.background.start(partial(_work, context, chunk), partial(context.ledger.release, chunk)):
         context.ledger.release(chunk)
-        context.delivery.send_to_models((job_id, number))
+        context.delivery.send_to_model_queue((job_id, number))
 
 
 def _work(context: WorkerContext, chunk: Chunk) -> None:

@@ -17,18 +17,19 @@ from rewardstack.errors import ConfigError
 from rewardstack_rules.jobs.link import RedisClient
 
 QUEUE = "rewardstack"
+"""Queue to which every chunk is sent first."""
 MODEL_QUEUE = f"{QUEUE}-models"
-"""Queue for chunks that wait for models and that exceeded the capacity of the worker that got them."""
+"""Queue for chunks that may wait for a model or run a program, if their first worker had no free thread for them."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
-CHUNK_SECONDS = 3600
+CHUNK_TIMEOUT = 3600
 """Timeout of a chunk, in seconds. The pipeline's deadlines are much shorter."""
-KEPT_SECONDS = 3600
-"""Seconds for which RQ keeps the record of a run that raised."""
+FAILURE_TTL = 3600
+"""Seconds for which RQ keeps the record of an RQ job that raised."""
 BATCH = 1000
 """Maximum number of chunks that are sent to Redis at a time."""
 
-Chunk = tuple[str, int]
-"""A chunk: the id of its job, and its number in the job."""
+ChunkId = tuple[str, int]
+"""The id of a chunk: the id of its job, and its number in the job, from 0."""
 
 
 class ChunkJob(Job):
@@ -57,7 +58,7 @@ class ChunkJob(Job):
 
 
 class Delivery:
-    """The queue for all chunks, and the queue for those that wait for models.
+    """Sends chunks to `QUEUE` and `MODEL_QUEUE`, and reads both queues.
 
     Args:
         redis: client of the queue's Redis.
@@ -69,27 +70,27 @@ class Delivery:
             for name in (QUEUE, MODEL_QUEUE)
         ]
 
-    def send(self, chunks: Iterable[Chunk]) -> None:
-        """Queue chunks for workers. It is harmless to queue a chunk twice."""
+    def send(self, chunks: Iterable[ChunkId]) -> None:
+        """Put chunks into `QUEUE`. It is harmless to queue a chunk twice."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
             self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
 
-    def send_to_models(self, chunk: Chunk) -> None:
-        """Queue a chunk for the next worker that has capacity for model chunks."""
+    def send_to_model_queue(self, chunk: ChunkId) -> None:
+        """Put a chunk into `MODEL_QUEUE`, from which the next worker with a free thread for such chunks takes it."""
         self.queues[1].enqueue_many([self._entry(*chunk)])
 
     def count(self) -> int:
         """Return the number of queued chunks."""
         return sum(queue.count for queue in self.queues)
 
-    def waiting(self) -> set[Chunk]:
-        """Return the queued chunks."""
+    def waiting(self) -> set[ChunkId]:
+        """Return the ids of the queued chunks; ignore malformed entries."""
         found = (ident.split("-") for queue in self.queues for ident in self._idents(queue, 0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
-        """Return the longest wait of a chunk at the head of a queue, in seconds; 0 if no chunk waits."""
+        """Return how long the oldest queued chunk has waited, in seconds; 0 if no chunk is queued."""
         return max(map(self._longest_wait, self.queues))
 
     def _longest_wait(self, queue: Queue) -> float:
@@ -101,7 +102,7 @@ class Delivery:
 
     @staticmethod
     def _idents(queue: Queue, first: int, last: int) -> list[str]:
-        """Return RQ's ids of the entries from `first` to `last`. Unlike RQ itself, accept malformed ids."""
+        """Return RQ's ids of the entries from index `first` to `last`. Unlike RQ itself, accept malformed ids."""
         found: list[Any] = queue.connection.lrange(queue.key, first, last)
         return [bytes(ident).decode(errors="replace") for ident in found]
 
@@ -111,7 +112,7 @@ class Delivery:
             FUNCTION,
             args=(job_id, number),
             job_id=f"{job_id}-{number}-{secrets.token_hex(4)}",
-            timeout=CHUNK_SECONDS,
+            timeout=CHUNK_TIMEOUT,
             result_ttl=0,
-            failure_ttl=KEPT_SECONDS,
+            failure_ttl=FAILURE_TTL,
         )

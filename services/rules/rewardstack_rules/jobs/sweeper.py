@@ -6,7 +6,7 @@ import logging
 import threading
 
 from rewardstack.errors import ServiceError, UnreachableError
-from rewardstack_rules.jobs.delivery import BATCH, Chunk, Delivery
+from rewardstack_rules.jobs.delivery import BATCH, ChunkId, Delivery
 from rewardstack_rules.jobs.heartbeat import ALIVE, READY, reset, touch
 from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, parse_errors, redis_errors
@@ -72,7 +72,7 @@ class Sweeper:
         self._redis.zadd(WORKERS, {self._name: now})
         self._redis.zremrangebyscore(WORKERS, 0, now - SILENCE)
 
-    def _send(self, keys: JobKeys, now: float, waiting: set[Chunk]) -> int:
+    def _send(self, keys: JobKeys, now: float, waiting: set[ChunkId]) -> int:
         overdue = [int(number) for number in self._redis.zrangebyscore(keys["due"], 0, now)]
         lost = [(keys.job_id, number) for number in overdue if (keys.job_id, number) not in waiting][:BATCH]
         if lost:

@@ -1,4 +1,4 @@
-"""Collect the rewards that `metrics.rewards` counts from scored samples, by route, with ranges, parts and groups."""
+"""Collect what `metrics.rewards` counts: the rewards of scored samples, with their bounds, parts and groups."""
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ from rewardstack.score import Request, Score
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.metrics.batch import Rewards
 
-SOURCES = 10_000
-"""Number of sources whose routes are cached."""
+MAX_CACHED_SOURCES = 10_000
+"""Maximum number of sources (`data_source` names) whose `RouteInfo` is cached."""
 FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty", "logit"})
-"""Names of parts that are counted for judges (shares of a rubric's points), embedding servers and reward models."""
+"""Names of the parts that are counted for judges, embedding servers and reward models.
+
+`positive` and `negative` are a judge's shares of a rubric's points, `similarity` and `length_penalty` are an embedding
+server's, `logit` is a reward model's. Other parts, such as a rubric's criteria, are not counted.
+"""
 MAX_PARTS = 16
-"""Maximum number of part names that are counted for each reward function. Further names are ignored."""
+"""Maximum number of part names that are counted for each metric label of a reward function. Later names are ignored."""
 MAX_PART_NAME_LENGTH = 64
+"""Maximum number of characters of a part name that a reward function may choose. Longer names are not counted."""
 MAX_SOURCE_LENGTH = 256
-"""Maximum number of characters of a source that is cached."""
+"""Maximum number of characters of a source whose `RouteInfo` is cached."""
 
 
 class RouteInfo(NamedTuple):
-    """The properties of a source's route that its metrics need.
+    """What the metrics need to know about the route of a source.
 
     Args:
-        name: label of the route's metrics; empty for a single scorer without shaping, whose label is the scorer's name.
-        bounds: the lowest and the highest value.
+        name: metric label: the route's name if the route combines or shapes scores; otherwise empty, and the label is
+            the scorer (`Score.source`).
+        bounds: the lowest and the highest possible reward.
         parts: names of the parts that are counted; None to count the first `MAX_PARTS` names.
     """
 
@@ -45,17 +51,17 @@ class RewardReader:
 
     Args:
         routes: the route table.
-        registry: the reward functions, which have the ranges of their values.
+        registry: the reward functions, which declare the ranges of their values.
     """
 
     def __init__(self, routes: RouteTable, registry: Registry) -> None:
         self._routes = routes
         self._registry = registry
-        self._cached_info = lru_cache(SOURCES)(self._read_info)
+        self._cached_info = lru_cache(MAX_CACHED_SOURCES)(self._read_info)
         self._names: dict[str, set[str]] = {}
 
     def labels(self, requests: Sequence[Request], scores: Sequence[Score]) -> list[str]:
-        """Return the metric label of each sample: its scorer, or its route if that combines or shapes scores."""
+        """Return the metric label of each sample: its route if that combines or shapes scores, else its scorer."""
         return [
             self._info(request.data_source).name or score.source or "none"
             for request, score in zip(requests, scores, strict=True)
@@ -89,7 +95,7 @@ class RewardReader:
         return by_label
 
     def _counted_parts(self, label: str, route: RouteInfo, parts: Mapping[str, float]) -> Set[str]:
-        """Return the names of parts to count, limited in number because a function may return arbitrary names."""
+        """Return the names of the parts to count. A function may return arbitrary names, so their number is limited."""
         if route.parts is not None:
             return route.parts & parts.keys()
         known = self._names.setdefault(label, set())
@@ -113,7 +119,7 @@ class RewardReader:
         return RouteInfo(_name(route), bounds, parts)
 
     def _bounds(self, source: str) -> Bounds:
-        """Return the range of a source. Unlike the route table, this method knows the ranges of reward functions."""
+        """Return the bounds of a source's rewards. Unlike `RouteTable.bounds`, use the declared ranges of functions."""
         route = self._routes.find(source)
         if isinstance(route.target, Leaf):
             if route.target.kind != "rule":

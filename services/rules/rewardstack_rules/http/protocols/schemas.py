@@ -24,7 +24,7 @@ NUMBER: Schema = {"type": "number"}
 INTEGER: Schema = {"type": "integer"}
 OBJECT: Schema = {"type": "object"}
 STATUS: Schema = {"enum": list(STATUSES)}
-FIGURES: Schema = {"type": "object", "additionalProperties": NUMBER}
+NUMBERS: Schema = {"type": "object", "additionalProperties": NUMBER}
 
 
 def array(items: Schema) -> Schema:
@@ -53,7 +53,7 @@ def name_schema(names: Sequence[str]) -> Schema:
 
 
 def string_matching(pattern: re.Pattern[str]) -> Schema:
-    """Return the schema of a string that matches `pattern`. JSON Schema has no `\\Z`, so a final one becomes `$`."""
+    """Return the schema of a string that matches `pattern`, which ends with `\\Z`; JSON Schema has only `$`."""
     return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
 
 
@@ -61,7 +61,8 @@ MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(OBJECT)
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
 REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), OBJECT, array(OBJECT)]}
-"""One reference, several references, or tests of programs (the last two alternatives)."""
+"""A reference or a list of references, either of them also as `target` of an object; or the tests of a program (the
+last two alternatives)."""
 CRITERION: Schema = {"anyOf": [TEXT, OBJECT]}
 RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), OBJECT]}
 JUDGE_OPTIONS: dict[str, Schema] = {
@@ -83,17 +84,19 @@ EXTRA: Schema = {
         {
             "type": "object",
             "properties": {name: nullable(schema) for name, schema in JUDGE_OPTIONS.items()},
+            # Only the server's settings may set URLs, keys and paths; see `wire.is_server_field`.
             "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVER_FIELDS)})$"}},
         },
     ]
 }
+"""The `extra_info` of a sample."""
 ERROR = record({"error": TEXT, "field": nullable(TEXT)})
 REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = closed_record({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
-"""Requests and tokens of a score. `uncounted` is negative if an earlier score counted the request of this score's
-reply."""
+"""Requests and tokens of a score. `uncounted` is the number of requests minus the number of replies that reported
+tokens. It is negative if the requests of such replies were counted in an earlier score."""
 SCORE = closed_record(
     {
         "value": nullable(NUMBER),
@@ -117,35 +120,44 @@ STATUS_COUNTS = closed_record(dict.fromkeys(STATUSES, COUNT))
 LATENCY = closed_record(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
 """Median and 95th percentile of a latency, in seconds."""
 SPENT = closed_record(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
-GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, OBJECT]}}
-"""Gauges and counters, by their names in `/metrics`."""
-MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
+"""Requests and tokens that a route has spent."""
+METRICS: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, OBJECT]}}
+"""Values of gauges and counters by name, as in `/metrics`; for a metric with a label, an object by label value."""
+SAMPLES_PER_MINUTE: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
+"""Fields with the numbers of samples in each of the last 60 minutes, by status."""
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": closed_record({"hour": COUNT, "total": COUNT})}
+"""Fields with the numbers of samples by status, and of cached ones, in the last hour and since the start."""
 REWARD_FIGURES = closed_record(
     {
         **dict.fromkeys(("count", "zeros", "groups", "groups_without_spread"), COUNT),
         **dict.fromkeys(("mean", "std"), nullable(NUMBER)),
         "maxima": nullable(COUNT),
         "histogram": array({"type": "array", "prefixItems": [nullable(NUMBER), COUNT], "items": False}),
-        "parts": {"type": "object", "additionalProperties": NUMBER},
+        "parts": NUMBERS,
     }
 )
-"""The reply of `status.rewards.figures`."""
+"""The return value of `status.rewards.figures`. `groups_without_spread` counts zero-variance groups: all rewards of the
+group are equal, so the GRPO advantages are 0."""
 ROUTE = closed_record(
     {
         "route": TEXT,
         **SAMPLES,
         "latency_s": LATENCY,
-        "minutes": closed_record({"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **MINUTES}),
+        "minutes": closed_record(
+            {"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **SAMPLES_PER_MINUTE}
+        ),
         "rewards": closed_record({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
     }
 )
+"""The samples of one route. `minutes` has, for each of the last 60 minutes, the 95th percentile of the latency in
+seconds, the mean reward, and the numbers of samples by status."""
 SERVICE = closed_record(
     {"service": TEXT, "address": TEXT, "up": nullable({"type": "boolean"}), "model": TEXT, "problem": TEXT}
 )
 REPLICA = closed_record(
     {"name": TEXT, "up": nullable({"type": "boolean"}), "asked": {"type": "boolean"}, "silent_s": NUMBER}
 )
+"""A reward server. `asked`: whether it created this report; `silent_s`: seconds since it last wrote its counts."""
 REPORT = closed_record(
     {
         "version": TEXT,
@@ -155,7 +167,7 @@ REPORT = closed_record(
         ),
         "services": array(SERVICE),
         "first_minute": COUNT,
-        "samples": closed_record({**SAMPLES, "minutes": closed_record(MINUTES)}),
+        "samples": closed_record({**SAMPLES, "minutes": closed_record(SAMPLES_PER_MINUTE)}),
         "routes": array(ROUTE),
         "causes": array(
             closed_record({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})
@@ -164,13 +176,14 @@ REPORT = closed_record(
         "spending": closed_record(
             {"routes": array(closed_record({"route": TEXT, "hour": SPENT, "total": SPENT})), "caps": COUNTS}
         ),
-        "verifiers": GAUGES,
-        "cache": GAUGES,
-        "jobs": GAUGES,
+        "verifiers": METRICS,
+        "cache": METRICS,
+        "jobs": METRICS,
         "own_jobs": array({"$ref": "#/components/schemas/Job"}),
         "examples": nullable(array(closed_record({"route": TEXT, "highest": array(OBJECT), "lowest": array(OBJECT)}))),
     }
 )
+"""The reply of `/v1/status`. `at`, `since`, `first_minute` and `last_minute` are in seconds since 1970."""
 
 
 LINES: Schema = TEXT
@@ -200,7 +213,7 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
     Args:
         names: names of the server's reward functions.
     """
-    kind = {"reward_type": nullable(name_schema(names))}
+    reward_type = {"reward_type": nullable(name_schema(names))}
     fields = {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA}
     source = {"data_source": name_schema([f"rule_remote_{name}" for name in names])}
     return {
@@ -208,16 +221,16 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
         "Sample": record(source, {**fields, "rescore": {"type": "boolean", "default": False}}),
         "AlignAnything": record(
             {"prompts": array(PROMPT), "responses": array(ANY)},
-            {"golden_responses": nullable(array(REFERENCE)), **kind},
+            {"golden_responses": nullable(array(REFERENCE)), **reward_type},
         ),
         "OpenRLHF": record(
-            {"query": array(ANY), "prompts": array(PROMPT)}, {"labels": nullable(array(REFERENCE)), **kind}
+            {"query": array(ANY), "prompts": array(PROMPT)}, {"labels": nullable(array(REFERENCE)), **reward_type}
         ),
-        "Slime": record({"prompt": PROMPT, "response": ANY}, {"label": REFERENCE, **kind}),
-        "NeMoGymVerify": _nemo_gym_verify(kind),
+        "Slime": record({"prompt": PROMPT, "response": ANY}, {"label": REFERENCE, **reward_type}),
+        "NeMoGymVerify": _nemo_gym_verify(reward_type),
         "NeMoGymSession": OBJECT,
         "NeMoGymVerified": record({"verify_responses": array(_NEMO_GYM_VERIFIED)}),
-        "RollTask": _roll_task(kind),
+        "RollTask": _roll_task(reward_type),
         "RollResult": record({"reward_request_id": string_matching(roll.RESULT_ID)}),
     }
 
@@ -227,17 +240,17 @@ _NEMO_GYM_VERIFIED = record(
 )
 
 
-def _nemo_gym_verify(kind: Schema) -> Schema:
+def _nemo_gym_verify(reward_type: Schema) -> Schema:
     return record(
         {
             "responses_create_params": record({}, {"input": PROMPT}),
             "response": record({"output": array(record({}, {"type": TEXT, "role": TEXT, "content": ANY}))}),
         },
-        {"question": ANY, "expected_answer": REFERENCE, **kind},
+        {"question": ANY, "expected_answer": REFERENCE, **reward_type},
     )
 
 
-def _roll_task(kind: Schema) -> Schema:
+def _roll_task(reward_type: Schema) -> Schema:
     return record(
         {"prompt": PROMPT, "response": ANY},
         {
@@ -246,7 +259,7 @@ def _roll_task(kind: Schema) -> Schema:
             "data_id": ANY,
             "rollout_id": ANY,
             "priority": ANY,
-            **kind,
+            **reward_type,
         },
     )
 
@@ -274,14 +287,14 @@ REPLIES: dict[str, Schema] = {
         {"_ng_failure_class": TEXT, "mask_sample": {"type": "boolean"}, "failure_kind": TEXT, "failure_reason": TEXT},
     ),
     "NeMoGymMetrics": closed_record(
-        {"group_level_metrics": array(OBJECT), **dict.fromkeys(("agent_metrics", "key_metrics"), FIGURES)}
+        {"group_level_metrics": array(OBJECT), **dict.fromkeys(("agent_metrics", "key_metrics"), NUMBERS)}
     ),
     "NeMoGymSeeded": closed_record({}, {"resources_session_id": TEXT}),
     "RollSubmitted": closed_record({"reward_request_id": TEXT, "errcode": {"const": 0}}),
     "RollReward": closed_record({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
-    "JobTaken": closed_record({"job_id": TEXT}),
+    "JobAccepted": closed_record({"job_id": TEXT}),
     "Job": JOB,
-    "Status": REPORT,
+    "StatusReport": REPORT,
     "RewardTypes": closed_record(
         {
             "reward_types": {"type": "object", "additionalProperties": OBJECT},

@@ -1,4 +1,4 @@
-"""Figures of an evaluation against scikit-learn's and SciPy's, over seeded cases.
+"""Metrics of an evaluation against scikit-learn's and SciPy's, over seeded cases.
 
 Both take a second to import: the tests that need them do, not every process that collects tests.
 """
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rewardstack_cli.evaluation import figures
-from rewardstack_cli.evaluation.figures import BIT_COUNTS, Scores
+from rewardstack_cli.evaluation import classification_metrics
+from rewardstack_cli.evaluation.classification_metrics import BIT_COUNTS, LabeledScores, calibration_error, mcnemar
 from tests.support.table import Table
 
 Values = NDArray[np.float64]
@@ -45,9 +45,9 @@ def drawn(seed: int, count: int, share: float, highest: float) -> tuple[Values, 
     return values, labels
 
 
-def counted(values: Values, labels: Labels, threshold: float = 0.5, bins: int = 10) -> Scores:
+def counted(values: Values, labels: Labels, threshold: float = 0.5, bins: int = 10) -> LabeledScores:
     """These scores, counted one by one."""
-    scores = Scores(threshold, bins)
+    scores = LabeledScores(threshold, bins)
     for value, label in zip(values.tolist(), labels.tolist(), strict=True):
         scores.add(value, label)
     return scores
@@ -107,7 +107,7 @@ def test_calibration(
     assert [one.mean for one in found if one.rows] == [defined(value) for value in mean]
     assert [one.right for one in found if one.rows] == [defined(value) for value in right]
     error = np.average(np.abs(mean - right), weights=rows[rows > 0])
-    assert figures.calibration_error(found) == defined(error)
+    assert calibration_error(found) == defined(error)
 
 
 def test_bins_without_scores() -> None:
@@ -115,7 +115,7 @@ def test_bins_without_scores() -> None:
     values, labels = np.array([0.05, 0.05, 0.95]), np.array([False, True, True])
     found = counted(values, labels, bins=4).bins()
     assert [(one.rows, one.mean, one.right) for one in found[1:3]] == [(0, None, None)] * 2
-    assert figures.calibration_error(found) == pytest.approx((2 * 0.45 + 0.05) / 3)
+    assert calibration_error(found) == pytest.approx((2 * 0.45 + 0.05) / 3)
 
 
 def test_edges_of_bins() -> None:
@@ -161,12 +161,12 @@ def test_mcnemar(table: Table) -> None:
     for first, second in (*small, (40, 60), (600, 700), (3000, 3000)):
         with table.case(f"{first} {second}"):
             expected = binomtest(first, first + second).pvalue
-            assert figures.mcnemar(first, second) == pytest.approx(expected, rel=1e-9)
+            assert mcnemar(first, second) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mcnemar_without_a_difference() -> None:
     """Where the settings differ in no row there is nothing to test."""
-    assert figures.mcnemar(0, 0) is None
+    assert mcnemar(0, 0) is None
 
 
 @pytest.mark.parametrize("tenth", range(10))
@@ -179,7 +179,7 @@ def test_tenths(tenth: int) -> None:
 def test_many_different_scores(monkeypatch: pytest.MonkeyPatch, metrics: Any) -> None:
     """Of more scores than are counted one by one, the curve is that of cut ones, in whichever order they come; all
     other figures are exact."""
-    monkeypatch.setattr(figures, "MAX_VALUES", 500)
+    monkeypatch.setattr(classification_metrics, "MAX_VALUES", 500)
     random = np.random.default_rng(1)
     labels = random.random(3000) < 0.5
     values = np.clip(random.normal(0.4 + 0.2 * labels, 0.2), 0, 1)

@@ -1,6 +1,7 @@
-"""Compute the figures that compare scores with labels; undefined figures are None.
+"""Compute metrics of the agreement of scores with labels.
 
-`Scores` counts scores one by one, in constant memory.
+An undefined metric is None; an undefined curve or list of bins is empty. `LabeledScores` counts scores one by one, in
+constant memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from numpy.typing import NDArray
 MAX_VALUES = 10_000
 """Maximum number of different scores to count for the ROC curve and its area."""
 BIT_COUNTS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
-"""Numbers of leading bits to which scores are truncated until at most `MAX_VALUES` different scores are left."""
+"""Numbers of significant bits to which scores are rounded down if there are more than `MAX_VALUES` different ones.
+
+Each number is tried in turn, until at most `MAX_VALUES` different scores are left.
+"""
 
 
 class Confusion(NamedTuple):
@@ -35,7 +39,7 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """The share of responses whose score agrees with the label."""
+        """The share of responses whose score agrees with the label (accuracy)."""
         return _share(self.true_positive + self.true_negative, sum(self))
 
     @property
@@ -57,7 +61,7 @@ class Bin(NamedTuple):
         high: upper bound.
         rows: number of scores in the interval.
         mean: mean score; None without rows.
-        right: share of rows whose response is right; None without rows.
+        right: share (not number) of the rows whose response is right; None without rows.
     """
 
     low: float
@@ -67,8 +71,8 @@ class Bin(NamedTuple):
     right: float | None
 
 
-class Scores:
-    """Scores of responses and the labels of the same responses.
+class LabeledScores:
+    """Counts scores of responses together with the labels of the responses.
 
     Args:
         threshold: score from which a response counts as right.
@@ -77,49 +81,57 @@ class Scores:
 
     def __init__(self, threshold: float, bins: int) -> None:
         self._threshold = threshold
-        self._edges = [index / bins for index in range(bins + 1)]  # 3 / 10 is exactly 0.3
+        # A score of 0.3 belongs to the bin that starts at 3 / 10 == 0.3. It would be below an edge of 3 * 0.1 > 0.3.
+        self._edges = [index / bins for index in range(bins + 1)]
         self._confusion = {(scored_right, right): 0 for scored_right in (True, False) for right in (True, False)}
         self._bin_counts = [[0, 0] for _ in range(bins)]
         """Numbers of wrong and of right responses of each bin."""
         self._sums = [0.0] * bins
-        self._squares = 0.0
+        """Sum of the scores of each bin."""
+        self._squared_error = 0.0
         self._are_probabilities = True
         self._counts: dict[float, list[int]] = {}
-        """Numbers of wrong and of right responses by score, truncated to `_bits` bits unless that is None."""
+        """Numbers of wrong and of right responses by score, after `_round_down`."""
         self._bits: int | None = None
+        """Number of significant bits of the counted scores; None for exact scores."""
 
-    def add(self, value: float, right: bool) -> None:
+    def add(self, value: float, is_right: bool) -> None:
         """Count a score.
 
         Args:
             value: the score; finite.
-            right: whether the response is right according to its label.
+            is_right: whether the response is right according to its label.
         """
-        self._confusion[value >= self._threshold, right] += 1
+        self._confusion[value >= self._threshold, is_right] += 1
         if 0 <= value <= 1:
             index = min(bisect_right(self._edges, value), len(self._sums)) - 1
-            self._bin_counts[index][right] += 1
+            self._bin_counts[index][is_right] += 1
             self._sums[index] += value
-            self._squares += (value - right) ** 2
+            self._squared_error += (value - is_right) ** 2
         else:
             self._are_probabilities = False
-        self._counts.setdefault(self._truncate_bits(value), [0, 0])[right] += 1
+        self._counts.setdefault(self._round_down(value), [0, 0])[is_right] += 1
         if len(self._counts) > MAX_VALUES:
             self._reduce_bits()
 
-    def _truncate_bits(self, value: float) -> float:
-        """Truncate a score to `_bits` bits; unlike rounding, this can be done in steps."""
+    def _round_down(self, value: float) -> float:
+        """Round a score down to `_bits` significant bits; return it unchanged if `_bits` is None.
+
+        Rounding down a score that is already rounded down to more bits gives the same value as rounding down the exact
+        score. This does not hold for rounding to the nearest value.
+        """
         if self._bits is None:
             return value
         mantissa, exponent = math.frexp(value)
         return math.ldexp(math.floor(math.ldexp(mantissa, self._bits)), exponent - self._bits)
 
     def _reduce_bits(self) -> None:
+        """Round the counted scores down to fewer bits, until at most `MAX_VALUES` different ones are left."""
         counts = self._counts
         for bits in BIT_COUNTS if self._bits is None else BIT_COUNTS[BIT_COUNTS.index(self._bits) + 1 :]:
             self._bits, self._counts = bits, {}
             for value, (wrong, right) in counts.items():
-                count = self._counts.setdefault(self._truncate_bits(value), [0, 0])
+                count = self._counts.setdefault(self._round_down(value), [0, 0])
                 count[0], count[1] = count[0] + wrong, count[1] + right
             if len(self._counts) <= MAX_VALUES:
                 return
@@ -132,7 +144,7 @@ class Scores:
     def brier(self) -> float | None:
         """Return the mean squared difference of score and label (Brier, 1950); None unless all scores are in [0, 1]."""
         rows = sum(self._confusion.values())
-        return self._squares / rows if rows and self._are_probabilities else None
+        return self._squared_error / rows if rows and self._are_probabilities else None
 
     def bins(self) -> list[Bin]:
         """Return the calibration bins; empty unless there are scores and all are in [0, 1]."""
@@ -164,7 +176,7 @@ class Scores:
         return [(0.0, 0.0), *((float(false_rate), float(true_rate)) for false_rate, true_rate in rates)]
 
     def auc(self) -> float | None:
-        """Return the area under the ROC curve: the share of pairs in which the right response has the higher score.
+        """Return the area under the ROC curve: the share of pairs in which a right response scores above a wrong one.
 
         A tie counts as half a pair. This is the Mann-Whitney statistic (1947) divided by the number of pairs. None if
         there are no right or no wrong responses.
@@ -177,7 +189,11 @@ class Scores:
         return float((wrong * right_above).sum() / (wrong.sum() * right.sum()))
 
     def summary(self) -> dict[str, Any]:
-        """Return all figures, as a JSON object."""
+        """Return all metrics, as a JSON object.
+
+        `right` is the number of right responses. `bits` is the number of significant bits of the scores in `roc` and
+        `auc`; None for exact scores.
+        """
         counts, bins = self.confusion(), self.bins()
         return {
             "rows": sum(counts),
@@ -206,11 +222,13 @@ def calibration_error(bins: list[Bin]) -> float | None:
 
 
 def mcnemar(first_alone: int, second_alone: int) -> float | None:
-    """Return the exact two-sided p-value of McNemar's test (1947) that two settings are equally often right.
+    """Return the exact two-sided p-value of McNemar's test (1947) for two ways to score the same rows.
+
+    The null hypothesis is that both ways agree with the labels equally often.
 
     Args:
-        first_alone: number of rows where only the first setting agrees with the label.
-        second_alone: number of rows where only the second setting agrees with the label.
+        first_alone: number of rows where only the first score agrees with the label.
+        second_alone: number of rows where only the second score agrees with the label.
 
     Returns:
         The binomial probability of a split at least this uneven; None if both numbers are 0.
