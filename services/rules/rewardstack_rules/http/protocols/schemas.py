@@ -121,7 +121,7 @@ GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, O
 """Gauges and counters, by their names in `/metrics`."""
 MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": closed_record({"hour": COUNT, "total": COUNT})}
-REWARD_FIGURES = closed_record(
+REWARD_STATISTICS = closed_record(
     {
         **dict.fromkeys(("count", "zeros", "groups", "groups_without_spread"), COUNT),
         **dict.fromkeys(("mean", "std"), nullable(NUMBER)),
@@ -130,14 +130,14 @@ REWARD_FIGURES = closed_record(
         "parts": {"type": "object", "additionalProperties": NUMBER},
     }
 )
-"""The reply of `status.rewards.figures`."""
+"""The result of `status.rewards.statistics`."""
 ROUTE = closed_record(
     {
         "route": TEXT,
         **SAMPLES,
         "latency_s": LATENCY,
         "minutes": closed_record({"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **MINUTES}),
-        "rewards": closed_record({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
+        "rewards": closed_record({"hour": REWARD_STATISTICS, "total": REWARD_STATISTICS}),
     }
 )
 SERVICE = closed_record(
